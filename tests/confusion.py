@@ -1,0 +1,91 @@
+"""What the classifier makes of the collected provider errors, kind by kind: `python -m tests.confusion [--json]`.
+
+`right` is the kind (None for a negative), `none` a kind that was missed, `wrong` any other kind. `dev` was known while
+the table was written, `kept` (a fixed 30 %, by hash) and `more` (collected afterwards) were measured first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from recoveryd.classify import classify
+from recoveryd.model import Kind
+
+DATA = Path(__file__).parent / "data"
+Text = dict[str, Any]
+
+
+def load(name: str) -> list[Text]:
+    rows: list[Text] = json.loads((DATA / name).read_text(encoding="utf-8"))
+    return rows
+
+
+def is_kept(row: Text) -> bool:
+    return int(hashlib.sha256(row["message"].encode()).hexdigest(), 16) % 100 >= 70
+
+
+def sets() -> dict[str, list[Text]]:
+    rows = load("provider_errors.json")
+    return {
+        "dev": [row for row in rows if not is_kept(row)],
+        "kept": [row for row in rows if is_kept(row)],
+        "more": load("more_errors.json"),
+    }
+
+
+def wanted(row: Text) -> Kind | None:
+    return None if row["kind"] == "negative" else Kind(row["kind"])
+
+
+def forms(row: Text) -> list[str]:
+    return [row[form] for form in ("message", "wrapped") if form in row]
+
+
+def shapes(text: str) -> list[object]:
+    """The ways in which a text reaches the classifier, the client's own records first."""
+    body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": text}})
+    return [
+        {"name": "APIError", "data": {"message": text, "statusCode": 400, "isRetryable": False, "metadata": {}}},
+        {"name": "APIError", "data": {"message": "Failed to process error response", "responseBody": body}},
+        {"name": "APIError", "data": {"message": "Bad Request", "responseBody": json.dumps({"error": body})[:-3]}},
+        {"name": "UnknownError", "message": text},
+        text,
+    ]
+
+
+def verdict(row: Text, text: str) -> str:
+    kinds = {classify(shape) for shape in shapes(text)}
+    if kinds == {wanted(row)}:
+        return "right"
+    return "none" if kinds <= {None, wanted(row)} else "wrong"
+
+
+def table(rows: list[Text]) -> dict[str, Counter[str]]:
+    """Kind -> how many forms are right, none, wrong."""
+    result: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts = result.setdefault(row["kind"], Counter(right=0, none=0, wrong=0))
+        counts.update(verdict(row, text) for text in forms(row))
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    tables = {name: table(rows) for name, rows in sets().items()}
+    if parser.parse_args().json:
+        print(json.dumps(tables, indent=1, sort_keys=True))
+        return
+    for name, kinds in tables.items():
+        print(f"{name:30}right   none  wrong")
+        for kind, counts in sorted(kinds.items()):
+            print(f"  {kind:28}{counts['right']:5}{counts['none']:7}{counts['wrong']:7}")
+
+
+if __name__ == "__main__":
+    main()
