@@ -1,0 +1,49 @@
+"""Edits in memory: a session as it would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from recoveryd.model import Edit, Message, Part, Session
+
+
+def edited(session: Session, edits: Iterable[Edit]) -> Session:
+    """`session` with `edits` done. An edit in a message that neither is there nor comes with them raises KeyError."""
+    messages = {message.id: message for message in session.messages}
+    parts: dict[str, dict[str, Edit]] = {}
+    for edit in edits:
+        if edit.part_id is not None:
+            parts.setdefault(edit.message_id, {})[edit.part_id] = edit
+        elif edit.after is None:
+            del messages[edit.message_id]
+        else:
+            old = messages.get(edit.message_id)
+            messages[edit.message_id] = Message(edit.message_id, edit.after, old.parts if old else ())
+    for message_id, of_message in parts.items():
+        message = messages[message_id]
+        messages[message_id] = replace(message, parts=_parts(message.parts, of_message))
+    return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: message.id)))
+
+
+def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
+    kept = {part.id: part for part in parts}
+    for part_id, edit in edits.items():
+        if edit.after is None:
+            kept.pop(part_id, None)
+        else:
+            kept[part_id] = Part(part_id, edit.message_id, edit.after)
+    return tuple(sorted(kept.values(), key=lambda part: part.id))
+
+
+def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tuple[Edit, ...]:
+    """The edits of `first` and `then` as one set against `session`: one for each record, none that changes nothing."""
+    latest = {edit.record: edit for edit in (*first, *then)}
+    known = stored(session)
+    return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
+
+
+def stored(session: Session) -> frozenset[tuple[str, str]]:
+    """The records that `session` has: what an `Edit.record` may name."""
+    records = {(message.id, "") for message in session.messages}
+    return frozenset(records | {(part.message_id, part.id) for message in session.messages for part in message.parts})

@@ -1,0 +1,32 @@
+"""Which form of request an error came from: only a form that `wire` and `rules` know may be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from recoveryd.model import Failure
+
+ANTHROPIC = "anthropic"
+_PROVIDERS = frozenset({"anthropic", "google-vertex-anthropic"})
+
+
+def family(failure: Failure) -> str | None:
+    """ "anthropic", or None for a form that is not known.
+
+    The address that was asked is the best witness: a proxy of any name that speaks Anthropic's Messages API gets that
+    form, and an "anthropic" behind another API does not. Without an address the provider's name has to do.
+    """
+    url = _url(failure)
+    if url:
+        path = urlsplit(url).path.rstrip("/")
+        vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
+        return ANTHROPIC if path.endswith("/messages") or vertex else None
+    return ANTHROPIC if failure.provider in _PROVIDERS else None
+
+
+def _url(failure: Failure) -> str:
+    data = failure.error.get("data")
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    url = metadata.get("url") if isinstance(metadata, Mapping) else None
+    return url if isinstance(url, str) and "://" in url else ""

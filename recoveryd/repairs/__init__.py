@@ -1,0 +1,28 @@
+"""What can be done about a violation: one function a kind, from a violation to the sets of edits that may answer it.
+
+A repair proposes and never decides: `plan` tries the proposals, cheapest first, until the rules are content. So a
+repair looks only at its own violation; what its edits bring about elsewhere is the next violation's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from recoveryd.model import Edit, Kind
+from recoveryd.repairs import content, thinking, tools
+from recoveryd.repairs.bench import Bench, Settings
+from recoveryd.rules import Violation
+
+Repair = Callable[[Bench, Violation], Sequence[tuple[Edit, ...]]]
+
+REPAIRS: Mapping[Kind, Repair] = {
+    Kind.TOOL_RESULT_MISSING: tools.result_missing,
+    Kind.THINKING_BLOCK_ORDER: thinking.open_loop,
+    Kind.THINKING_DISABLED_VIOLATION: thinking.open_loop,
+    Kind.THINKING_SIGNATURE_INVALID: thinking.rejected,
+    Kind.THINKING_FINAL_BLOCK: thinking.final_block,
+    Kind.EMPTY_CONTENT: content.empty,
+    Kind.ROLE_ORDER: content.first_message,
+}
+
+__all__ = ["REPAIRS", "Bench", "Repair", "Settings"]

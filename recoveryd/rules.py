@@ -1,0 +1,183 @@
+"""What an Anthropic provider refuses: a request's turns in, violations out, each naming its kind and its part.
+
+Source of the rules: the provider's own error texts, and its documentation of extended thinking (the assistant
+message in front of tool results must start with thinking while thinking is on, and must hold none while it is off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from recoveryd.model import Json, Kind
+from recoveryd.wire import Block, Turn, Wire
+
+VERSION = 1  # raised when the rules or the repairs learn something: refused failures are then tried again
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`turn` is the index in the request (`messages.N`); `block` is None when the whole turn is meant."""
+
+    kind: Kind
+    turn: int
+    block: Block | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What only the provider's error can tell: blocks it accuses by name, and whether thinking is on or off next.
+
+    A signature can't be verified from outside, and a request with an open tool loop is right with thinking on or
+    wrong, and the other way round with thinking off: unless it is known, it must be right in both.
+    """
+
+    accused: frozenset[str] = frozenset()  # part ids of thinking blocks
+    unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
+    thinking: frozenset[bool] = frozenset({True, False})
+
+
+def check(wire: Wire, claims: Claims) -> list[Violation]:
+    """Every violation of `wire`, in the order of the request."""
+    found: list[Violation] = []
+    turns = wire.turns
+    for index, turn in enumerate(turns):
+        if turn.role == "assistant":
+            found += _calls(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
+            found += _final_block(index, turn)
+        else:
+            found += _results(index, turn, turns[index - 1] if index else None)
+        found += _content(index, turn, last=index == len(turns) - 1)
+        found += _accused(index, turn, claims)
+    if turns and turns[0].role != "user":
+        found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
+    found += _open_loop(turns, claims.thinking)
+    return sorted(found, key=lambda v: v.turn)
+
+
+def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
+    answered = _results_at_start(following)
+    called = False
+    for block in turn.blocks:
+        if block.type == "tool_use":
+            called = True
+            if block.body["id"] not in answered:
+                yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "a tool call has no result in the next message")
+        elif called:
+            reason = f"{_noun(block)} stands behind a tool call in one step, so the result does not follow the call"
+            yield Violation(Kind.TOOL_RESULT_MISSING, index, block, reason)
+
+
+def _results(index: int, turn: Turn, previous: Turn | None) -> Iterator[Violation]:
+    called = {b.body["id"] for b in previous.blocks if b.type == "tool_use"} if previous else set()
+    for block in turn.blocks:
+        if block.type == "tool_result" and block.body["tool_use_id"] not in called:
+            yield Violation(Kind.TOOL_RESULT_ORPHAN, index, block, "a tool result has no call in the message before")
+
+
+def _results_at_start(turn: Turn | None) -> set[str]:
+    ids: set[str] = set()
+    for block in turn.blocks if turn is not None and turn.role == "user" else ():
+        if block.type != "tool_result":
+            break
+        ids.add(block.body["tool_use_id"])
+    return ids
+
+
+def _final_block(index: int, turn: Turn) -> Iterator[Violation]:
+    if turn.blocks and turn.blocks[-1].is_thinking:
+        yield Violation(Kind.THINKING_FINAL_BLOCK, index, turn.blocks[-1], "an assistant message ends in thinking")
+
+
+def _content(index: int, turn: Turn, *, last: bool) -> Iterator[Violation]:
+    if not turn.blocks and not (last and turn.role == "assistant"):
+        yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
+    for block in turn.blocks:
+        texts = [block.body] if block.type == "text" else _nested(block.body)
+        if any(not str(text["text"]).strip() for text in texts):
+            yield Violation(Kind.EMPTY_CONTENT, index, block, "a text holds nothing but white space")
+
+
+def _nested(body: Json) -> Sequence[Json]:
+    content = body.get("content")
+    return [item for item in content if item["type"] == "text"] if isinstance(content, list) else ()
+
+
+def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
+    for block in turn.blocks:
+        if block.is_thinking and block.part_id in claims.accused:
+            reason = "the provider rejects this thinking block, or one before it"
+            yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
+        if block.type == "tool_use" and block.part_id in claims.unfinished:
+            yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
+
+
+def _open_loop(turns: Sequence[Turn], thinking: Collection[bool]) -> Iterator[Violation]:
+    index = next((i for i in range(len(turns) - 1, -1, -1) if turns[i].role == "assistant"), None)
+    if index is None:
+        return
+    blocks = turns[index].blocks
+    if not blocks or not (index == len(turns) - 1 or any(b.type == "tool_use" for b in blocks)):
+        return
+    if True in thinking and not blocks[0].is_thinking:
+        reason = "with thinking on, the open turn must begin with a thinking block"
+        yield Violation(Kind.THINKING_BLOCK_ORDER, index, blocks[0], reason)
+    held = next((b for b in blocks if b.is_thinking), None)
+    if False in thinking and held is not None:
+        reason = "with thinking off, the open turn must not hold thinking"
+        yield Violation(Kind.THINKING_DISABLED_VIOLATION, index, held, reason)
+
+
+def unbound(before: Wire, after: Wire) -> list[Block]:
+    """The thinking of `after` that a provider which binds it to all that stands before would reject.
+
+    Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and
+    nothing else that changes in front of a block.
+    """
+    order = [block.part_id for block in before.blocks() if block.is_thinking]
+    places, now = _places(before), _places(after)
+    agree = _agreement(_spoken(before), _spoken(after))
+    rejected: list[Block] = []
+    expected = -1
+    for block in (b for b in after.blocks() if b.is_thinking):
+        place = now[block.part_id]
+        if expected < 0 and block.part_id in places:
+            expected = order.index(block.part_id)
+        in_order = 0 <= expected < len(order) and order[expected] == block.part_id
+        if rejected or not in_order or place > agree or place != places[block.part_id]:
+            rejected.append(block)
+        expected += 1
+    return rejected
+
+
+def _spoken(wire: Wire) -> list[tuple[str, Json]]:
+    """All that is not thinking, in order; a turn without content counts as one."""
+    return [
+        (turn.role, body)
+        for turn in wire.turns
+        for body in ([b.body for b in turn.blocks if not b.is_thinking] if turn.blocks else [{}])
+    ]
+
+
+def _places(wire: Wire) -> Mapping[str, int]:
+    """For each thinking block, how much of `_spoken` stands before it."""
+    places: dict[str, int] = {}
+    count = 0
+    for turn in wire.turns:
+        count += not turn.blocks
+        for block in turn.blocks:
+            if block.is_thinking:
+                places[block.part_id] = count
+            else:
+                count += 1
+    return places
+
+
+def _agreement(old: Sequence[tuple[str, Json]], new: Sequence[tuple[str, Json]]) -> int:
+    same = (a == b for a, b in zip(old, new, strict=False))
+    return next((i for i, equal in enumerate(same) if not equal), min(len(old), len(new)))
+
+
+def _noun(block: Block) -> str:
+    return {"text": "text", "thinking": "thinking", "redacted_thinking": "thinking"}.get(block.type, block.type)
