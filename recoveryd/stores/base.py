@@ -1,0 +1,102 @@
+"""What the program asks of a store. Nothing here knows whether sessions are files or rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from recoveryd.model import Change, Edit, Failure, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a glance at the newest end of a session tells. All times are milliseconds since the epoch."""
+
+    failure: Failure | None = None  # stuck now: nothing was answered since
+    running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
+    newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
+    last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
+
+    newest_mtime_ns: int  # the latest write, nanoseconds since the epoch; 0 when there are no records
+    fingerprint: Hashable = ()
+
+
+class Store(Protocol):
+    """A place that sessions are kept in.
+
+    Errors of every method that reads or writes: `StoreError` (with a sentence for the user), its `ConflictError`,
+    and `NotFoundError` for a session that is not there. Nothing else gets out, and nothing waits without end.
+    """
+
+    @property
+    def id(self) -> str:
+        """Stable across restarts: the resolved path."""
+
+    @property
+    def root(self) -> Path:
+        """What a person would call the place of the store."""
+
+    @property
+    def lock_path(self) -> Path:
+        """A folder, to be locked by the one daemon that watches this store."""
+
+    @property
+    def watch_path(self) -> Path:
+        """The folder to be watched; it may not exist yet."""
+
+    def touched(self, names: Sequence[str]) -> Iterable[str | None]:
+        """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
+
+    def exists(self) -> bool:
+        """Whether there is a store yet."""
+
+    def live(self) -> str | None:
+        """None when the store can be edited; else a sentence that says why not."""
+
+    def session_ids(self) -> Iterator[str]:
+        """The ids of all sessions that have messages, in no order."""
+
+    def marks(self) -> Iterator[tuple[str, str]]:
+        """All sessions, each with a text that changes when a message is added: what a sweep compares. Very cheap."""
+
+    def look(self, session_id: str) -> Look:
+        """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
+
+    def load(self, session_id: str) -> Session:
+        """The whole session, with the raw bytes of every record, in the order of the client."""
+
+    def stamp(self, session_id: str) -> Stamp:
+        """Changes with every write to the session. Cheap: no record is read."""
+
+    def strangers(self, session_id: str) -> list[str]:
+        """What lies among the records of the session and is none; left alone, but the client may stumble over it."""
+
+    def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
+        """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Write all of `changes`, durably, or none of them.
+
+        ConflictError: a record is not its `before` any more, the client wrote since.
+        """
+
+    def read(self, key: str) -> bytes | None:
+        """One record as it is now; None when there is none. The key is checked like any foreign text."""
+
+    def clean(self, keys: Iterable[str]) -> int:
+        """Remove what a crash left behind where `keys` were being written. Returns how many things."""
+
+
+def state(store: Store, change: Change) -> Literal["before", "after", "other"]:
+    """Which image of `change` the store holds now; "other" when somebody else wrote since."""
+    now = store.read(change.key)
+    if now == change.after:
+        return "after"
+    return "before" if now == change.before else "other"
