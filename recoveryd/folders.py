@@ -1,0 +1,84 @@
+"""What the kernel knows of folders: which one it is, how many are watched, and how many may be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# What inotify means by these errors, and what to do.
+_REASONS = {
+    errno.ENOSPC: "inotify watch limit reached, raise fs.inotify.max_user_watches",
+    errno.EMFILE: "inotify instance limit reached, raise fs.inotify.max_user_instances",
+}
+_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+
+
+def reason(error: OSError) -> str:
+    """Why a folder is not watched, for the user."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells a folder from another one of the same name; None when it is not there, or no folder."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
+@contextmanager
+def held(path: str) -> Iterator[tuple[int, int]]:
+    """The `identity` of a folder, which no other folder can get while it is held. OSError when there is none."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        yield found.st_dev, found.st_ino
+    finally:
+        os.close(fd)
+
+
+def shortage(roots: Iterable[str], others: int) -> str | None:
+    """A sentence for the user if fewer folders are watched than `roots` with all below them, and `others`, need.
+
+    watchdog 7 says nothing when the limit stops it.
+    """
+    watched = count_watches()
+    if watched is None:
+        return None
+    wanted = others + sum(count_folders(root) for root in roots)
+    if watched >= wanted:
+        return None
+    limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "unknown"
+    return (
+        f"inotify watch limit reached: {wanted} folders, {watched} watched;"
+        f" raise fs.inotify.max_user_watches (now {limit})."
+    )
+
+
+def count_folders(path: str) -> int:
+    """How many folders a recursive watch of `path` needs."""
+    total = 1
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                # Two links mean no folder inside, on most file systems: that saves opening each.
+                total += 1 if entry.stat(follow_symlinks=False).st_nlink == 2 else count_folders(entry.path)
+    return total
+
+
+def count_watches() -> int | None:
+    """How many folders this process watches; None where the kernel does not tell."""
+    if sys.platform != "linux":
+        return None
+    total = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if str(descriptor.readlink()) == "anon_inode:inotify":
+                total += (Path("/proc/self/fdinfo") / descriptor.name).read_bytes().count(b"\ninotify ")
+    return total
