@@ -1,0 +1,98 @@
+"""What the images of recoveries mean: which may be forgotten, and how a second writing joins the first. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.model import Change
+
+# Keys of a part, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
+_FRAME = frozenset({"id", "sessionID", "messageID", "callID", "type", "tool", "time", "role", "cost", "tokens"})
+_STATE_FRAME = frozenset({"status", "time"})
+_DAY = 86_400
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Those of one finished recovery: when it was (seconds since the epoch), their bytes, whether they must stay."""
+
+    seq: int
+    time: float
+    size: int
+    held: bool
+
+
+def sole(change: Change, beside: Iterable[Change] = ()) -> bool:
+    """Whether the before-image has content that neither its after-image nor that of a change `beside` it has.
+
+    Content is each text and number but the frame of a part (its ids, type, status and times); of a record that is no
+    JSON, the whole. A part that moves is one change that takes it away and one that adds it, hence `beside`.
+    """
+    if change.before is None:
+        return False
+    afters = [c.after for c in (change, *beside) if c.after is not None]
+    before = _content(change.before)
+    if before is None:
+        return bool(change.before.strip()) and change.before not in afters
+    left = set().union(*(_content(after) or () for after in afters))
+    texts = [value for value in left if isinstance(value, str)]
+    return any(v not in left and not (isinstance(v, str) and any(v in t for t in texts)) for v in before)
+
+
+def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: float) -> list[int]:
+    """The recoveries (`seq`) whose images go, of `images` oldest first: too old, or beyond `keep_mb` (10^6 bytes).
+
+    What is held does not use up `keep_mb`: else it would in time drive out the images of each new recovery.
+    """
+    may_go = [i for i in images if not i.held]
+    total = sum(i.size for i in may_go)
+    gone = []
+    for i in may_go:
+        if i.time < now - keep_days * _DAY or total > keep_mb * _MB:
+            gone.append(i.seq)
+            total -= i.size
+    return gone
+
+
+def joined(first: Iterable[Change], second: Iterable[Change]) -> list[Change]:
+    """The images of a recovery that was written once (`first`) and is written again where the client wrote since.
+
+    Undoing has to lead back to before the first writing wherever that still stands, and else to what the client wrote.
+    """
+    images = {change.key: change for change in first}
+    for change in second:
+        old = images.pop(change.key, None)
+        ours = old is not None and old.after == change.before
+        images[change.key] = Change(change.key, old.before, change.after, old.mode) if old and ours else change
+    return list(images.values())
+
+
+def _content(raw: bytes) -> set[str | float] | None:
+    """None when the record is no JSON object."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    inner = [value for key, value in data.items() if key not in _FRAME and key != "state"]
+    state = data.get("state")
+    inner += [v for k, v in state.items() if k not in _STATE_FRAME] if isinstance(state, dict) else [state]
+    return set(_leaves(inner))
+
+
+def _leaves(data: Any) -> Iterator[str | float]:
+    stack = [data]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (dict, list)):
+            stack.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, str):
+            if value.strip():
+                yield value
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield value

@@ -1,0 +1,231 @@
+"""Every recovery and its images, in one SQLite file: for `history`, for `undo`, and for a start after a crash.
+
+One object is used from one thread at a time; several processes may hold the same file (the daemon, `undo`, `scan`). A
+process with a `Ledger` never opens the file by other means: closing any descriptor of it drops SQLite's POSIX locks.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.errors import NotFoundError
+from recoveryd.images import Images, droppable, joined, sole
+from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
+from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+
+__all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
+
+_SETTLE = """INSERT OR REPLACE INTO handled
+    SELECT store, session, message, outcome, session_state, rules_version FROM recovery WHERE id = ?"""
+_REOPEN = """DELETE FROM handled
+    WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
+# A crash leaves these behind: the images are in the ledger, and the store may hold any mixture of them.
+_OPEN = (Outcome.PENDING, Outcome.UNDOING)
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What became of a failure that was handled before, and what it was judged by then."""
+
+    outcome: Outcome
+    session_state: str
+    rules_version: int
+
+
+def new_id() -> str:
+    return "r" + base64.b32encode(os.urandom(5)).decode().lower()
+
+
+class Ledger(LedgerFile):
+    """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
+
+    def begin(
+        self,
+        name: str,
+        failure: Failure,
+        title: str,
+        kind: Kind | None,
+        changes: Sequence[Change],
+        actions: Sequence[str],
+        detail: str,
+        *,
+        session_state: str,
+        rules_version: int,
+    ) -> None:
+        """Keep all images of a recovery (`name`: `new_id()`) that is about to be written: on the disk at the return."""
+        row = (title, kind, Outcome.PENDING, len(changes), detail, json.dumps([*actions]), session_state, rules_version)
+        with self._write():
+            self._insert(name, failure, row)
+            self._images(name, changes)
+
+    def rewrite(
+        self, name: str, changes: Sequence[Change], actions: Sequence[str], detail: str, *, keep: bool = True
+    ) -> None:
+        """The same recovery is written once more, for the client wrote in between; it is pending again till `finish`.
+
+        `keep`: what it wrote before may still stand, so those images stay that `changes` does not touch. False only
+        when nothing was written yet, after a conflict.
+        """
+        with self._write() as db:
+            images = joined(self.changes(name), changes) if keep else changes
+            said = (Outcome.PENDING.value, len(images), json.dumps([*actions]), put(detail), name)
+            db.execute("UPDATE recovery SET outcome=?, edits=?, actions=?, detail=?, sole=NULL WHERE id=?", said)
+            db.execute(_REOPEN, (name,))
+            self._images(name, images)
+
+    def keep(self, failure: Failure, title: str, kind: Kind | None, changes: Sequence[Change], detail: str) -> str:
+        """What a forced undo is about to write over, as a recovery of its own; returns its id."""
+        name = new_id()
+        self.begin(name, failure, title, kind, changes, (), detail, session_state="", rules_version=0)
+        return name
+
+    def record(
+        self,
+        name: str,
+        failure: Failure,
+        title: str,
+        kind: Kind | None,
+        outcome: Outcome,
+        detail: str,
+        *,
+        session_state: str,
+        rules_version: int,
+    ) -> None:
+        """A recovery without edits (refused, not understood, gave up, failed); its failure counts as handled."""
+        with self._write() as db:
+            self._insert(name, failure, (title, kind, outcome, 0, detail, "[]", session_state, rules_version))
+            db.execute(_SETTLE, (name,))
+
+    def finish(self, name: str, outcome: Outcome, detail: str, *, settled: bool = True) -> None:
+        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say."""
+        with self._write() as db:
+            query = "UPDATE recovery SET outcome = ?, detail = ? WHERE id = ?"
+            if not db.execute(query, (outcome.value, put(detail), name)).rowcount:
+                raise NotFoundError(f'There is no recovery "{name}".')
+            if settled:
+                db.execute(_SETTLE, (name,))
+
+    def mark(self, name: str, outcome: Outcome, detail: str = "") -> None:
+        """Another outcome for a finished recovery (undone, conflict); an empty detail keeps the old one."""
+        self.finish(name, outcome, detail or self.get(name).detail)
+
+    def handled(self, store: str, session: str, message: str) -> Handled | None:
+        """What became of this failure; None if it was never handled. Outlives the images."""
+        query = "SELECT outcome, session_state, rules_version FROM handled WHERE (store, session, message) = (?, ?, ?)"
+        rows = self._read(query, (store, session, message))
+        return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
+
+    def attempts(self, store: str, session: str, since: float) -> int:
+        """How many recoveries of the session began to write edits since `since`, in seconds since the epoch."""
+        query = "SELECT count(*) FROM recovery WHERE store = ? AND session = ? AND time >= ? AND edits > 0"
+        return int(self._read(query, (store, session, since))[0][0])
+
+    def gave_up(self, store: str, session: str, since: float) -> bool:
+        """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""
+        query = "SELECT 1 FROM recovery WHERE store = ? AND session = ? AND time >= ? AND outcome = ? LIMIT 1"
+        return bool(self._read(query, (store, session, since, Outcome.GAVE_UP)))
+
+    def history(self, limit: int, session: str | None = None) -> list[Entry]:
+        """Newest first."""
+        if session is None:
+            return self._entries("ORDER BY seq DESC LIMIT ?", limit)
+        return self._entries("WHERE session = ? ORDER BY seq DESC LIMIT ?", session, limit)
+
+    def get(self, name: str) -> Entry:
+        """The recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near ids."""
+        wanted = name.strip().lower()
+        where = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY seq DESC LIMIT 10"
+        found = self._entries(where, wanted) if wanted else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFoundError(f'"{name}" fits several recoveries.', "Which one: " + ", ".join(r.id for r in found))
+        recent = [r.id for r in self.history(500)]
+        near = difflib.get_close_matches(wanted, recent, 3) or recent[:3]
+        hint = f"Near it: {', '.join(near)}" if near else "The ledger is empty."
+        raise NotFoundError(f'There is no recovery "{name}".', hint)
+
+    def changes(self, name: str) -> list[Change]:
+        """All images of a recovery, in the order of `begin`; none at all once they were pruned."""
+        query = "SELECT key, before, after, mode FROM image JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
+        return [Change(text(key), before, after, mode) for key, before, after, mode in self._read(query, (name,))]
+
+    def pending(self) -> list[Entry]:
+        """What a crash left half done (pending or undoing), newest first: the order in which to take it back."""
+        return self._entries("WHERE outcome IN (?, ?) ORDER BY seq DESC", *_OPEN)
+
+    def later(self, recovery: Entry) -> list[Entry]:
+        """Newer recoveries of the same session whose edits stand in the store, newest first: undo those first."""
+        return self._entries(
+            "WHERE store = ? AND session = ? AND seq > (SELECT seq FROM recovery WHERE id = ?)"
+            " AND edits > 0 AND outcome IN (?, ?, ?) ORDER BY seq DESC",
+            *(recovery.store, recovery.session, recovery.id, Outcome.HEALED, *_OPEN),
+        )
+
+    def prune(self, keep_days: float, keep_mb: float, now: float) -> int:
+        """Drop images of finished recoveries, older than `keep_days` or the oldest beyond `keep_mb` (10^6 bytes).
+
+        Not those with content that now exists nowhere else. The images of a recovery go together or not at all, so that
+        `undo` is whole. Returns how many recoveries lost theirs; their rows, and what counts as handled, stay.
+        """
+        gone = droppable(self._finished(), keep_days, keep_mb, now)
+        if gone:
+            with self._write() as db:
+                db.executemany("DELETE FROM image WHERE seq = ?", ((seq,) for seq in gone))
+            self._read("PRAGMA incremental_vacuum")
+            self._read("PRAGMA wal_checkpoint(TRUNCATE)")
+        return len(gone)
+
+    def remember(self, store: str, session: str, stamp: str) -> None:
+        """What a session looked like when it was last found in order; see `remember_many`."""
+        self.remember_many(store, {session: stamp})
+
+    def remember_many(self, store: str, stamps: Mapping[str, str], gone: Iterable[str] = ()) -> None:
+        """The same for many sessions in one transaction; `gone` sessions are forgotten."""
+        with self._write() as db:
+            rows = ((put(store), put(session), put(stamp)) for session, stamp in stamps.items())
+            db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)
+            db.executemany("DELETE FROM seen WHERE store = ? AND session = ?", ((put(store), put(s)) for s in gone))
+
+    def remembered(self, store: str) -> dict[str, str]:
+        """Session to stamp, of all sessions of the store."""
+        rows = self._read("SELECT session, stamp FROM seen WHERE store = ?", (store,))
+        return {text(session): text(stamp) for session, stamp in rows}
+
+    def _entries(self, where: str, *values: Any) -> list[Entry]:
+        return [entry(row) for row in self._read(SELECT + where, values)]
+
+    def _insert(self, name: str, failure: Failure, row: tuple[Any, ...]) -> None:
+        """`row`: title, kind, outcome, edits, detail, actions, session_state, rules_version."""
+        values = (name, self._clock(), failure.store, failure.session, failure.message, *row)
+        self._db.execute(INSERT, [put(v) for v in values])
+
+    def _images(self, name: str, changes: Sequence[Change]) -> None:
+        (seq,) = self._db.execute("SELECT seq FROM recovery WHERE id = ?", (name,)).fetchone()
+        images = [(seq, n, put(c.key), c.before, c.after, c.mode) for n, c in enumerate(changes)]
+        self._db.execute("DELETE FROM image WHERE seq = ?", (seq,))
+        self._db.executemany("INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", images)
+
+    def _finished(self) -> list[Images]:
+        """Of each finished recovery that has images, oldest first."""
+        rows = self._read(
+            "SELECT seq, id, time, sole, sum(ifnull(length(before), 0) + ifnull(length(after), 0))"
+            " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
+            _OPEN,
+        )
+        fresh = {}  # worked out once for each recovery, or an old ledger would be parsed again at every start
+        for seq, name, _, held, _ in rows:
+            if held is None:
+                changes = self.changes(name)
+                fresh[seq] = any(sole(change, changes) for change in changes)
+        if fresh:
+            with self._write() as db:
+                pairs = ((held, seq) for seq, held in fresh.items())
+                db.executemany("UPDATE recovery SET sole = ? WHERE seq = ?", pairs)
+        return [Images(seq, at, size, bool(fresh.get(seq, held))) for seq, _, at, held, size in rows]

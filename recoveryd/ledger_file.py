@@ -1,0 +1,197 @@
+"""The ledger's file: making it, opening it, its rows as values, and what SQLite says in words for a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.model import Entry, Kind, Outcome
+
+SCHEMA_VERSION = 1
+_APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
+_BUSY_SECONDS = 5.0
+_SCHEMA = (
+    """CREATE TABLE recovery (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, time REAL NOT NULL, store TEXT NOT NULL,
+        session TEXT NOT NULL, message TEXT NOT NULL, title TEXT NOT NULL, kind TEXT, outcome TEXT NOT NULL,
+        edits INTEGER NOT NULL, detail TEXT NOT NULL, actions TEXT NOT NULL,
+        session_state TEXT NOT NULL, rules_version INTEGER NOT NULL, sole INTEGER)""",
+    "CREATE INDEX recovery_session ON recovery (store, session, seq)",
+    """CREATE TABLE image (
+        seq INTEGER NOT NULL REFERENCES recovery (seq), position INTEGER NOT NULL, key TEXT NOT NULL,
+        before BLOB, after BLOB, mode INTEGER, PRIMARY KEY (seq, position))""",
+    """CREATE TABLE handled (
+        store TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, outcome TEXT NOT NULL,
+        session_state TEXT NOT NULL, rules_version INTEGER NOT NULL,
+        PRIMARY KEY (store, session, message)) WITHOUT ROWID""",
+    """CREATE TABLE seen (
+        store TEXT NOT NULL, session TEXT NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (store, session)) WITHOUT ROWID""",
+)
+SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
+INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
+    session_state, rules_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_KINDS = {kind.value: kind for kind in Kind}
+_PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
+_HINTS = {
+    sqlite3.SQLITE_FULL: "Make room on its disk. Nothing is repaired meanwhile.",
+    sqlite3.SQLITE_READONLY: _PERMISSIONS,
+    sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
+}
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class LedgerError(RecoverydError):
+    """The ledger can't be read or written. Nothing is repaired without it."""
+
+
+class LedgerFile:
+    """The file, open: 0600, its folder 0700 if it is new. Made on first use."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._clock = clock
+        with _in_words(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                _create(path)
+            elif path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+            self._db = _open(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def size(self) -> int:
+        """Bytes on the disk."""
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with _in_words(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.rollback()
+                raise
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with _in_words(self.path):
+            return self._db.execute(query, [put(v) for v in values]).fetchall()
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    """Turns what SQLite and the system raise into `BusyError` or `LedgerError`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explained(path, error) from error
+    except OSError as error:
+        raise LedgerError(f"The ledger {path} can't be opened: {error.strerror or error}.", _PERMISSIONS) from error
+
+
+def put(value: Any) -> Any:
+    """A value as SQLite takes it. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return str(value)
+
+
+def text(value: str | bytes) -> str:
+    """The text that `put` was given."""
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
+
+
+def entry(row: Sequence[Any]) -> Entry:
+    """A row of `SELECT`."""
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions = row
+    texts = (text(store), text(session), text(message), text(title))
+    known = _KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), tuple(json.loads(actions)))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        ours = db.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID
+        if version == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            _prepare(db)
+        elif not ours or version != SCHEMA_VERSION:
+            raise _unknown(path, version if ours else None)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA journal_size_limit = 4194304")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("BEGIN IMMEDIATE")
+    for statement in _SCHEMA:
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    db.execute("COMMIT")
+
+
+def _create(path: Path) -> None:
+    """Made aside and linked into place: nobody meets a ledger without its tables, or with wider permissions."""
+    aside = path.with_name(f".{path.name}.{os.urandom(5).hex()}")
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        _open(aside).close()
+        path.hardlink_to(aside)
+    except FileExistsError:
+        pass  # another process was first
+    finally:
+        aside.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _unknown(path: Path, version: int | None) -> LedgerError:
+    if version is None:
+        hint = "Move it away; a new ledger is made at the next start."
+        return LedgerError(f"{path} is an SQLite database of another program, not a ledger.", hint)
+    known = f"schema {version}; this one knows {SCHEMA_VERSION}"
+    return LedgerError(f"The ledger {path} was written by a newer recoveryd ({known}).", "Update recoveryd.")
+
+
+def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.")
+    if code in _DAMAGED:
+        return LedgerError(
+            f"The ledger {path} is damaged ({error}).",
+            "Stop recoveryd and move the file (with its -wal and -shm) to a safe place: it holds the originals of what "
+            "was repaired, and `sqlite3 FILE .recover` may read them. A new ledger is made at the next start.",
+        )
+    return LedgerError(f"The ledger {path} can't be used: {error}.", _HINTS.get(code, ""))

@@ -1,0 +1,100 @@
+"""The log: lines on stderr for a person or the journal, and a small file in the state folder.
+
+Conversations are logged at DEBUG alone; that is for the callers to keep. What is logged may come from a session's files
+all the same (titles, ids, errors of a provider), so no character of it can start a line or colour one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from loguru import logger
+
+if TYPE_CHECKING:
+    from loguru import Record
+
+_FILE = "{time:YYYY-MM-DD HH:mm:ss.SSS} {level} {message}"
+_PERSON = "<dim>{time:HH:mm:ss}</dim> <level>{level: <7}</level> {message}"
+_SYSLOG = {"CRITICAL": 2, "ERROR": 3, "WARNING": 4, "SUCCESS": 5, "INFO": 6}  # sd-daemon(3); 7 is debug
+_ROTATE, _KEEP = "2 MB", 3
+# Loud or untrusted below these: watchdog reports each event, desktop-notifier a traceback for each toast without a bus.
+_QUIETER = {"watchdog": logging.WARNING, "asyncio": logging.WARNING, "desktop_notifier": 99, "dbus_fast": logging.ERROR}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def setup(level: str = "INFO", log_file: Path | None = None, stream: TextIO | None = None) -> None:
+    """Send all of the process's log, the standard library's and its warnings too, to `stream` (stderr) and `log_file`.
+
+    The file is 0600 and rotated. One that can't be opened is said on `stream`, and costs nothing else.
+    """
+    stream = stream or sys.stderr
+    logger.remove()
+    logger.configure(patcher=_clean)
+    form = _journal_format if _is_journal(stream) else _PERSON
+    logger.add(stream, level=level, format=form, backtrace=False, diagnose=False)
+    if log_file is not None:
+        _add_file(log_file, level)
+    _bridge(level)
+
+
+def _add_file(path: Path, level: str) -> None:
+    try:
+        logger.add(
+            path,
+            level=level,
+            format=_FILE,
+            backtrace=False,
+            diagnose=False,  # its default prints variables, secrets among them
+            rotation=_ROTATE,
+            retention=_KEEP,
+            encoding="utf-8",
+            errors="backslashreplace",
+            opener=lambda name, flags: os.open(name, flags, 0o600),
+        )
+        path.chmod(0o600)
+    except OSError as error:
+        logger.warning("The log file {} can't be written ({}); this is all there is.", path, error.strerror or error)
+
+
+def _clean(record: Record) -> None:
+    message = record["message"].encode("utf-8", "backslashreplace").decode()
+    record["message"] = _CONTROL.sub(_escaped, message).replace("\n", "\n    ")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def _is_journal(stream: TextIO) -> bool:
+    """Whether systemd connected the stream to the journal, as it says in `JOURNAL_STREAM` (systemd.exec(5))."""
+    try:
+        seen = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{seen.st_dev}:{seen.st_ino}"
+
+
+def _journal_format(record: Record) -> str:
+    return f"\\<{_SYSLOG.get(record['level'].name, 7)}>{{message}}\n{{exception}}"  # \\<: no colour
+
+
+class _Bridge(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        level = record.levelname if record.levelname in _SYSLOG else "DEBUG"
+        logger.opt(exception=record.exc_info).log(level, record.getMessage())
+
+
+def _bridge(level: str) -> None:
+    logging.basicConfig(handlers=[_Bridge()], level=level, force=True)
+    for name, least in _QUIETER.items():
+        logging.getLogger(name).setLevel(least)
+    logging.captureWarnings(capture=True)
+    # Up to 0.9 MB of text each, about its own bookkeeping.
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog(\.|$)")
+    warnings.filterwarnings("ignore", category=RuntimeWarning, message=r"Callback with id ")
