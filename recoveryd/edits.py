@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from recoveryd.model import Edit, Message, Part, Session
+from recoveryd.model import Edit, Json, Message, Part, Session
 
 
 def edited(session: Session, edits: Iterable[Edit]) -> Session:
@@ -19,11 +19,18 @@ def edited(session: Session, edits: Iterable[Edit]) -> Session:
             del messages[edit.message_id]
         else:
             old = messages.get(edit.message_id)
-            messages[edit.message_id] = Message(edit.message_id, edit.after, old.parts if old else ())
+            messages[edit.message_id] = _message(edit.message_id, edit.after, old, session)
     for message_id, of_message in parts.items():
         message = messages[message_id]
         messages[message_id] = replace(message, parts=_parts(message.parts, of_message))
-    return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: message.id)))
+    return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: (message.at, message.id))))
+
+
+def _message(message_id: str, data: Json, old: Message | None, session: Session) -> Message:
+    if old is not None:
+        return replace(old, data=data, raw=None)
+    new = Message(message_id, data)
+    return replace(new, at=new.created) if any(message.at for message in session.messages) else new
 
 
 def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:

@@ -43,6 +43,12 @@ class StoreError(RecoverydError):
     """A store can't be read or written."""
 
 
+class BusyStoreError(StoreError):
+    """Another program holds the store. Nothing was written; trying again may help."""
+
+    exit_code = 75
+
+
 class ConflictError(StoreError):
     """A record is not what was read from it: the client wrote since. Nothing of the set was left half written."""
 

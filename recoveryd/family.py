@@ -17,16 +17,19 @@ def family(failure: Failure) -> str | None:
     The address that was asked is the best witness: a proxy of any name that speaks Anthropic's Messages API gets that
     form, and an "anthropic" behind another API does not. Without an address the provider's name has to do.
     """
-    url = _url(failure)
-    if url:
-        path = urlsplit(url).path.rstrip("/")
+    path = _path(failure)
+    if path:
         vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
         return ANTHROPIC if path.endswith("/messages") or vertex else None
     return ANTHROPIC if failure.provider in _PROVIDERS else None
 
 
-def _url(failure: Failure) -> str:
+def _path(failure: Failure) -> str:
+    """The path of the address that the error tells; "" when it tells none."""
     data = failure.error.get("data")
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
     url = metadata.get("url") if isinstance(metadata, Mapping) else None
-    return url if isinstance(url, str) and "://" in url else ""
+    try:
+        return urlsplit(url).path.rstrip("/") or "/" if isinstance(url, str) and "://" in url else ""
+    except ValueError:
+        return ""

@@ -18,6 +18,14 @@ def between(low: str, high: str | None) -> str:
     return low + _below(high[len(low) :])
 
 
+def unique_between(low: str, high: str | None, mark: str) -> str:
+    """As `between`, but with `mark` in it: no other gap of the store gets the same id."""
+    middle = between(low, high)
+    while high is not None and middle + mark >= high:
+        middle = between(middle, high)  # ends once `high` no longer begins with it: then all that begins with it fits
+    return middle + mark
+
+
 def _below(rest: str) -> str:
     """A text that sorts behind "" and before `rest`, and does not end in the lowest digit: nothing fits below that."""
     first = _DIGITS.find(rest[:1]) if rest else -1
@@ -25,8 +33,12 @@ def _below(rest: str) -> str:
         return _DIGITS[first // 2]
     if first == 1:
         return _DIGITS[0] + _DIGITS[_MIDDLE]
-    if first == 0 and len(rest) > 1:
-        return _DIGITS[0] + _below(rest[1:])
     if rest[:1] == "_":  # sorts between the capital and the small letters
         return _DIGITS[_MIDDLE]
-    return "-" + _DIGITS[_MIDDLE]  # the one character that sorts below the digits
+    if first == 0 and rest[1:].strip("-"):
+        return _DIGITS[0] + _below(rest[1:])
+    if first == 0:
+        return "-" + _DIGITS[_MIDDLE]  # the one character that sorts below the digits
+    if len(rest) < 2:
+        raise ValueError("no id sorts in between")
+    return "-" if rest == "--" else "-" + _below(rest[1:])

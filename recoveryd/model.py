@@ -30,6 +30,7 @@ class Kind(StrEnum):
     REASONING_ITEM = "reasoning_item"
     REASONING_MISSING = "reasoning_missing"
     CONTEXT_OVERFLOW = "context_overflow"
+    UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Message:
     data: Json
     parts: tuple[Part, ...] = ()
     raw: bytes | None = None
+    at: int = 0  # the store's own time of the message, where the client orders by time before it orders by id
 
     @property
     def role(self) -> str:

@@ -7,40 +7,20 @@ message in front of tool results must start with thinking while thinking is on, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from recoveryd.media import sources
 from recoveryd.model import Json, Kind
+from recoveryd.rules_blocks import check_blocks
+from recoveryd.violation import Claims, Violation
 from recoveryd.wire import Block, Turn, Wire
+from recoveryd.wire_parts import INTERRUPTED
 
 VERSION = 1  # raised when the rules or the repairs learn something: refused failures are then tried again
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """`turn` is the index in the request (`messages.N`); `block` is None when the whole turn is meant."""
-
-    kind: Kind
-    turn: int
-    block: Block | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What only the provider's error can tell: blocks it accuses by name, and whether thinking is on or off next.
-
-    A signature can't be verified from outside, and a request with an open tool loop is right with thinking on or
-    wrong, and the other way round with thinking off: unless it is known, it must be right in both.
-    """
-
-    accused: frozenset[str] = frozenset()  # part ids of thinking blocks
-    unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
-    thinking: frozenset[bool] = frozenset({True, False})
-
-
 def check(wire: Wire, claims: Claims) -> list[Violation]:
-    """Every violation of `wire`, in the order of the request."""
-    found: list[Violation] = []
+    """Every violation of `wire`, in the order of the request; what the client can't send at all comes first."""
+    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in wire.unsendable]
     turns = wire.turns
     for index, turn in enumerate(turns):
         if turn.role == "assistant":
@@ -52,6 +32,7 @@ def check(wire: Wire, claims: Claims) -> list[Violation]:
         found += _accused(index, turn, claims)
     if turns and turns[0].role != "user":
         found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
+    found += check_blocks(turns)
     found += _open_loop(turns, claims.thinking)
     return sorted(found, key=lambda v: v.turn)
 
@@ -109,7 +90,9 @@ def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
         if block.is_thinking and block.part_id in claims.accused:
             reason = "the provider rejects this thinking block, or one before it"
             yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
-        if block.type == "tool_use" and block.part_id in claims.unfinished:
+        elif block.part_id in claims.accused and any(True for _ in sources(block.body)):
+            yield Violation(Kind.MEDIA_REJECTED, index, block, "the provider can't read it")
+        if block.part_id in claims.unfinished and block.body.get("content") == INTERRUPTED:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
 
 

@@ -7,16 +7,15 @@ real client sent (tests/e2e/test_wire.py). Only what differs between client vers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from recoveryd.model import Json, Message, Part, Session
-from recoveryd.wire_parts import CannotSend, file, reasoning, sound_metadata, text, tool
+from recoveryd.sent import OLD, Form, history, left_out
+from recoveryd.wire_media import CannotSend
+from recoveryd.wire_parts import JS_SPACE, assistant_part, signed, user_part
 
 PROMPT = "continue"  # stands for what the user will type next
-# What JavaScript's trim() takes away, which is not what str.strip() does.
-JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _THINKING = ("thinking", "redacted_thinking")
 
 
@@ -54,6 +53,7 @@ class Unsendable:
     message_id: str
     part_id: str
     reason: str
+    fault: str  # one of `wire_parts.FAULTS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,73 +76,68 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the session alone does not say: the model that is asked, and the client's own prompt, if one is to come."""
+    """What the session alone does not say: the model that is asked, the prompt that is to come, the client's form."""
 
     provider: str
     model: str
     prompt: str | None = PROMPT
+    form: Form = OLD
 
 
 @dataclass(slots=True)
 class _Draft:
-    """Model messages while they are made: (role, blocks, origin). Neighbours are merged at the end."""
+    """Model messages of one stored message: (role, blocks, origin), and what of it can't be sent."""
 
     request: Request
     out: list[tuple[str, list[Block], tuple[str, str]]] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
 
-    def fail(self, part: Part, reason: str) -> None:
-        self.unsendable.append(Unsendable(part.message_id, part.id, reason))
+    def fail(self, part: Part, error: CannotSend) -> None:
+        self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault))
+
+
+class Builder:
+    """Builds the request of one session again and again while it is edited: a message that did not change is not
+    converted twice."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._drafts: dict[int, tuple[Message, _Draft]] = {}  # by identity; the message is held, so it stays its own
+
+    def build(self, session: Session) -> Wire:
+        """The request that the client would send, with `request.prompt` typed by the user behind it."""
+        drafts = [self._draft(message) for message in history(session, self._request.form)]
+        out = [entry for draft in drafts for entry in draft.out]
+        if self._request.prompt is not None:
+            out.append(("user", [Block({"type": "text", "text": self._request.prompt}, "", "")], ("", "")))
+        return Wire(_merge(out), tuple(stuck for draft in drafts for stuck in draft.unsendable))
+
+    def _draft(self, message: Message) -> _Draft:
+        known = self._drafts.get(id(message))
+        if known is not None:
+            return known[1]
+        draft = _Draft(self._request)
+        for part in message.parts:
+            if part.data is None:
+                draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
+        if not left_out(message):
+            (_user if message.role == "user" else _assistant)(draft, message)
+        self._drafts[id(message)] = message, draft
+        return draft
 
 
 def build(session: Session, request: Request) -> Wire:
-    """The request that the client would send for `session`, with `request.prompt` typed by the user behind it."""
-    draft = _Draft(request)
-    for message in sent_messages(session):
-        for part in message.parts:
-            if part.data is None:
-                draft.fail(part, "the stored part is not JSON")
-        if message.role == "user":
-            _user(draft, message)
-        elif message.role == "assistant" and not _left_out(message):
-            _assistant(draft, message)
-    if request.prompt is not None:
-        draft.out.append(("user", [Block({"type": "text", "text": request.prompt}, "", "")], ("", "")))
-    return Wire(_merge(draft.out), tuple(draft.unsendable))
-
-
-def sent_messages(session: Session) -> Sequence[Message]:
-    """The stored messages that a request is made of: not what is reverted, not what a compaction replaced."""
-    messages = list(session.messages)
-    target = session.revert.get("messageID") if session.revert else None
-    cut = next((i for i, m in enumerate(messages) if m.id == target), len(messages))
-    messages = messages[:cut]
-    answered: set[Any] = set()
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "user" and message.id in answered and any(p.type == "compaction" for p in message.parts):
-            return messages[index:]
-        if message.role == "assistant" and message.data.get("summary") and message.data.get("finish"):
-            answered.add(message.data.get("parentID"))
-    return messages
-
-
-def _left_out(message: Message) -> bool:
-    """A failed turn is not sent, but for an aborted one that had got somewhere."""
-    error = message.data.get("error")
-    if not error:
-        return False
-    aborted = isinstance(error, Mapping) and error.get("name") == "MessageAbortedError"
-    return not (aborted and any(p.type not in ("step-start", "reasoning") for p in message.parts))
+    """The request that the client would send for `session`."""
+    return Builder(request).build(session)
 
 
 def _user(draft: _Draft, message: Message) -> None:
     blocks: list[Block] = []
     for part in message.parts:
         try:
-            body = _user_part(part)
+            body = user_part(part, draft.request.form)
         except CannotSend as error:
-            draft.fail(part, str(error))
+            draft.fail(part, error)
             continue
         if body is not None and body.get("text") != "":
             blocks.append(Block(body, message.id, part.id))
@@ -150,23 +145,11 @@ def _user(draft: _Draft, message: Message) -> None:
         draft.out.append(("user", blocks, (message.id, message.parts[-1].id)))
 
 
-def _user_part(part: Part) -> Json | None:
-    data = part.data or {}
-    match part.type:
-        case "text" if not data.get("ignored"):
-            return text(data)
-        case "file" if data.get("mime") not in ("text/plain", "application/x-directory"):
-            return file(data)
-        case "compaction":
-            return {"type": "text", "text": "What did we do so far?"}
-        case "subtask":
-            return {"type": "text", "text": "The following tool was executed by the user"}
-    return None
-
-
 def _assistant(draft: _Draft, message: Message) -> None:
-    data = message.data
-    foreign = (data.get("providerID"), data.get("modelID")) != (draft.request.provider, draft.request.model)
+    data, request = message.data, draft.request
+    foreign = (data.get("providerID"), data.get("modelID")) != (request.provider, request.model)
+    # An empty text is sent as a blank where there is thinking that its provider signed.
+    blank = " " if request.form.spaces_empty_text and any(signed(part) for part in message.parts) else ""
     for step in _steps(message.parts):
         origin = (message.id, step[-1].id)
         content: list[Block] = []
@@ -174,20 +157,33 @@ def _assistant(draft: _Draft, message: Message) -> None:
         silent = False
         for part in step:
             try:
-                body, result = _assistant_part(part, foreign, draft.request.model)
+                sent = assistant_part(part, foreign, request.model, request.form, blank)
             except CannotSend as error:
-                draft.fail(part, str(error))
+                draft.fail(part, error)
                 continue
-            if body is not None:
-                content.append(Block(body, message.id, part.id))
-            if result is not None:
-                results.append(Block(result, message.id, part.id))
-            # Reasoning that is not sent still keeps its message in the request, as `content: []`.
-            silent = silent or (part.type == "reasoning" and (part.data or {}).get("text") != "")
+            content += [Block(body, message.id, part.id) for body in sent.content]
+            results += [Block(body, message.id, part.id) for body in sent.results]
+            silent = silent or sent.silent
         if content or silent:
-            draft.out.append(("assistant", content, origin))
+            moved = _text_first(content) if request.form.moves_text else content
+            draft.out.append(("assistant", moved, origin))
         if results:
             draft.out.append(("user", results, origin))
+
+
+def _text_first(content: Sequence[Block]) -> list[Block]:
+    """Text in front of the calls that stand before it, up to the last thinking."""
+    out: list[Block] = []
+    calls: list[Block] = []
+    for block in content:
+        if block.type == "tool_use":
+            calls.append(block)
+            continue
+        if block.is_thinking:
+            out += calls
+            calls = []
+        out.append(block)
+    return out + calls
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
@@ -201,23 +197,6 @@ def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
             step.append(part)
     if step:
         yield step
-
-
-def _assistant_part(part: Part, foreign: bool, model: str) -> tuple[Json | None, Json | None]:
-    """The block, and the tool result that follows the step. Another model's metadata is not sent."""
-    data = part.data or {}
-    metadata = None if foreign else data.get("metadata")
-    if part.type in ("text", "reasoning", "tool") and not sound_metadata(metadata):
-        raise CannotSend("its metadata is not an object of objects")
-    match part.type:
-        case "text":
-            body = text(data)
-            return (body if body["text"] != "" else None), None
-        case "reasoning":
-            return reasoning(data, metadata), None
-        case "tool":
-            return tool(data, model)
-    return None, None
 
 
 def _merge(out: Sequence[tuple[str, list[Block], tuple[str, str]]]) -> tuple[Turn, ...]:

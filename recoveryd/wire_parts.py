@@ -4,132 +4,187 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from recoveryd.model import Json
+from recoveryd.model import Json, Part
+from recoveryd.sent import Form
+from recoveryd.wire_media import CannotSend, attachment, file
 
+# What JavaScript's trim() takes away, which is not what str.strip() does.
+JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
+_HALF = re.compile("[\ud800-\udfff]")
 _ILLEGAL_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _CLEARED = "[Old tool result content cleared]"
-_INTERRUPTED = "[Tool execution was interrupted]"
+FAULTS = (
+    "not_json",
+    "metadata",
+    "text",
+    "signature",
+    "file",
+    "state",
+    "name",
+    "provider_executed",
+    "time",
+    "output",
+    "attachment",
+)
+INTERRUPTED = "[Tool execution was interrupted]"
 
 
-class CannotSend(Exception):
-    """The client fails on this part before it sends anything; the text says why, as a clause."""
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What becomes of one part: blocks, tool results behind the step, and whether it keeps its message in the request
+    though it sends nothing (the message is then sent as `content: []`)."""
+
+    content: Sequence[Json] = ()
+    results: Sequence[Json] = ()
+    silent: bool = False
 
 
-def sound_metadata(metadata: object) -> bool:
+def user_part(part: Part, form: Form) -> Json | None:
+    data = part.data or {}
+    match part.type:
+        case "text" if not data.get("ignored"):
+            return _text(data, form)
+        case "file" if data.get("mime") not in ("text/plain", "application/x-directory"):
+            return file(data)
+        case "compaction":
+            return {"type": "text", "text": "What did we do so far?"}
+        case "subtask":
+            return {"type": "text", "text": "The following tool was executed by the user"}
+    return None
+
+
+def assistant_part(part: Part, foreign: bool, model: str, form: Form, blank: str) -> Sent:
+    """`foreign`: another model wrote it, whose metadata is not sent; `blank` is what an empty text becomes."""
+    data = part.data or {}
+    metadata = None if foreign else data.get("metadata")
+    if form.drops_provider_calls and isinstance(metadata, Mapping):
+        metadata = {key: value for key, value in metadata.items() if key != "providerExecuted"}
+    if part.type in ("text", "reasoning", "tool") and not _sound(metadata):
+        raise CannotSend("metadata", "its metadata is not an object of objects")
+    match part.type:
+        case "text":
+            body = _text(data, form)
+            words = body["text"] or blank
+            return Sent([{**body, "text": words}] if words else [])
+        case "reasoning":
+            return _reasoning(data, metadata, foreign, form)
+        case "tool":
+            return _tool(data, model, form)
+    return Sent()
+
+
+def signed(part: Part) -> bool:
+    metadata = (part.data or {}).get("metadata")
+    anthropic = metadata.get("anthropic") if isinstance(metadata, Mapping) else None
+    return part.type == "reasoning" and isinstance(anthropic, Mapping) and anthropic.get("signature") is not None
+
+
+def _sound(metadata: object) -> bool:
     """The SDK takes only objects of objects, and refuses the whole conversation for anything else."""
-    return metadata is None or (
-        isinstance(metadata, Mapping) and all(isinstance(v, Mapping) for v in metadata.values())
-    )
+    if not isinstance(metadata, Mapping):
+        return metadata is None
+    return all(isinstance(value, Mapping) for value in metadata.values())
 
 
-def text(data: Json) -> Json:
+def _well_formed(text: str, form: Form) -> str:
+    return _HALF.sub("\ufffd", text) if form.mends_unicode else text
+
+
+def _text(data: Json, form: Form) -> Json:
     if not isinstance(data.get("text"), str):
-        raise CannotSend("its text is missing")
-    return {"type": "text", "text": data["text"]}
+        raise CannotSend("text", "its text is missing")
+    return {"type": "text", "text": _well_formed(data["text"], form)}
 
 
-def reasoning(data: Json, metadata: Any) -> Json | None:
+def _reasoning(data: Json, metadata: Any, foreign: bool, form: Form) -> Sent:
     """A thinking block, a redacted one, or nothing: reasoning that no provider signed is not sent."""
     if not isinstance(data.get("text"), str):
-        raise CannotSend("its text is missing")
+        raise CannotSend("text", "its text is missing")
+    words = _well_formed(data["text"], form)
+    if foreign and form.sends_foreign_thinking:
+        return Sent([{"type": "text", "text": words}] if words.strip(JS_SPACE) else [])
     anthropic = metadata.get("anthropic") if isinstance(metadata, Mapping) else None
-    if data["text"] == "" or not isinstance(anthropic, Mapping):
-        return None
-    signature, redacted = anthropic.get("signature"), anthropic.get("redactedData")
+    marks: Json = anthropic if isinstance(anthropic, Mapping) else {}
+    signature, redacted = marks.get("signature"), marks.get("redactedData")
     for value in (signature, redacted):
         if value is not None and not isinstance(value, str):
-            raise CannotSend("its signature is not a text")
+            raise CannotSend("signature", "its signature is not a text")
+    if form.sends_redacted:
+        filtered = not words.strip(JS_SPACE) and signature is None and redacted is None
+    else:
+        filtered = words == ""
+    if filtered:
+        return Sent()
     if signature is not None:
-        return {"type": "thinking", "thinking": data["text"], "signature": signature}
-    return {"type": "redacted_thinking", "data": redacted} if redacted is not None else None
+        return Sent([{"type": "thinking", "thinking": words, "signature": signature}])
+    if redacted is not None:
+        return Sent([{"type": "redacted_thinking", "data": redacted}])
+    return Sent(silent=True)
 
 
-def file(data: Json) -> Json:
-    """A file of the user: an image or a document, or the client's words for a type that no Anthropic model takes."""
-    mime, url, name = data.get("mime"), data.get("url"), data.get("filename")
-    if not isinstance(mime, str) or not isinstance(url, str):
-        raise CannotSend("the attached file has no type or address")
-    kind = mime.split("/")[0]
-    if kind in ("audio", "video"):
-        named = f'"{name}"' if name else kind
-        words = f"ERROR: Cannot read {named} (this model does not support {kind} input). Inform the user."
-        return {"type": "text", "text": words}
-    media, source = _source(url, mime)
-    if media.startswith("image/"):
-        return {"type": "image", "source": source}
-    if media == "application/pdf":
-        return {"type": "document", "source": source, **({"title": name} if name is not None else {})}
-    raise CannotSend(f"the client cannot send a file of type {media}")
-
-
-def _source(url: str, mime: str) -> tuple[str, Json]:
-    """The media type that counts, and the `source` of the block. A data URL's own type wins over the stored one."""
-    if re.match(r"https?://", url, re.IGNORECASE):
-        return mime, {"type": "url", "url": url}
-    if not url.startswith("data:") or "," not in url:
-        raise CannotSend("the client cannot send a file from this address")
-    header, _, content = url.partition(",")
-    mime = header.split(";")[0].partition(":")[2]
-    media = "image/jpeg" if mime == "image/*" else mime
-    return mime, {"type": "base64", "media_type": media, "data": content.split(",")[0]}
-
-
-def tool(data: Json, model: str) -> tuple[Json | None, Json | None]:
+def _tool(data: Json, model: str, form: Form) -> Sent:
     """The call and its result. A call whose status the client does not know is not sent."""
     state = data.get("state")
-    if not isinstance(state, Mapping):
-        raise CannotSend("the tool call has no state")
-    status = state.get("status")
-    if status not in ("completed", "error", "pending", "running"):
-        return None, None
-    call_id, name = data.get("callID"), data.get("tool")
-    if not isinstance(call_id, str) or not isinstance(name, str):
-        raise CannotSend("the tool call has no id or no name")
+    if state is None:
+        raise CannotSend("state", "the tool call has no state")
+    status = state.get("status") if isinstance(state, Mapping) else None
+    if not isinstance(state, Mapping) or status not in ("completed", "error", "pending", "running"):
+        return Sent()
+    call_id, name = data.get("callID"), _spelled(data)
+    if not isinstance(call_id, str):
+        raise CannotSend("name", "the tool call has no id")
     metadata = data.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("providerExecuted"):
-        raise CannotSend("the call is marked as executed by the provider")
+    if form.drops_provider_calls and isinstance(metadata, Mapping) and metadata.get("providerExecuted"):
+        return Sent(silent=True)
     if "claude" in model:  # the client mends ids for models of this name only
         call_id = _ILLEGAL_ID.sub("_", call_id)
     call: dict[str, Any] = {"type": "tool_use", "id": call_id, "name": name}
     if "input" in state and (state["input"] is not None or status == "completed"):
         call["input"] = state["input"]
-    result = {"type": "tool_result", "tool_use_id": call_id}
+    return Sent([call], [{"type": "tool_result", "tool_use_id": call_id, **_result(state, status, form)}])
+
+
+def _spelled(data: Json) -> str:
+    """The tool's name as JavaScript spells whatever stands there."""
+    name = data.get("tool", "undefined")
+    if isinstance(name, (dict, list)):
+        return "[object Object]" if isinstance(name, dict) else ",".join(map(str, name))
+    return name if isinstance(name, str) else json.dumps(name)
+
+
+def _result(state: Json, status: str, form: Form) -> Json:
     if status == "completed":
-        return call, {**result, "content": _output(state)}
-    error = state.get("error") if status == "error" else _INTERRUPTED
+        return {"content": _output(state, form)}
+    metadata = state.get("metadata")
+    if form.plain_interrupted and status == "error" and isinstance(metadata, Mapping):
+        output = metadata.get("output")
+        if metadata.get("interrupted") is True and isinstance(output, str):
+            return {"content": _well_formed(output, form)}
+    error = state.get("error") if status == "error" else INTERRUPTED
     words = "unknown error" if error is None else error if isinstance(error, str) else _compact(error)
-    return call, {**result, "content": words, "is_error": True}
+    return {"content": _well_formed(words, form), "is_error": True}
 
 
-def _output(state: Json) -> str | list[Json]:
+def _output(state: Json, form: Form) -> str | list[Json]:
     time = state.get("time")
     if not isinstance(time, Mapping):
-        raise CannotSend("the finished tool call has no time")
+        raise CannotSend("time", "the finished tool call has no time")
     if time.get("compacted"):
         return _CLEARED
     output, attachments = state.get("output"), state.get("attachments") or []
     if isinstance(output, (bool, int, float)) and not attachments:
         return _compact(output)
     if not isinstance(output, str) or not isinstance(attachments, list):
-        raise CannotSend("the finished tool call has no output")
+        raise CannotSend("output", "the finished tool call has no output")
     if not attachments:
-        return output
-    return [{"type": "text", "text": output}, *(block for item in attachments for block in _attachment(item))]
-
-
-def _attachment(item: object) -> list[Json]:
-    url, mime = (item.get("url"), item.get("mime")) if isinstance(item, Mapping) else (None, None)
-    if not isinstance(url, str) or not isinstance(mime, str):
-        raise CannotSend("an attachment of the tool call has no type or address")
-    if not url.startswith("data:") or "," not in url:
-        return []
-    if not mime.startswith("image/") and mime != "application/pdf":
-        raise CannotSend(f"the client cannot send an attachment of type {mime}")
-    source = {"type": "base64", "media_type": mime, "data": url.partition(",")[2]}
-    return [{"type": "image" if mime.startswith("image/") else "document", "source": source}]
+        return _well_formed(output, form)
+    text: Json = {"type": "text", "text": _well_formed(output, form)}
+    shown = [] if form.omits_empty_output and not output else [text]
+    return [*shown, *(block for item in attachments for block in attachment(item, form))]
 
 
 def _compact(value: Any) -> str:

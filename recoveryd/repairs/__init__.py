@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from recoveryd.model import Edit, Kind
-from recoveryd.repairs import content, thinking, tools
+from recoveryd.repairs import calls, content, media, thinking, tools, unicode, unsendable
 from recoveryd.repairs.bench import Bench, Settings
-from recoveryd.rules import Violation
+from recoveryd.violation import Violation
 
 Repair = Callable[[Bench, Violation], Sequence[tuple[Edit, ...]]]
 
@@ -23,6 +23,10 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.THINKING_FINAL_BLOCK: thinking.final_block,
     Kind.EMPTY_CONTENT: content.empty,
     Kind.ROLE_ORDER: content.first_message,
+    Kind.TOOL_CALL_INVALID: calls.invalid,
+    Kind.INVALID_UNICODE: unicode.half,
+    Kind.MEDIA_REJECTED: media.rejected,
+    Kind.UNSENDABLE_PART: unsendable.mended,
 }
 
 __all__ = ["REPAIRS", "Bench", "Repair", "Settings"]

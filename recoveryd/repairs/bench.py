@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recoveryd.ids import between
+from recoveryd.ids import between, unique_between
 from recoveryd.model import Edit, Json, Message, Part, Session
 from recoveryd.wire import Wire
 
@@ -50,10 +50,9 @@ class Bench:
         message = self.message(message_id)
         ids = [part.id for part in message.parts]
         at = ids.index(behind) + 1 if behind is not None else 0
-        low = behind or "prt_"
         high = ids[at] if at < len(ids) else None
-        if not ids:  # parts are only ordered within their message, so the message's own number serves
-            low = "prt_" + message_id.removeprefix("msg_")
+        # Ids are unique in the whole store: one behind a part inherits that from it, others need a mark.
+        low = behind or unique_between("prt_", high, message_id.removeprefix("msg_"))
         edits: list[Edit] = []
         for body in bodies:
             low = between(low, high)
@@ -65,7 +64,7 @@ class Bench:
         """A new message with one part, right in front of the message `before`."""
         ids = [message.id for message in self.session.messages]
         at = ids.index(before)
-        new = between(ids[at - 1] if at else "msg_", before)
+        new = unique_between(ids[at - 1] if at else "msg_", before, self.recovery)
         first = "prt_" + new.removeprefix("msg_")
         stored = {"id": first, "sessionID": self.session.id, "messageID": new, **part}
         return (Edit(new, None, {"id": new, **body}, action), Edit(new, first, self._marked(stored), action))

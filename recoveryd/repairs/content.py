@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from recoveryd.model import Edit, Message, Part
 from recoveryd.repairs.bench import Bench
-from recoveryd.rules import Violation
+from recoveryd.violation import Violation
 
 NO_OUTPUT = "[no output]"
 
@@ -57,15 +57,18 @@ def first_message(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ..
         bench.insert(message.id, message.parts[-1].id if message.parts else None, words, "placeholder")
         for message in reversed(before)
     ]
-    return proposals or [edits for edits in [_user_message(bench, first)] if edits]
+    return proposals or [_user_message(bench, first)]
 
 
 def _user_message(bench: Bench, first: str) -> tuple[Edit, ...]:
-    """A user message in front of all, in the likeness of the session's next one: agent and model are needed."""
+    """A user message in front of all, in the likeness of the session's own: agent and model are needed."""
+    answer = bench.message(first)
     like = next((m for m in bench.session.messages if m.role == "user"), None)
-    if like is None:
-        return ()
-    created = max(bench.message(first).created - 1, 0)
-    kept = {key: like.data[key] for key in ("agent", "model") if key in like.data}
+    if like is not None:
+        kept = {key: like.data[key] for key in ("agent", "model") if key in like.data}
+    else:
+        model = {key: answer.data[key] for key in ("providerID", "modelID") if key in answer.data}
+        kept = {"agent": answer.data.get("agent", "build"), "model": model}
+    created = max(answer.created - 1, 0)
     body = {"sessionID": bench.session.id, "role": "user", "time": {"created": created}, **kept}
     return bench.add_message(first, body, bench.text(bench.settings.placeholder, assistant=False), "placeholder")

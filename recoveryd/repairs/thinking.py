@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from recoveryd.model import Edit
 from recoveryd.repairs.bench import Bench
-from recoveryd.rules import Violation
+from recoveryd.violation import Violation
 
 CLOSING = "[Tool execution completed.]"
 

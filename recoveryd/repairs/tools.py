@@ -7,7 +7,7 @@ from typing import Any
 
 from recoveryd.model import Edit, Part
 from recoveryd.repairs.bench import Bench
-from recoveryd.rules import Violation
+from recoveryd.violation import Violation
 
 
 def result_missing(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
@@ -16,7 +16,7 @@ def result_missing(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, .
     if block is None or not block.part_id:
         return ()
     part = bench.part(block.part_id)
-    if block.type == "tool_use":
+    if part.type == "tool":
         return ((cancelled(bench, part),),) if not _finished(part) else ()
     return (split_before(bench, part),)
 

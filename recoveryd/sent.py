@@ -1,0 +1,139 @@
+"""Which stored messages go into a request: not what is reverted, not what a compaction replaced, no failed turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recoveryd.model import Message, Part, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What differs between the versions of the client, in one place. The names of the fields say what 1.18 does."""
+
+    name: str
+    keeps_compaction_tail: bool  # a compaction may name a tail that stays; the tail is sent behind the summary
+    reverts_parts: bool  # a revert to a part keeps the parts before it; before, the whole message went
+    sends_redacted: bool  # redacted thinking without words, and signed thinking without words
+    sends_foreign_thinking: bool  # the thinking of another model goes as text
+    spaces_empty_text: bool  # an empty text beside signed thinking becomes a blank
+    moves_text: bool  # text behind a tool call is moved in front of it, not across thinking
+    drops_provider_calls: bool  # calls that the provider executed are left out; before, no request could be built
+    plain_interrupted: bool  # an interrupted call with output has a plain result
+    omits_empty_output: bool  # beside attachments
+    mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
+
+    @classmethod
+    def named(cls, name: str) -> Form:
+        """ "old": before about 1.14 (held to 1.1.53 and 1.2.1); "new": since then (held to 1.18.33)."""
+        return _FORMS[name]
+
+
+_FLAGS = len(Form.__dataclass_fields__) - 1
+_FORMS = {"old": Form("old", *[False] * _FLAGS), "new": Form("new", *[True] * _FLAGS)}
+OLD, NEW = _FORMS["old"], _FORMS["new"]
+
+
+def history(session: Session, form: Form) -> Sequence[Message]:
+    """The messages that the client reads for the next request of `session`, in the order in which they go.
+
+    `left_out` tells which of them it then does not send.
+    """
+    kept = _not_reverted(session, form)
+    return _with_tail(kept) if form.keeps_compaction_tail else _since_compaction(kept)
+
+
+def _not_reverted(session: Session, form: Form) -> list[Message]:
+    """What `session.revert` points at goes at the next prompt, with all behind it."""
+    messages = list(session.messages)
+    revert = session.revert or {}
+    at = next((i for i, m in enumerate(messages) if m.id == revert.get("messageID")), None)
+    if at is None:
+        return messages
+    kept = messages[:at]
+    if form.reverts_parts and revert.get("partID"):
+        parts = messages[at].parts
+        cut = next((i for i, part in enumerate(parts) if part.id == revert["partID"]), len(parts))
+        kept.append(replace(messages[at], parts=parts[:cut]))
+    return kept
+
+
+def _since_compaction(messages: Sequence[Message]) -> Sequence[Message]:
+    answered: set[str] = set()
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and message.id in answered and _compaction(message) is not None:
+            return messages[index:]
+        if _summary(message):
+            answered.add(str(message.data.get("parentID")))
+    return messages
+
+
+def _with_tail(messages: Sequence[Message]) -> Sequence[Message]:
+    """As 1.18 does it: the summary first, then the tail that the compaction kept, then what came after."""
+    kept: list[Message] = []
+    answered: set[str] = set()
+    tail: Any = None
+    for message in reversed(messages):
+        kept.append(message)
+        if tail is not None:
+            if message.id == tail:
+                break
+            continue
+        part = _compaction(message) if message.role == "user" and message.id in answered else None
+        if part is not None:
+            tail = (part.data or {}).get("tail_start_id")
+            if not tail or message.id == tail:
+                break
+        elif _summary(message) and not truthy(message.data.get("error")):
+            answered.add(str(message.data.get("parentID")))
+    return _tail_behind_summary(kept[::-1])
+
+
+def _tail_behind_summary(kept: Sequence[Message]) -> Sequence[Message]:
+    at = next((i for i in range(len(kept) - 1, -1, -1) if kept[i].role == "user" and _names_tail(kept[i])), None)
+    if at is None:
+        return kept
+    part = next(p for p in kept[at].parts if p.type == "compaction" and "tail_start_id" in (p.data or {}))
+    start = next((i for i, m in enumerate(kept) if m.id == (part.data or {}).get("tail_start_id")), len(kept))
+    summary = next(
+        (
+            i
+            for i, m in enumerate(kept)
+            if i > at and m.role == "assistant" and m.data.get("summary") and m.data.get("parentID") == kept[at].id
+        ),
+        None,
+    )
+    if start >= at or summary is None:
+        return kept
+    return [*kept[at : summary + 1], *kept[start:at], *kept[summary + 1 :]]
+
+
+def _compaction(message: Message) -> Part | None:
+    return next((part for part in message.parts if part.type == "compaction"), None)
+
+
+def _names_tail(message: Message) -> bool:
+    return any(part.type == "compaction" and "tail_start_id" in (part.data or {}) for part in message.parts)
+
+
+def _summary(message: Message) -> bool:
+    return message.role == "assistant" and truthy(message.data.get("summary")) and truthy(message.data.get("finish"))
+
+
+def truthy(value: object) -> bool:
+    """As JavaScript has it: an empty object or list counts."""
+    return isinstance(value, (Mapping, list)) or bool(value)
+
+
+def left_out(message: Message) -> bool:
+    """A failed turn is not sent, but for an aborted one that had got somewhere."""
+    error = message.data.get("error")
+    if message.role != "assistant":
+        return message.role != "user"
+    if not truthy(error):
+        return False
+    aborted = isinstance(error, Mapping) and error.get("name") == "MessageAbortedError"
+    return not (aborted and any(part.type not in ("step-start", "reasoning") for part in message.parts))
