@@ -1,14 +1,14 @@
 """Tells which session was written to, the moment it is.
 
 watchdog watches the folder of each store, and of each folder's place the folder above, to notice that it comes, goes or
-is replaced. Events are hints: a queue that overflows tells nobody, so the daemon's slow sweep stays behind this.
+is replaced. A folder has one watch for all that is asked of it: two overwrite each other in watchdog 7.0. Events are
+hints: a queue that overflows tells nobody, so the daemon's slow sweep stays behind this.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import sys
 import threading
 import time
 import warnings
@@ -22,41 +22,23 @@ from watchdog import events
 from watchdog.observers import Observer
 
 from recoveryd import folders
+from recoveryd.burst import LOOK_S, Burst
+from recoveryd.filters import FOLDERS, MOVES, RECORDS, WRITES, Handler, Wanted
 from recoveryd.stores.atomic import TEMPORARY
 from recoveryd.stores.base import Store
 
 OnTouch = Callable[[str, str | None], None]
 
-_Events = list[type[events.FileSystemEvent]]
-_FOLDERS: _Events = [events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent]
-# Never watchdog's default: it asks for every open and close too, and its own walk drowns in them (7.1).
-_RECORDS = [*_FOLDERS, events.FileClosedEvent, events.FileMovedEvent]
-if sys.platform != "linux":  # nobody else tells when a file was closed
-    _RECORDS += [events.FileCreatedEvent, events.FileModifiedEvent]
 # 6.0 keeps the descriptors of an attempt that failed, so the next one waits.
 _RETRY_S = 3600.0
-
-
-class _Handler(events.FileSystemEventHandler):
-    """Calls `told` with an event, its source and its destination. An exception here would end watchdog's thread."""
-
-    def __init__(self, told: Callable[[events.FileSystemEvent, str, str], None]) -> None:
-        self._told = told
-        self.error = ""
-
-    def dispatch(self, event: events.FileSystemEvent) -> None:
-        try:
-            self._told(event, os.fsdecode(event.src_path), os.fsdecode(event.dest_path or ""))
-        except Exception as error:
-            self.error = f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Attached:
     watch: Any  # watchdog's ObservedWatch
-    path: str
+    wanted: Wanted
     identity: tuple[int, int]
-    handler: _Handler
+    handler: Handler
 
 
 class Watcher:
@@ -73,10 +55,11 @@ class Watcher:
         self._wake = threading.Event()
         self._stopped = False
         self._observer: Any = None
-        self._roots: dict[str, _Attached] = {}  # by store id
-        self._above: dict[str, _Attached] = {}  # by path: the folders in which a root comes and goes
+        self._attached: dict[str, _Attached] = {}  # by path
+        self._roots: dict[str, list[Store]] = {}  # by path; several databases may share a folder
         self._places: frozenset[str] = frozenset()  # the roots and all folders above them
         self._replaced: set[str] = set()  # an inode number may be used again at once: identity alone can't tell
+        self._bursts: dict[str, Burst] = {}  # by path
         self._failed: dict[str, tuple[float, str]] = {}  # by path: when to try again, and what was wrong
         self._thread = threading.Thread(target=self._recheck, name="recoveryd-watch", daemon=True)
         # It warns of its own races, half a page each time.
@@ -107,40 +90,55 @@ class Watcher:
         """Attach again wherever a folder appeared, was replaced or is no longer watched. Cheap when all is well."""
         fresh: list[str] = []
         with self._lock:
-            if self._stopped:
-                return
-            if not self._observe():
+            if self._stopped or not self._observe():
                 return
             # The next folder down may appear while the one above it is being attached to.
             for _ in range(20):
-                attached = [store.id for store in self._stores if self._attach_root(store)]
-                fresh += attached
-                if not self._attach_above() and not attached:
+                changed = self._attach_all()
+                fresh += [store.id for path in changed & self._attached.keys() for store in self._roots.get(path, ())]
+                if not changed:
                     break
-        for store_id in dict.fromkeys(fresh):
-            self._on_touch(store_id, None)
+        self._touch(fresh)
 
     def problems(self) -> list[str]:
         """What keeps writes from being noticed at once, a sentence each. Counts folders: not for a busy loop."""
         with self._lock:
-            attached = [*self._roots.values(), *self._above.values()]
             found = [reason for _, reason in self._failed.values()]
-            found += [f"An event of {a.path} was lost: {a.handler.error}" for a in attached if a.handler.error]
-            shortage = folders.shortage([a.path for a in self._roots.values()], len(self._above))
+            lost = {path: have.handler.error for path, have in self._attached.items() if have.handler.error}
+            found += [f"An event of {path} was lost: {error}" for path, error in lost.items()]
+            deep = [path for path, have in self._attached.items() if have.wanted.deep]
+            shortage = folders.shortage(deep, len(self._attached) - len(deep))
         return [*found, shortage] if shortage else found
 
     def _recheck(self) -> None:
         while True:
-            self._wake.wait()
+            woken = self._wake.wait(LOOK_S if self._bursts else None)
             self._wake.clear()
             if self._stopped:
                 return
             try:
-                self.check()
+                over = self._look_at_bursts()
+                if woken or over:
+                    self.check()
+                for burst in over:
+                    self._touch(burst.changed())  # while it was attached to
             except Exception as error:  # the next event, or the daemon's tick, tries again
                 self._failed["check"] = (0.0, f"Watching could not be resumed: {type(error).__name__}: {error}")
             else:
                 self._failed.pop("check", None)
+
+    def _look_at_bursts(self) -> list[Burst]:
+        """Tell what was written, and return the bursts that are over, which are none any more."""
+        for burst in list(self._bursts.values()):
+            self._touch(burst.changed())
+        over = {path: burst for path, burst in list(self._bursts.items()) if burst.over}
+        for path in over:
+            del self._bursts[path]
+        return list(over.values())
+
+    def _touch(self, store_ids: Iterable[str]) -> None:
+        for store_id in dict.fromkeys(store_ids):
+            self._on_touch(store_id, None)
 
     def _observe(self) -> bool:
         """Have an observer that lives; 7.1 needs an inotify instance for each, which may be refused."""
@@ -156,59 +154,56 @@ class Watcher:
         self._observer.start()
         return True
 
-    def _attach_root(self, store: Store) -> bool:
-        """Watch the folder of a store. True when it was not watched before."""
-        path = os.path.realpath(store.watch_path)  # through a symlink, watchdog sees nothing at the top
-        have = self._roots.get(store.id)
-        identity = folders.identity(path)
-        if have and have.path == path and self._holds(have, identity):
-            return False
-        if have:
-            self._detach(self._roots.pop(store.id).watch)
-        if identity is None:
-            self._failed.pop(path, None)
-            return False
-        handler = _Handler(lambda event, source, target: self._changed(store, path, event, source, target))
-        attached = self._attach(path, handler, recursive=True)
-        if attached:
-            self._roots[store.id] = attached
-        return bool(attached)
+    def _wanted(self) -> dict[str, Wanted]:
+        """By path: the folder of each store that is there, and the nearest folder above it."""
+        wanted: dict[str, Wanted] = {}
+        roots: dict[str, list[Store]] = {}
+        for store in self._stores:
+            root = Path(os.path.realpath(store.watch_path))  # through a symlink, watchdog sees nothing at the top
+            roots.setdefault(str(root), []).append(store)
+            files = RECORDS if not store.watch_files else MOVES if str(root) in self._bursts else WRITES
+            if folders.identity(str(root)) is None:
+                self._failed.pop(str(root), None)
+            else:
+                wanted[str(root)] = wanted.get(str(root), FOLDERS) | files
+            above = str(next(place for place in root.parents if place.is_dir()))
+            wanted.setdefault(above, FOLDERS)
+        self._roots = roots
+        self._places = frozenset(str(place) for root in map(Path, roots) for place in (root, *root.parents))
+        return wanted
 
-    def _attach_above(self) -> bool:
-        """Watch the nearest folder above each root that exists. True when that changed what may be there by now."""
-        roots = [Path(os.path.realpath(store.watch_path)) for store in self._stores]
-        self._places = frozenset(str(place) for root in roots for place in (root, *root.parents))
-        wanted = {str(next(place for place in root.parents if place.is_dir())) for root in roots}
-        for path, have in list(self._above.items()):
-            if path not in wanted or not self._holds(have, folders.identity(path)):
-                self._detach(self._above.pop(path).watch)
-        again = False
-        for path in wanted - self._above.keys():
-            attached = self._attach(path, _Handler(self._changed_above), recursive=False)
-            if attached:
-                self._above[path] = attached
-            again = again or attached is not None or path not in self._failed
-        return again
+    def _attach_all(self) -> set[str]:
+        """Watch what is wanted, and nothing else. Returns the paths attached to anew, and those that went meanwhile."""
+        wanted = self._wanted()
+        known = set()
+        for path, have in list(self._attached.items()):
+            held = self._holds(path, have)
+            if wanted.get(path) != have.wanted or not held:
+                self._detach(self._attached.pop(path).watch)
+                known |= {path} if held else set()
+        tried = {path: self._attach(path, wanted[path]) for path in wanted.keys() - self._attached.keys()}
+        self._attached |= {path: have for path, have in tried.items() if have}
+        return tried.keys() - self._failed.keys() - (known & self._attached.keys())
 
-    def _holds(self, have: _Attached, identity: tuple[int, int] | None) -> bool:
-        if have.path in self._replaced or have.identity != identity:
+    def _holds(self, path: str, have: _Attached) -> bool:
+        if path in self._replaced or have.identity != folders.identity(path):
             return False
         return any(emitter.watch == have.watch and emitter.is_alive() for emitter in self._observer.emitters)
 
-    def _attach(self, path: str, handler: _Handler, *, recursive: bool) -> _Attached | None:
+    def _attach(self, path: str, wanted: Wanted) -> _Attached | None:
         if time.monotonic() < self._failed.get(path, (0.0, ""))[0]:
             return None
         self._replaced.discard(path)
-        for _ in range(
-            3
-        ):  # folders come and go: 6.0 gives up when one below vanishes, 7.0 watches nothing and is silent
+        handler = Handler(lambda event, source, target: self._changed(path, event, source, target))
+        # Folders come and go: 6.0 gives up when one below vanishes, 7.0 watches nothing and is silent.
+        for _ in range(3):
             try:
                 with folders.held(path) as identity:
-                    wanted = _RECORDS if recursive else _FOLDERS
-                    watch = self._observer.schedule(handler, path, recursive=recursive, event_filter=wanted)
+                    asked = list(wanted.events)
+                    watch = self._observer.schedule(handler, path, recursive=wanted.deep, event_filter=asked)
                     if folders.identity(path) == identity:
                         self._failed.pop(path, None)
-                        return _Attached(watch, path, identity, handler)
+                        return _Attached(watch, wanted, identity, handler)
                     self._detach(watch)
             except OSError as error:
                 if error.errno not in {errno.ENOENT, errno.ENOTDIR}:
@@ -222,25 +217,24 @@ class Watcher:
             self._observer.unschedule(watch)
 
     def _close(self) -> None:
-        self._roots.clear()
-        self._above.clear()
+        self._attached.clear()
         if self._observer is not None:
             self._observer.stop()
             self._observer.join()
             self._observer = None
 
-    def _changed(self, store: Store, root: str, event: events.FileSystemEvent, source: str, target: str) -> None:
-        if source == root:
-            self._replaced.add(source)
-            self._wake.set()
-        elif isinstance(event, events.DirDeletedEvent) or Path(source).name.startswith(TEMPORARY):
-            return  # a temporary name is the daemon's own write, which never wakes it
-        else:
-            for session in store.touched(Path(target or source).relative_to(root).parts):
-                self._on_touch(store.id, session)
-
-    def _changed_above(self, event: events.FileSystemEvent, source: str, target: str) -> None:
-        if source in self._places and not isinstance(event, events.DirCreatedEvent):
-            self._replaced.add(source)
+    def _changed(self, path: str, event: events.FileSystemEvent, source: str, target: str) -> None:
+        """Something happened in the folder `path`, or below it."""
         if source in self._places or target in self._places:
+            if source in self._places and not isinstance(event, events.DirCreatedEvent):
+                self._replaced.add(source)
             self._wake.set()
+        # A temporary name is the daemon's own write, which never wakes it.
+        if source == path or isinstance(event, events.DirDeletedEvent) or Path(source).name.startswith(TEMPORARY):
+            return
+        for store in self._roots.get(path, ()):
+            for session in store.touched(Path(target or source).relative_to(path).parts):
+                if store.watch_files and path not in self._bursts:
+                    self._bursts[path] = Burst(self._roots[path])
+                    self._wake.set()
+                self._on_touch(store.id, session)

@@ -96,6 +96,21 @@ def test_ids_that_tell_another_time_than_their_messages_are_not_believed(tree: T
     assert tree.store.look(SES).failure is None
 
 
+def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_comes(tree: Tree) -> None:
+    tree.say("user", NOW - 500)
+    tree.put("message/ses_2/msg_1.json", {"role": "user"})
+    marks = dict(tree.store.fresh({"ses_gone": "1"}, NOW))
+    assert marks.keys() == {SES, "ses_2", "ses_gone"}
+    assert (marks["ses_gone"], all((marks[SES], marks["ses_2"]))) == ("", True)
+    del marks["ses_gone"]
+    assert list(tree.store.fresh(marks, NOW)) == []
+    tree.put("message/ses_2/msg_1.json", {"role": "assistant"})
+    assert list(tree.store.fresh(marks, NOW)) == []
+    tree.put("message/ses_2/msg_2.json", {"role": "user"})
+    assert [session for session, _ in tree.store.fresh(marks, NOW)] == ["ses_2"]
+    assert [session for session, _ in tree.store.fresh({**marks, SES: ""}, NOW)] == [SES, "ses_2"]
+
+
 def test_a_glance_reads_one_message_of_a_healthy_session(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         tree.say("assistant", NOW - 1000 + number, **done(NOW - 1000 + number))

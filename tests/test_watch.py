@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import queue
 import shutil
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,11 @@ import pytest
 from recoveryd import folders, watch
 from recoveryd.model import Change
 from recoveryd.stores import atomic
+from recoveryd.stores.base import Store
 from recoveryd.stores.opencode_files import OpencodeFiles
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from recoveryd.watch import Watcher
+from tests.database import Base
 
 SOON = 5.0  # seconds; what is waited for comes within milliseconds
 Touch = tuple[str, str | None]
@@ -50,7 +55,7 @@ class Touches:
 
 
 @contextmanager
-def watching(*stores: OpencodeFiles) -> Iterator[tuple[Watcher, Touches]]:
+def watching(*stores: Store) -> Iterator[tuple[Watcher, Touches]]:
     touches = Touches()
     with Watcher(stores, touches) as watcher:
         yield watcher, touches
@@ -264,6 +269,84 @@ def test_no_observer_at_all_is_reported_and_tried_again(store: OpencodeFiles, mo
     touches.until((store.id, None))
     assert watcher.problems() == []
     watcher.stop()
+
+
+def test_writes_to_a_database_are_told_while_the_client_has_it_open(tmp_path: Path) -> None:
+    base = Base(tmp_path / "data" / "opencode.db")
+    store = OpencodeSqlite(base.path)
+    (tmp_path / "data" / "log").mkdir()
+    with base.client() as client, watching(store) as (watcher, touches):
+        client.execute("PRAGMA wal_autocheckpoint = 0")
+        touches.until((store.id, None))
+        for title in "abc":
+            client.execute("UPDATE project SET name = ?", (title,))
+            touches.until((store.id, None))
+            touches.rest()
+        (tmp_path / "data" / "log" / "opencode.db").write_text("x")
+        (tmp_path / "data" / "auth.json").write_text("x")
+        (tmp_path / "data" / "opencode.db-shm.x").write_text("x")
+        assert touches.rest() == []
+        assert watcher.problems() == []
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and version("watchdog").startswith("6."),
+    reason="for root, SQLite sets the owner of the WAL when it opens it, which watchdog 6 takes for a write",
+)
+def test_reading_a_database_does_not_wake_its_watcher(tmp_path: Path) -> None:
+    base = Base(tmp_path / "data" / "opencode.db")
+    base.small()
+    store = OpencodeSqlite(base.path)
+    with watching(store) as (_, touches):
+        touches.until((store.id, None))
+        store.load("ses_1")
+        list(store.fresh({}, 0))
+        with base.client() as client:
+            client.execute("UPDATE project SET name = 'x'")
+            touches.until((store.id, None))
+            touches.rest(0.7)  # watchdog 6.0 holds everything back for half a second
+            store.load("ses_1")
+            list(store.fresh({}, 0))
+            assert touches.rest(0.7) == []
+
+
+def test_a_database_that_is_replaced_is_told(tmp_path: Path) -> None:
+    base = Base(tmp_path / "data" / "opencode.db")
+    store = OpencodeSqlite(base.path)
+    elsewhere = Base(tmp_path / "new.db").path
+    with watching(store) as (_, touches):
+        touches.until((store.id, None))
+        elsewhere.replace(base.path)
+        touches.until((store.id, None))
+        base.path.rename(tmp_path / "data" / "old.db")
+        touches.rest()
+        (tmp_path / "data" / "old.db").rename(base.path)
+        touches.until((store.id, None))
+
+
+def test_databases_and_a_tree_share_the_watch_of_their_folder(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    tree = OpencodeFiles(data / "storage")
+    one, two = (OpencodeSqlite(data / name) for name in ("opencode.db", "opencode-beta.db"))
+    with watching(tree, one, two) as (watcher, touches):
+        assert touches.rest(0.05) == []
+        bases = [Base(data / name) for name in ("opencode.db", "opencode-beta.db")]
+        told = set(touches.until((two.id, None)) + touches.rest())
+        assert told == {(one.id, None), (two.id, None)}
+        for turn in range(2):  # the folder above the tree is the one of the databases
+            write(tree, "ses_1", "msg_1.json")
+            touches.until((tree.id, None))
+            touches.rest()
+            write(tree, "ses_2", "msg_1.json")
+            touches.until((tree.id, "ses_2"))
+            touches.rest()
+            bases[1].run("UPDATE project SET name = 'x'")
+            assert set(touches.until((two.id, None)) + touches.rest()) == {(two.id, None)}
+            bases[0].run("UPDATE project SET name = 'x'")
+            touches.until((one.id, None))
+            shutil.rmtree(tree.root)
+            touches.rest()
+            assert watcher.problems() == [], turn
 
 
 def test_stopping_ends_every_thread_and_idle_threads_sleep(store: OpencodeFiles) -> None:

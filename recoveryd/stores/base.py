@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -51,6 +51,10 @@ class Store(Protocol):
     def watch_path(self) -> Path:
         """The folder to be watched; it may not exist yet."""
 
+    @property
+    def watch_files(self) -> tuple[Path, ...]:
+        """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
+
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
 
@@ -60,11 +64,18 @@ class Store(Protocol):
     def live(self) -> str | None:
         """None when the store can be edited; else a sentence that says why not."""
 
+    def forms(self) -> tuple[str, ...]:
+        """The forms ("old", "new") in which the client that uses this store may send its sessions."""
+
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages, in no order."""
 
-    def marks(self) -> Iterator[tuple[str, str]]:
-        """All sessions, each with a text that changes when a message is added: what a sweep compares. Very cheap."""
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """The sessions that may have changed, each with the mark to remember it by; cheap when none has.
+
+        `known` are the marks that were remembered. "" is none: the session is gone, or the store keeps its own place
+        in memory, which begins at the messages made since `since_ms` (milliseconds since the epoch).
+        """
 
     def look(self, session_id: str) -> Look:
         """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""

@@ -6,10 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.stores import opencode_files
+from recoveryd.stores import opencode, opencode_files, opencode_sqlite
 from recoveryd.stores.base import Store
 
 
-def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str] | None = None) -> list[Store]:
-    """Each store once, also those that are not there yet. `env` is the process's own when None."""
-    return [*opencode_files.find_stores(data_dirs, os.environ if env is None else env)]
+def find_stores(
+    data_dirs: Sequence[Path], databases: Sequence[Path] = (), env: Mapping[str, str] | None = None
+) -> list[Store]:
+    """Each store once, also those that are not there yet. `env` is the process's own when None.
+
+    `data_dirs` are data folders of OpenCode (`.../opencode`) beside its own, or their `storage` folders.
+    """
+    env = os.environ if env is None else env
+    folders = [f.parent if f.name == "storage" else f for f in opencode.data_folders(env, data_dirs)]
+    folders = list(dict.fromkeys(folders))
+    return [
+        *opencode_sqlite.find_stores(folders, databases, env),
+        *opencode_files.find_stores(data_dirs, env),
+    ]

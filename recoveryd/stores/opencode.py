@@ -14,7 +14,7 @@ from recoveryd.model import Edit, Failure, Json, Message, Part, Session
 from recoveryd.stores.base import Look
 
 DAY_MS = 86_400_000
-_WRAP_MS = 1 << 36
+WRAP_MS = 1 << 36
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _TIMED = re.compile("msg_[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,7 +39,7 @@ def id_time(identifier: str, now_ms: int) -> int | None:
     if not _TIMED.match(identifier):
         return None
     latest = now_ms + DAY_MS
-    return latest - (latest - (int(identifier[4:16], 16) >> 12)) % _WRAP_MS
+    return latest - (latest - (int(identifier[4:16], 16) >> 12)) % WRAP_MS
 
 
 def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms: int) -> Iterator[Message]:
@@ -142,10 +142,14 @@ def _no_constant(name: str) -> Any:
 _STRICT = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def dump(data: Json) -> bytes:
-    """A record as the client writes it: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape."""
+def dump(data: Json, *, compact: bool = False) -> bytes:
+    """A record as the client writes it: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape.
+
+    `compact` is how it writes into a database: without any white space.
+    """
+    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 2}
     try:
-        text = json.dumps(data, ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
+        text = json.dumps(data, ensure_ascii=False, default=_plain, allow_nan=False, **layout)
     except (TypeError, ValueError) as error:
         raise StoreError(f"This can't be written as JSON: {error}") from error
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
@@ -183,3 +187,8 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
     folders = [Path(base) if Path(base).is_absolute() else home / ".local" / "share"]
     folders = [folders[0] / "opencode", *(path.expanduser() for path in configured)]
     return list(dict.fromkeys(path.resolve() for path in folders))
+
+
+def is_database(name: str) -> bool:
+    """`opencode.db`, and `opencode-<channel>.db` of the other release channels."""
+    return name == "opencode.db" or (name.startswith("opencode-") and name.endswith(".db"))

@@ -24,6 +24,8 @@ Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds
 class OpencodeFiles:
     """A JSON tree, a `Store`. `root` is the client's `storage` folder; `clock` gives seconds since the epoch."""
 
+    watch_files: tuple[Path, ...] = ()
+
     def __init__(
         self,
         root: Path,
@@ -58,7 +60,7 @@ class OpencodeFiles:
         """None when the store can be edited; else a sentence that says why not."""
         try:
             owner = self.root.stat().st_uid
-            databases = sorted(path.name for path in self.root.parent.iterdir() if _is_database(path.name))
+            databases = sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
         except FileNotFoundError:
             return f"{self.root} is not there yet."
         except OSError as error:
@@ -74,6 +76,10 @@ class OpencodeFiles:
                 return f"{folder} can't be written to: check its owner and mode, and that its disk is not read-only."
         return None
 
+    def forms(self) -> tuple[str, ...]:
+        """Every client with this store sends the old form."""
+        return ("old",)
+
     def session_ids(self) -> Iterator[str]:
         """The ids of all folders with messages, of both depths."""
         seen: set[str] = set()
@@ -85,12 +91,18 @@ class OpencodeFiles:
                     seen.add(session)
                     yield session
 
-    def marks(self) -> Iterator[tuple[str, str]]:
-        """Each session with the time of its folder: a new message changes it, a message written over does not."""
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """Each session whose folder has another time than `known`: that of a new message, not of one written over."""
+        del since_ms  # an old failure is still worth a summary
+        gone = set(known)
         for session_id in self.session_ids():
+            gone.discard(session_id)
             with suppress(OSError, NotFoundError):
-                found = self.root.joinpath(*self._reader.where(session_id)).lstat()
-                yield session_id, str(found.st_mtime_ns)
+                mark = str(self.root.joinpath(*self._reader.where(session_id)).lstat().st_mtime_ns)
+                if known.get(session_id) != mark:
+                    yield session_id, mark
+        for session_id in gone:
+            yield session_id, ""
 
     def look(self, session_id: str) -> Look:
         """What is stuck now: reads messages from the newest back, until one settles it."""
@@ -207,11 +219,6 @@ class OpencodeFiles:
             with suppress(OSError):
                 return stat.S_IMODE((self.root / key).lstat().st_mode)
         return None
-
-
-def _is_database(name: str) -> bool:
-    """`opencode.db`, and `opencode-<channel>.db` of the other release channels."""
-    return name == "opencode.db" or (name.startswith("opencode-") and name.endswith(".db"))
 
 
 def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[OpencodeFiles]:

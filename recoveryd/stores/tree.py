@@ -69,8 +69,8 @@ def _open_folder(name: str, above: int | None, path: str) -> int:
     except OSError as error:
         if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
             raise trouble(error, f"open {path}") from error
-        kind = _kind(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
-        raise StoreError(f"{path} is {kind}, where a folder should be; it is left alone.") from error
+        what = kind(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+        raise StoreError(f"{path} is {what}, where a folder should be; it is left alone.") from error
 
 
 def listing(fd: int) -> list[str]:
@@ -103,8 +103,8 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
         raise
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENXIO}:
-            kind = "a symlink" if error.errno == errno.ELOOP else "no regular file"
-            raise StoreError(f"{path} is {kind}, where a file should be; it is left alone.") from error
+            what = "a symlink" if error.errno == errno.ELOOP else "no regular file"
+            raise StoreError(f"{path} is {what}, where a file should be; it is left alone.") from error
         raise trouble(error, f"read {path}") from error
     try:
         return _read_all(file, path, limit)
@@ -117,7 +117,7 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
 def _read_all(file: int, path: str, limit: int) -> bytes:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is {_kind(found.st_mode)}, where a file should be; it is left alone.")
+        raise StoreError(f"{path} is {kind(found.st_mode)}, where a file should be; it is left alone.")
     size, chunks = 0, []
     # One byte more than the size: a file that did not grow is read in one call.
     ask = found.st_size + 1
@@ -131,6 +131,6 @@ def _read_all(file: int, path: str, limit: int) -> bytes:
     raise StoreError(f"{path} is too large: {max(size, found.st_size):,} bytes, at most {limit:,} are read.")
 
 
-def _kind(mode: int) -> str:
+def kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symlink", stat.S_IFIFO: "a named pipe", stat.S_IFREG: "a file"}
     return kinds.get(stat.S_IFMT(mode), "no regular file")

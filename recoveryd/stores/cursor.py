@@ -1,0 +1,141 @@
+"""Which sessions of OpenCode's database were written to since the last look, without reading any table whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from recoveryd.errors import StoreError
+from recoveryd.model import Message
+from recoveryd.stores import opencode, rows
+from recoveryd.stores.database import Database, Files, settled
+
+OVERLAP_MS = 600_000  # a message may become visible this long after its id was made
+_STEP_MS = 50  # a row written this recently may be written again within the same tick of its clock
+
+IN_RANGE = "SELECT id, time_updated FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
+BY_ID = "SELECT session_id, time_created, time_updated FROM message WHERE id = ?"
+DATA = "SELECT data FROM message WHERE id = ?"
+LAST_EVENT = "SELECT max(rowid) FROM event"
+EVENT_AT = "SELECT id FROM event WHERE rowid = ?"
+# By number alone: the planner would sooner go through a whole index that has the sessions.
+EVENTS_SINCE = "SELECT aggregate_id FROM event NOT INDEXED WHERE rowid > ?"
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a look ended."""
+
+    identity: tuple[int, int] = (0, 0)
+    files: Files | None = None  # None: a write may have been too young for the clock to tell
+    looked: int = 0  # ms; 0: never
+    seen: dict[str, int] = field(default_factory=dict)  # the messages of the last minutes: when each was written
+    open: dict[str, int] = field(default_factory=dict)  # those that the client has not finished, however old
+    event: tuple[int, str] | None = None  # the rowid and the id of the last one
+
+
+class Cursor:
+    """Remembers in memory where it was. Messages are found by ids, which tell their time; changes also by events.
+
+    Events alone don't do: clients turn them off, users delete them, and their numbers are used again.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+        self._place = _Place()
+
+    def fresh(self, since_ms: int) -> list[str]:
+        """The sessions, each once. After an error the next call starts where this one did."""
+        files = self._database.files()
+        place = self._place
+        if files == place.files:
+            return []
+        identity = files[0][0], files[0][1]
+        if identity != place.identity:
+            place = _Place()
+        now = int(self._clock() * 1000)
+        found: dict[str, None] = {}
+
+        def work(db: sqlite3.Connection) -> _Place:
+            schema = rows.understood(db, self._database.path)
+            foreign = rows.reason(schema, self._database.path)
+            if foreign:
+                raise StoreError(foreign)
+            found.clear()
+            ended = _Place(identity, files if settled(files) else None, now)
+            _messages(db, place, ended, since_ms, found)
+            if schema.events:
+                _events(db, place, ended, found)
+            return ended
+
+        self._place = self._database.read(work)
+        return [session for session in found if opencode.valid_id(session)]
+
+
+def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int, found: dict[str, None]) -> None:
+    """Those made since, where they were written since, and the older ones that were not finished."""
+    start = max(since_ms, place.looked - OVERLAP_MS)
+    recent: dict[str, int] = {}
+    for low, high in ranges(start, ended.looked):
+        recent.update(db.execute(IN_RANGE, (low, high, start)))
+    changed = {message for message, updated in recent.items() if place.seen.get(message) != updated}
+    for message in changed | place.open.keys():
+        _note(db, message, place.open.get(message), ended, since_ms, found, told=message not in changed)
+    ended.seen = {message: updated for message, updated in recent.items() if ended.looked - updated > _STEP_MS}
+
+
+def _note(
+    db: sqlite3.Connection,
+    message: str,
+    known: int | None,
+    ended: _Place,
+    since_ms: int,
+    found: dict[str, None],
+    *,
+    told: bool,
+) -> None:
+    """A message that was unfinished when it was written at `known`: its session, if that is news, and whether it is."""
+    row = db.execute(BY_ID, (message,)).fetchone()
+    if row is None:
+        return
+    session, created, updated = row
+    if updated != known or not told:
+        found[str(session)] = None
+    if created >= since_ms and (updated == known or _unfinished(db, message)):
+        ended.open[message] = updated
+
+
+def _unfinished(db: sqlite3.Connection, message: str) -> bool:
+    data = rows.content(db.execute(DATA, (message,)).fetchone()[0])
+    said = Message(message, opencode.parse(data, message) or {})
+    return said.role == "assistant" and not said.completed and said.error is None
+
+
+def _events(db: sqlite3.Connection, place: _Place, ended: _Place, found: dict[str, None]) -> None:
+    """The sessions of the events since. A number that is another event's by now says nothing about those before it."""
+    last = db.execute(LAST_EVENT).fetchone()[0] or 0
+    ended.event = last, _event(db, last)
+    if place.event is not None:
+        number, identifier = place.event
+        if last >= number and _event(db, number) == identifier:
+            found.update((str(session), None) for (session,) in db.execute(EVENTS_SINCE, (number,)))
+
+
+def _event(db: sqlite3.Connection, number: int) -> str:
+    row = db.execute(EVENT_AT, (number,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
+    """The ranges of ids that messages made since then have: two when the ids started again in between."""
+    latest = now_ms + opencode.DAY_MS
+    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
+    if latest - since_ms >= opencode.WRAP_MS:
+        yield "msg_", "msg_g"
+    elif low < high:
+        yield low, high
+    else:
+        yield low, "msg_g"
+        yield "msg_", high
