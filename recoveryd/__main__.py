@@ -1,0 +1,7 @@
+"""`python -m recoveryd`."""
+
+import sys
+
+from recoveryd.cli import main
+
+sys.exit(main())

@@ -1,0 +1,30 @@
+"""The command line: one parser, one function a command, one place that prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from recoveryd.errors import RecoverydError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 fine, 1 something is wrong, 2 usage, 3 not found, 4 refused, 75 busy,
+    78 bad configuration."""
+    from recoveryd.cli.parser import make_parser
+
+    arguments = make_parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except RecoverydError as error:
+        print(f"recoveryd: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # `recoveryd history | head`: nobody reads on, which is no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,43 @@
+"""What several commands need: the configuration, the stores, the ledger."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from recoveryd import paths
+from recoveryd.config import Config, load
+from recoveryd.errors import NotFoundError
+from recoveryd.ledger import Ledger
+from recoveryd.stores.base import Store
+from recoveryd.stores.find import find_stores
+
+
+def config_of(arguments: argparse.Namespace) -> Config:
+    """ConfigError for a file that is not sound; a file that was named must be there."""
+    if arguments.config is not None and not arguments.config.exists():
+        raise NotFoundError(f"There is no configuration file {arguments.config}.")
+    return load(arguments.config or paths.config_file())
+
+
+def open_ledger() -> Ledger:
+    return Ledger(paths.ledger_file(paths.make_private(paths.state_dir())))
+
+
+def stores_of(config: Config) -> list[Store]:
+    places = config.opencode
+    return [store for store in find_stores(places.data_dirs, places.databases) if store.exists()]
+
+
+def store_named(config: Config, store_id: str) -> Store:
+    """The store that a ledger entry belongs to. NotFoundError when it is not there any more."""
+    for store in stores_of(config):
+        if store.id == store_id:
+            return store
+    raise NotFoundError(
+        f"The store {store_id} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?"
+    )
+
+
+def when(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -1,0 +1,90 @@
+"""`recoveryd history`, `show` and `undo`"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd import paths
+from recoveryd.cli.common import config_of, open_ledger, store_named, when
+from recoveryd.cli.output import Result, diff, plain, render, show_changes, table
+from recoveryd.locks import recovery_lock
+from recoveryd.model import Entry, Outcome
+from recoveryd.report import cause
+from recoveryd.undo import undo as take_back
+
+
+def history(arguments: argparse.Namespace) -> int:
+    with open_ledger() as ledger:
+        entries = ledger.history(arguments.limit, arguments.session)
+
+    def show_all(out: Console) -> None:
+        if not entries:
+            out.print("No session needed a recovery so far.")
+            return
+        rows = [(e.id, when(e.time), str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
+        table(out, ["id", "when", "outcome", "session: what was done"], rows)
+
+    return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json)
+
+
+def show(arguments: argparse.Namespace) -> int:
+    with open_ledger() as ledger:
+        entry = ledger.get(arguments.id)
+        changes = ledger.changes(entry.id)
+    data = {**_json(entry), "changes": [{"record": c.key, "diff": diff(c)} for c in changes]}
+
+    def show_entry(out: Console) -> None:
+        out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
+        out.print(f"session  {plain(entry.title or '(no title)')} ({entry.session})")
+        out.print(f"store    {plain(entry.store)}")
+        out.print(f"refused  {cause(entry.kind)} ({entry.kind})")
+        out.print(f"done     {plain(entry.detail)}")
+        if changes:
+            out.print()
+            show_changes(out, changes)
+        elif entry.edits:
+            out.print("Its images are no longer in the ledger.")
+        if entry.outcome is Outcome.HEALED and changes:
+            out.print(f"\nTo take it back: recoveryd undo {entry.id}")
+
+    return render(Result(data, show_entry), as_json=arguments.json)
+
+
+def undo(arguments: argparse.Namespace) -> int:
+    config = config_of(arguments)
+    state = paths.make_private(paths.state_dir())
+    with open_ledger() as ledger:
+        entry = ledger.get(arguments.id)
+        store = store_named(config, entry.store)
+        with recovery_lock(state, store.id, doing="an undo"):
+            entry = ledger.get(entry.id)
+            changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)
+
+    def say(out: Console) -> None:
+        if arguments.dry_run:
+            show_changes(out, changes)
+            out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
+            return
+        records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
+        out.print(f"Took back {entry.id}: {records} as before. The provider will refuse the session again,")
+        out.print("and recoveryd leaves this failure alone from now on.")
+
+    data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}
+    return render(Result(data, say), as_json=arguments.json)
+
+
+def _json(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "time": entry.time,
+        "store": entry.store,
+        "session": entry.session,
+        "title": entry.title,
+        "kind": entry.kind,
+        "outcome": entry.outcome,
+        "edits": entry.edits,
+        "detail": entry.detail,
+    }

@@ -1,0 +1,96 @@
+"""What a command came to, and the one place that shows it: for people on a terminal, or as JSON."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from recoveryd.model import Change
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OK, WRONG, USAGE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`data` is the JSON form (a published contract), `show` prints the same for a person."""
+
+    data: Any
+    show: Callable[[Console], None]
+    code: int = OK
+
+
+def render(result: Result, *, as_json: bool) -> int:
+    """Print a result to stdout and return the exit code."""
+    if as_json:
+        sys.stdout.write(json.dumps(result.data, indent=2, ensure_ascii=True) + "\n")
+    else:
+        result.show(console())
+    sys.stdout.flush()
+    return result.code
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A plain table that folds its last column to the width of the terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, header in enumerate(headers):
+        made.add_column(header, no_wrap=index < len(headers) - 1, overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(plain(cell)) for cell in row))
+    out.print(made, soft_wrap=False)
+
+
+def plain(text: str) -> str:
+    """Untrusted text on one line, without what a terminal or a reader's eye would obey."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
+def show_changes(out: Console, changes: Iterable[Change]) -> None:
+    """Each record before and after, as a diff of its lines."""
+    from rich.text import Text
+
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for change in changes:
+        for line in diff(change):
+            out.print(Text(line, style=styles.get(line[:1], "") if line[:3] not in ("+++", "---") else "bold"))
+
+
+def diff(change: Change) -> list[str]:
+    """A unified diff. Bytes that are no text are shown with replacement characters; the ledger has them as they are."""
+    before, after = _lines(change.before), _lines(change.after)
+    names = (
+        change.key if change.before is not None else "(new)",
+        change.key if change.after is not None else "(set aside)",
+    )
+    return [plain_line(line) for line in difflib.unified_diff(before, after, *names, lineterm="", n=2)]
+
+
+def plain_line(line: str) -> str:
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def _lines(image: bytes | None) -> list[str]:
+    if image is None:
+        return []
+    text = image.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):  # what is no JSON is shown as it is
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return text.splitlines()

@@ -1,0 +1,172 @@
+"""`recoveryd scan`"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd import paths
+from recoveryd.cli.common import config_of, open_ledger, stores_of, when
+from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, table
+from recoveryd.config import Config
+from recoveryd.errors import NotFoundError, RecoverydError
+from recoveryd.ledger import Ledger
+from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
+from recoveryd.recovery import Recovery, kind_of
+from recoveryd.report import actions_of, cause, sentence
+from recoveryd.stores.base import Store, state
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A stuck session: what killed it, and what would be (or was) done about it."""
+
+    failure: Failure
+    title: str
+    kind: Kind | None
+    action: str
+    parts: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    healed: bool = False
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "store": self.failure.store,
+            "session": self.failure.session,
+            "title": self.title,
+            "message": self.failure.message,
+            "kind": self.kind,
+            "action": self.action,
+            "parts": list(self.parts),
+            "healed": self.healed,
+        }
+
+
+def scan(arguments: argparse.Namespace) -> int:
+    config = config_of(arguments)
+    seen = 0
+    found: list[Finding] = []
+    names: list[str] = []
+    with open_ledger() as ledger:
+        recovery = Recovery(ledger, config, paths.state_dir())
+        for store in stores_of(config):
+            names.append(store.id)
+            for session in _wanted(store, arguments.session):
+                seen += 1
+                finding = find(store, config, session, recovery, ledger)
+                if finding is None or (arguments.kind and finding.kind != arguments.kind):
+                    continue
+                if arguments.repair and not finding.healed and finding.kind is not None:
+                    finding = _repair(store, recovery, finding, quiet=arguments.json)
+                found.append(finding)
+    if arguments.session and not seen:
+        raise NotFoundError(f"There is no session {arguments.session} in any store.")
+    data = {"stores": names, "sessions_seen": seen, "stuck": [finding.data() for finding in found]}
+    code = WRONG if any(not finding.healed for finding in found) else OK
+    shown = Result(data, lambda out: _show(out, names, seen, found, diff=bool(arguments.session)), code)
+    return render(shown, as_json=arguments.json)
+
+
+def find(
+    store: Store, config: Config, session: str, recovery: Recovery | None = None, ledger: Ledger | None = None
+) -> Finding | None:
+    """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
+    if recovery is None:
+        with open_ledger() as opened:
+            return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
+    title = ""
+    try:
+        failure = store.look(session).failure
+        if failure is None:
+            return None
+        kind = kind_of(failure)
+        if kind is None:
+            return None  # a rate limit, a lost connection, an account: no business of ours
+        healed = _healed(store, ledger, failure)
+        loaded, planned = recovery.propose(store, failure, kind)
+        title = loaded.title
+        if healed is not None:
+            return Finding(failure, title, kind, healed, healed=True)
+        reason = store.live()
+        if reason is not None:
+            return Finding(failure, title, kind, f"not repaired: {reason}")
+        if isinstance(planned, Refusal):
+            return Finding(failure, title, kind, f"not repaired: {planned.reason}")
+        parts = tuple(dict.fromkeys(edit.part_id for edit in planned.edits if edit.part_id))
+        changes = tuple(store.changes(loaded, planned.edits))
+        return Finding(failure, title, kind, sentence(actions_of(planned.edits), kind), parts, changes)
+    except RecoverydError as error:
+        return Finding(Failure(store.id, session, "", 0, {}), title, None, f"can't be read: {error.message}")
+    except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
+        words = f"a fault of recoveryd: {type(error).__name__}: {error}"
+        return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
+
+
+def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:
+    """What was done about this failure, if it was and still stands: the next prompt will be accepted."""
+    for entry in ledger.history(50, failure.session) if ledger is not None else ():
+        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
+            changes = ledger.changes(entry.id) if ledger is not None else []
+            if changes and all(state(store, change) == "after" for change in changes):
+                return f"{entry.detail} ({entry.id}); prompt it to go on"
+    return None
+
+
+def _wanted(store: Store, session: str | None) -> Iterator[str]:
+    if session is None:
+        yield from store.session_ids()
+    elif session in set(store.session_ids()):
+        yield session
+
+
+def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) -> Finding:
+    if not quiet and finding.changes:
+        out = console()
+        out.print(f"{plain(finding.title or finding.failure.session)}: {finding.action}")
+        show_changes(out, finding.changes)
+    assert finding.kind is not None
+    event = recovery.attempt(store, finding.failure, finding.kind)
+    healed = event.outcome is Outcome.HEALED
+    action = f"{event.detail} ({event.id})" if healed else event.detail
+    return Finding(finding.failure, finding.title, finding.kind, action, finding.parts, event.changes, healed)
+
+
+def show_finding(out: Console, finding: Finding) -> None:
+    failure = finding.failure
+    out.print(f"{plain(finding.title or '(no title)')} ({failure.session})")
+    out.print(
+        f"refused   {when(failure.time / 1000)}, message {failure.message}: {cause(finding.kind)} ({finding.kind})"
+    )
+    if finding.parts:
+        out.print(f"parts     {', '.join(finding.parts)}")
+    out.print(f"{'healed' if finding.healed else 'remedy':10}{plain(finding.action)}")
+
+
+def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding], *, diff: bool) -> None:
+    if not names:
+        out.print(
+            "No store of OpenCode was found. Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
+        )
+        return
+    stuck = sum(not finding.healed for finding in found)
+    sessions = "1 session" if seen == 1 else f"{seen} sessions"
+    out.print(
+        f"{sessions} in {', '.join(plain(n) for n in names)}: " + ("none is stuck." if not stuck else f"{stuck} stuck.")
+    )
+    if diff:
+        for finding in found:
+            out.print()
+            show_finding(out, finding)
+            show_changes(out, finding.changes)
+    elif found:
+        rows = [
+            (f.failure.session, "healed" if f.healed else "stuck", str(f.kind or "-"), f"{f.title}: {f.action}")
+            for f in found
+        ]
+        table(out, ["session", "state", "kind", "title: remedy"], rows)
+    if stuck and any(finding.changes and not finding.healed for finding in found):
+        out.print("\nTo heal them: recoveryd scan --repair")

@@ -1,0 +1,339 @@
+"""The daemon: watches the stores, and recovers one session after the other in one thread."""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, count
+from pathlib import Path
+
+from loguru import logger
+
+from recoveryd import paths
+from recoveryd.config import Config
+from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.guard import Admit, GiveUp, decide
+from recoveryd.ledger import Ledger, new_id
+from recoveryd.locks import StoreLock
+from recoveryd.model import Event, Failure, Kind, Outcome
+from recoveryd.notify import Notifier, Toast
+from recoveryd.recovery import Callbacks, Recovery, headline, kind_of, session_state
+from recoveryd.report import gave_up_event, notice
+from recoveryd.rules import VERSION
+from recoveryd.stores.base import Store
+from recoveryd.stores.find import find_stores
+from recoveryd.undo import settle
+from recoveryd.watch import Watcher
+
+SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
+CONFIRM_S = 1.0
+SWEEP_S = 60.0
+ABANDONED_MS = 600_000  # an unfinished message this old is a crashed client's
+_PRUNE_S = 86_400.0
+
+
+@dataclass(order=True, slots=True)
+class _Job:
+    due: float  # time.monotonic()
+    order: int
+    run: Callable[[], object] = field(compare=False)
+    key: tuple[str, str] = field(compare=False, default=("", ""))
+
+
+class Daemon:
+    """Heals the sessions of all stores until `stop`. `callbacks` are a parent system's; the rest is for tests.
+
+    Raises `BusyError` from `run` when another daemon watches the stores.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        callbacks: Callbacks | None = None,
+        state_dir: Path | None = None,
+        stores: Sequence[Store] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.config = config or Config()
+        self.state_dir = paths.make_private(state_dir or paths.state_dir())
+        places = self.config.opencode
+        self.stores = {
+            s.id: s for s in (stores if stores is not None else find_stores(places.data_dirs, places.databases, env))
+        }
+        self._callbacks = callbacks or Callbacks()
+        self._inbox: queue.SimpleQueue[tuple[str, str | None] | None] = queue.SimpleQueue()
+        self._jobs: list[_Job] = []
+        self._due: dict[tuple[str, str], _Job] = {}  # the one job of each session that counts
+        self._order = count()
+        self._asked: set[str] = set()  # the stores that a look at all of it is due for
+        self._swept: dict[str, float] = {}  # when the last one ended, time.monotonic()
+        self._open: set[tuple[str, str]] = set()  # (store, session): to be looked at again at the next tick
+        self._locks: dict[Path, StoreLock] = {}
+        self._settled: set[str] = set()
+        self._marks: dict[str, dict[str, str]] = {}
+        self._said: dict[tuple[str, str], str] = {}
+        self._stopping = False
+        self._ready = False
+
+    def stop(self, *_: object) -> None:
+        """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
+        self._stopping = True
+        self._inbox.put(None)
+
+    def run(self, *, signals: bool = False) -> None:
+        """Watch and heal until `stop`; with `signals`, also until SIGTERM or SIGINT."""
+        if signals:
+            signal.signal(signal.SIGTERM, self.stop)
+            signal.signal(signal.SIGINT, self.stop)
+        self._notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
+        try:
+            with Ledger(paths.ledger_file(self.state_dir)) as self._ledger:
+                self._recovery = Recovery(self._ledger, self.config, self.state_dir, callbacks=self._callbacks)
+                self._take_locks()
+                with Watcher(self.stores.values(), self._told) as watcher:
+                    self._watcher = watcher
+                    self._loop()
+                for job in sorted(j for j in self._jobs if j.key == ("", "")):
+                    job.run()  # what was repaired a moment ago is confirmed and told before we go
+        finally:
+            for lock in self._locks.values():
+                lock.release()
+            self._notifier.close()
+
+    def _loop(self) -> None:
+        self._at(SWEEP_S, self._tick)
+        self._at(_PRUNE_S, self._prune)
+        self._prune()
+        for store_id in self.stores:  # the watcher speaks only of those that have messages yet
+            self._touched(store_id, None)
+        while not self._stopping:
+            self._receive()
+            while self._jobs and self._jobs[0].due <= time.monotonic() and not self._stopping:
+                job = heapq.heappop(self._jobs)
+                if job.key == ("", "") or self._due.get(job.key) is job:
+                    self._due.pop(job.key, None)
+                    job.run()
+                if not self._inbox.empty():
+                    break
+
+    def _receive(self) -> None:
+        """Wait for a touch or for the next job; then take all touches there are, so that many count as one."""
+        wait = max(self._jobs[0].due - time.monotonic(), 0) if self._jobs else None
+        with suppress(queue.Empty):
+            touch = self._inbox.get(timeout=wait)
+            while True:
+                if touch is not None:
+                    self._touched(*touch)
+                touch = self._inbox.get_nowait()
+
+    def _told(self, store_id: str, session: str | None) -> None:
+        """In the watcher's threads. A database is written to a hundred times a second while a model answers."""
+        if session is None:
+            if store_id in self._asked:
+                return
+            self._asked.add(store_id)
+        self._inbox.put((store_id, session))
+
+    def _touched(self, store_id: str, session: str | None) -> None:
+        store, key = self.stores[store_id], (store_id, "")
+        if session is not None:
+            self._later(store, session)
+        elif key not in self._due:  # never put off: a client that streams would do so for ever
+            wait = self._swept.get(store_id, 0) + SETTLE_S - time.monotonic()
+            self._due[key] = self._at(max(wait, 0), lambda: self._sweep(store), key)
+
+    def _at(self, seconds: float, run: Callable[[], object], key: tuple[str, str] = ("", "")) -> _Job:
+        job = _Job(time.monotonic() + seconds, next(self._order), run, key)
+        heapq.heappush(self._jobs, job)
+        return job
+
+    def _later(self, store: Store, session: str, seconds: float = SETTLE_S) -> None:
+        """Look at a session once nobody has touched it for a moment."""
+        key = (store.id, session)
+        self._due[key] = self._at(seconds, lambda: self._guarded(store, session), key)
+
+    def _tick(self) -> None:
+        self._at(SWEEP_S, self._tick)
+        self._watcher.check()
+        for problem in self._watcher.problems():
+            self._say("watch", problem, problem)
+        for store in self.stores.values():
+            self._sweep(store, again=True)
+
+    def _prune(self) -> None:
+        limits = self.config.ledger
+        with suppress(RecoverydError):
+            self._ledger.prune(limits.keep_days, limits.keep_mb, time.time())
+
+    def _take_locks(self) -> None:
+        """One daemon a store. A store that another one watches is left to it, unless that is all there is."""
+        busy: list[BusyError] = []
+        for store in list(self.stores.values()):
+            if store.exists():
+                try:
+                    self._lock(store)
+                except BusyError as error:
+                    busy.append(error)
+                    del self.stores[store.id]
+        if busy and not any(store.exists() for store in self.stores.values()):
+            raise busy[0]
+        for refused in busy:
+            logger.warning("{}", refused.message)
+
+    def _lock(self, store: Store) -> None:
+        """Several stores may share a lock: databases in one folder."""
+        lock = self._locks.get(store.lock_path)
+        if lock is None or not lock.holds():
+            if lock is not None:
+                lock.release()
+            self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
+            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self.state_dir, store.id)
+            lock.acquire()
+        if store.id not in self._settled:
+            self._settled.add(store.id)
+            for settled in settle(store, self._ledger):
+                logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
+
+    def _sweep(self, store: Store, *, again: bool = False) -> None:
+        """Look at every session that changed since it was last found in order; the first one catches up."""
+        self._asked.discard(store.id)
+        try:
+            if store.exists():
+                self._lock(store)
+                self._sweep_sessions(store, again=again)
+            elif not any(other.exists() for other in self.stores.values()):
+                places = ", ".join(str(other.root) for other in self.stores.values())
+                self._say("", "absent", f"OpenCode is not there yet; waiting for {places}")
+        except RecoverydError as error:
+            self._say(store.id, "sweep", error.message)
+        self._swept[store.id] = time.monotonic()
+
+    def _sweep_sessions(self, store: Store, *, again: bool) -> None:
+        first = store.id not in self._marks
+        if first:
+            self._marks[store.id] = _of_this_version(self._ledger.remembered(store.id))
+        known = self._marks[store.id]
+        named = store.fresh(known, int((time.time() - self.config.lookback_hours * 3600) * 1000))
+        waiting = [(session, "") for id_, session in self._open if again and id_ == store.id]
+        seen: set[str] = set()
+        fresh: dict[str, str] = {}
+        old = 0
+        for session, mark in chain(named, waiting):
+            if session in seen:
+                continue
+            seen.add(session)
+            if self._stopping:
+                return
+            verdict = self._guarded(store, session)
+            old += verdict == "old"
+            if verdict != "open":
+                fresh[session] = mark
+        marks = {session: mark for session, mark in fresh.items() if mark}
+        gone = {session for session in fresh if session in known and session not in marks}
+        if marks or gone:
+            self._ledger.remember_many(store.id, {s: f"{VERSION}:{mark}" for s, mark in marks.items()}, gone)
+            self._marks[store.id] = {s: m for s, m in {**known, **marks}.items() if s not in gone}
+        if first:
+            logger.info("watching {} ({} sessions)", store.root, len(known.keys() | seen))
+            if old:
+                hours = self.config.lookback_hours
+                logger.info("{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them", old, hours)
+
+    def _guarded(self, store: Store, session: str) -> str:
+        verdict = self._safely(store, session)
+        (self._open.add if verdict == "open" else self._open.discard)((store.id, session))
+        return verdict
+
+    def _safely(self, store: Store, session: str) -> str:
+        """One session's trouble never stops the others."""
+        try:
+            return self._look(store, session)
+        except RecoverydError as error:
+            self._say(store.id, session, f"session {session}: {error.message} {error.hint}".strip())
+        except Exception:
+            logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
+        return "open"
+
+    def _look(self, store: Store, session: str) -> str:
+        """ "open": look again at the next sweep; "old": stuck for too long to be news; "done": nothing more to do."""
+        look = store.look(session)
+        failure = look.failure
+        if failure is None:
+            return "open" if look.running else "done"
+        kind = kind_of(failure)
+        if kind is None:
+            return "done"
+        now = time.time()
+        if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
+            return "old"
+        if look.running and now * 1000 - look.running < ABANDONED_MS:
+            return "open"  # a turn runs; what becomes of it touches the session again
+        reason = store.live()
+        if reason is not None:
+            self._say(store.id, "live", reason)
+            return "open"
+        quiet = store.stamp(session).newest_mtime_ns / 1e9 + SETTLE_S - now
+        if 0 < quiet <= SETTLE_S:
+            self._later(store, session, quiet)
+            return "open"
+        return self._judge(store, failure, kind, look.last_answer / 1000)
+
+    def _judge(self, store: Store, failure: Failure, kind: Kind, since: float) -> str:
+        seen = session_state(store, failure.session)
+        verdict = decide(
+            failure,
+            self._ledger.handled(store.id, failure.session, failure.message),
+            attempts=self._ledger.attempts(store.id, failure.session, since),
+            gave_up=self._ledger.gave_up(store.id, failure.session, since),
+            max_retries=self.config.max_retries,
+            session_state=seen,
+            rules_version=VERSION,
+            now=time.time(),
+            lookback_hours=self.config.lookback_hours,
+        )
+        if isinstance(verdict, Admit):
+            return self._recover(store, failure, kind)
+        if isinstance(verdict, GiveUp):
+            event = gave_up_event(new_id(), failure, kind, verdict.reason)
+            self._ledger.record(
+                event.id, failure, "", kind, Outcome.GAVE_UP, event.detail, session_state=seen, rules_version=VERSION
+            )
+            self._tell(event)
+        else:
+            logger.debug("session {}: {}", failure.session, verdict.reason)
+        return "done"
+
+    def _recover(self, store: Store, failure: Failure, kind: Kind) -> str:
+        if self.config.dry_run or not self.config.enabled:
+            self._say(store.id, failure.message, f"session {failure.session}: {kind}; nothing is written (dry run)")
+            return "open"  # a dry run does not count
+        event = self._recovery.attempt(store, failure, kind)
+        if event.outcome is Outcome.HEALED:
+            self._at(CONFIRM_S, lambda: self._tell(self._recovery.confirm(store, failure, event)))
+        else:
+            self._tell(event)
+        return "done"
+
+    def _tell(self, event: Event) -> None:
+        level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
+        logger.log(level, "{}", headline(event))
+        self._recovery.on_complete(event)
+        self._notifier.send(Toast(*notice(event)))
+
+    def _say(self, store: str, about: str, text: str) -> None:
+        """Log a sentence when it is news, not at every sweep."""
+        if self._said.get((store, about)) != text:
+            self._said[(store, about)] = text
+            logger.warning("{}", text)
+
+
+def _of_this_version(marks: Mapping[str, str]) -> dict[str, str]:
+    """What other rules found in order has to be looked at again."""
+    prefix = f"{VERSION}:"
+    return {session: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for session, mark in marks.items()}

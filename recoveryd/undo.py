@@ -1,0 +1,137 @@
+"""Putting images back: for a person who asks, and for a start after a crash. One way of writing for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
+from recoveryd.ledger import Ledger
+from recoveryd.model import Change, Entry, Failure, Outcome
+from recoveryd.stores.base import Store, state
+
+_UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a recovery that a crash had cut off."""
+
+    entry: Entry
+    outcome: Outcome
+    detail: str
+
+
+def settle(store: Store, ledger: Ledger) -> list[Settled]:
+    """Bring every recovery of `store` that was cut off to an end: whole, taken back, or marked as a conflict."""
+    return [_settle(store, ledger, entry) for entry in ledger.pending() if entry.store == store.id]
+
+
+def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
+    changes = ledger.changes(entry.id)
+    try:
+        store.clean(change.key for change in changes)
+        states = [state(store, change) for change in changes]
+        ours = [c for c, s in zip(changes, states, strict=True) if s == "after"]
+        if entry.outcome is Outcome.UNDOING:
+            put_back(store, ours)
+            if "other" in states:
+                detail = (
+                    "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
+                )
+                return _close(ledger, entry, Outcome.CONFLICT, detail)
+            return _close(ledger, entry, Outcome.UNDONE, entry.detail)
+        if "other" in states:
+            put_back(store, ours)
+            detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
+            return _close(ledger, entry, Outcome.CONFLICT, detail)
+        if len(ours) == len(changes):
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)
+        put_back(store, ours)
+    except ConflictError as error:
+        return _close(ledger, entry, Outcome.CONFLICT, error.message)
+    except StoreError as error:  # not there now, or not writable: left pending for the next start
+        return Settled(entry, entry.outcome, error.message)
+    return _close(ledger, entry, Outcome.FAILED, "Cut off by a crash and taken back.", settled=False)
+
+
+def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Settled:
+    ledger.finish(entry.id, outcome, detail, settled=settled)
+    return Settled(entry, outcome, detail)
+
+
+def put_back(store: Store, changes: Sequence[Change]) -> None:
+    """Write the before-images of `changes`. ConflictError when one of them is not what we wrote any more."""
+    store.apply([change.reversed() for change in reversed(changes)])
+
+
+def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:
+    """Take back a recovery; returns what is (or with `dry_run` would be) written.
+
+    RefusedError when something would be lost: a newer recovery stands on it, a part changed since, or a prompt was
+    answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
+    NotFoundError: the images are gone.
+    """
+    if entry.outcome is Outcome.UNDONE:
+        raise RefusedError(f"{entry.id} was undone before.")
+    if entry.outcome not in _UNDOABLE:
+        raise RefusedError(f"{entry.id} changed nothing ({entry.outcome}), so there is nothing to undo.")
+    newer = ledger.later(entry)
+    if newer:
+        raise RefusedError(
+            f"{entry.id} lies below a newer recovery of its session.", f"First: recoveryd undo {newer[0].id}"
+        )
+    changes = ledger.changes(entry.id)
+    if not changes:
+        raise NotFoundError(
+            f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
+        )
+    store.clean(change.key for change in changes)
+    obstacle = _obstacle(store, entry, changes)
+    if obstacle is None:
+        todo = [change.reversed() for change in reversed(changes)]
+    elif force:
+        todo = [replace(c, before=store.read(c.key), after=c.before) for c in reversed(changes)]
+        todo = [change for change in todo if change.before != change.after]
+    else:
+        raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
+    if not dry_run:
+        _write(store, ledger, entry, todo, forced=obstacle is not None)
+    return todo
+
+
+def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
+    changed = [change.key for change in changes if state(store, change) != "after"]
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        return f"{changed[0]}{more} changed since {entry.id}."
+    if _answered(store, entry):
+        return f"The session went on since {entry.id}: the model answered, on the repaired history."
+    return None
+
+
+def _answered(store: Store, entry: Entry) -> bool:
+    """Whether the model answered since, be it with a tool call alone."""
+    after = entry.time * 1000
+    messages = store.load(entry.session).messages
+    return any(m.role == "assistant" and m.error is None and m.completed > after for m in messages)
+
+
+def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
+    if forced:
+        failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
+        kept = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+        try:
+            store.apply(todo)
+        except StoreError as error:
+            ledger.finish(kept, Outcome.FAILED, error.message, settled=False)
+            raise
+        ledger.mark(kept, Outcome.UNDONE)
+    else:
+        ledger.mark(entry.id, Outcome.UNDOING)  # a crash in the middle is finished at the next start
+        try:
+            store.apply(todo)
+        except StoreError:
+            ledger.mark(entry.id, entry.outcome)
+            raise
+    ledger.mark(entry.id, Outcome.UNDONE)

@@ -1,0 +1,381 @@
+"""One recovery from end to end, on real files: what it writes, what it tells, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import recoveryd.recovery as module
+from recoveryd.edits import edited
+from recoveryd.errors import BusyError, ConflictError, StoreError
+from recoveryd.locks import recovery_lock
+from recoveryd.model import Change, Event, Kind, Outcome
+from recoveryd.plan import Plan, plan
+from recoveryd.recovery import Callbacks
+from recoveryd.stores import atomic
+from recoveryd.undo import put_back
+from tests.generate import generate, soup
+from tests.judge import refusal, stuck
+from tests.parts import reasoning, text
+from tests.plant import write_tree
+from tests.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
+from tests.values import as_session
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def test_a_refused_session_is_healed_on_the_disk_and_kept_in_the_ledger(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    assert (event.kind, event.title, event.actions) == (Kind.TOOL_RESULT_MISSING, "My session", ("split_step",))
+    assert event.detail == "Put 1 tool result right behind its call"
+    assert event.seconds > 0
+    assert refusal(tree.store.load(session), thinking=False) is None
+    entry = bench.ledger.get(event.id)
+    assert (entry.outcome, entry.edits, entry.message) == (Outcome.HEALED, 1, event.message)
+    assert before.items() <= tree.files().items(), "this repair only adds"
+    assert not list(tree.root.rglob(".*"))
+    handled = bench.ledger.handled(event.store, session, event.message)
+    assert handled is not None and handled.outcome is Outcome.HEALED
+
+
+def test_the_parent_system_is_told_before_and_after(tree: Tree, tmp_path: Path) -> None:
+    told: list[object] = []
+    bench = Bench(tmp_path, Callbacks(on_abort=told.append, on_complete=told.append))
+    session = tree.stuck()
+    bench.recovery.on_complete(bench.attempt(tree, session))
+    assert told[0] == session
+    assert isinstance(told[1], Event) and told[1].outcome is Outcome.HEALED
+    bench.ledger.close()
+
+
+def test_a_callback_that_raises_changes_nothing(tree: Tree, tmp_path: Path) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("not today")
+
+    bench = Bench(tmp_path, Callbacks(on_abort=fails, on_complete=fails))
+    event = bench.attempt(tree, tree.stuck())
+    bench.recovery.on_complete(event)
+    assert event.outcome is Outcome.HEALED
+    bench.ledger.close()
+
+
+def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(words=EMPTY)
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.NOT_UNDERSTOOD
+    assert event.detail == "The rules find nothing in the stored session that explains this error."
+    assert tree.files() == before
+    assert bench.ledger.get(event.id).outcome is Outcome.NOT_UNDERSTOOD
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"kinds": (Kind.EMPTY_CONTENT,)}, "is not among the kinds"),
+        ({"ignore": ("/planted",)}, "leave this session or folder alone"),
+    ],
+)
+def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: dict[str, Any], said: str) -> None:
+    bench = Bench(tmp_path, **config)
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.REFUSED
+    assert said in event.detail
+    assert tree.files() == before
+    bench.ledger.close()
+
+
+def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    data = {**failure.error["data"], "metadata": {"url": "https://api.openai.com/v1/responses"}}
+    event = bench.recovery.attempt(
+        tree.store, replace(failure, error={**failure.error, "data": data}), Kind.EMPTY_CONTENT
+    )
+    assert event.outcome is Outcome.REFUSED
+    assert event.detail == "How the client talks to anthropic is not known to recoveryd, so nothing can be proved."
+
+
+class Between:
+    """Stands in for the store's `apply`: does something first, the first `times` times."""
+
+    def __init__(self, tree: Tree, monkeypatch: pytest.MonkeyPatch, do: Any, times: int = 1) -> None:
+        self.calls = 0
+        self._apply = tree.store.apply
+        self._do, self._times = do, times
+        monkeypatch.setattr(tree.store, "apply", self)
+
+    def __call__(self, changes: Sequence[Change]) -> None:
+        self.calls += 1
+        if self.calls <= self._times:
+            self._do(changes)
+        self._apply(changes)
+
+
+def test_what_the_client_wrote_in_between_is_planned_again(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    between = Between(tree, monkeypatch, lambda _: write_over(blank, text="\t\t"))
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 2)
+    assert b"\\t\\t" in next(c.before or b"" for c in bench.ledger.changes(event.id) if c.key.endswith(blank.name))
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_the_client_healed_itself_in_between_is_left_as_it_is(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    Between(tree, monkeypatch, lambda _: write_over(blank, text="a word after all"))
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.NOT_UNDERSTOOD
+    assert b"a word after all" in blank.read_bytes()
+    assert event.changes == ()
+    assert bench.ledger.pending() == []
+
+
+def test_a_client_that_keeps_writing_keeps_its_version(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    count = iter(range(1, 100))
+    between = Between(tree, monkeypatch, lambda _: write_over(blank, text=" " * next(count), n=1), times=99)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.CONFLICT, 3)
+    assert b'"text": "   "' in blank.read_bytes()
+    assert bench.ledger.get(event.id).outcome is Outcome.CONFLICT
+    assert bench.ledger.pending() == []
+    thinking = tree.part(session, "reasoning", 1)
+    assert thinking.exists(), "all or nothing"
+
+
+def test_a_write_between_compare_and_rename_of_a_later_file_takes_all_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The set is half written when the client comes: what is ours goes back, then it is planned again."""
+    session = tree.stuck(blank_answer, EMPTY)
+    thinking = tree.part(session, "reasoning", 1)
+    steps: list[str] = []
+
+    def step(name: str) -> None:
+        steps.append(name)
+        if steps.count("compare") == 2 and name == "compare":
+            write_over(thinking, text="thought again")
+
+    monkeypatch.setattr(atomic, "step", step)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    assert refusal(tree.store.load(session), thinking=False) is None
+    entry = bench.ledger.get(event.id)
+    put_back(tree.store, bench.ledger.changes(entry.id))
+    assert b"thought again" in thinking.read_bytes()
+
+
+def test_a_store_that_cannot_be_written_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    before = tree.files()
+
+    def full(name: str) -> None:
+        if name == "create":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic, "step", full)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert "the disk is full" in event.detail
+    assert tree.files() == before
+    assert bench.ledger.get(event.id).outcome is Outcome.FAILED
+
+
+def test_a_store_that_cannot_be_read_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = tree.failure(tree.stuck())
+
+    def broken(_: str) -> Any:
+        raise StoreError("The disk reports an error.")
+
+    monkeypatch.setattr(tree.store, "load", broken)
+    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    assert (event.outcome, event.detail) == (Outcome.FAILED, "The disk reports an error.")
+
+
+def test_a_fault_of_our_own_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody is told, and it comes again at every look, on_abort and all."""
+
+    def wrong(_: object) -> Any:
+        raise ValueError("nobody thought of this")
+
+    session = tree.stuck()
+    before = tree.files()
+    monkeypatch.setattr(module, "plan", wrong)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert tree.files() == before
+    assert bench.ledger.handled(event.store, session, event.message) is not None
+
+
+def test_a_dead_store_is_not_touched(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    (tree.root.parent / "opencode.db").touch()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome in (Outcome.REFUSED, Outcome.FAILED)
+    assert "is dead" in event.detail
+    assert tree.files() == before
+
+
+def test_a_session_that_another_one_of_us_repairs_is_a_failure_for_now(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+
+    def busy(*_: object) -> Any:
+        raise BusyError("It is being repaired by another process.")
+
+    monkeypatch.setattr(module, "recovery_lock", busy)
+    assert bench.attempt(tree, session).outcome is Outcome.FAILED
+
+
+def test_the_client_undoing_a_repair_is_repaired_once_more_as_the_same_recovery(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    original = tree.files()
+    event = bench.attempt(tree, session)
+    write_over(blank, text=" ")
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert (confirmed.outcome, confirmed.id) == (Outcome.HEALED, event.id)
+    assert refusal(tree.store.load(session), thinking=False) is None
+    assert [entry.id for entry in bench.ledger.history(9)] == [event.id]
+    put_back(tree.store, bench.ledger.changes(event.id))
+    assert {key: raw for key, raw in tree.files().items() if key in original} == original | {
+        str(blank.relative_to(tree.root)): tree.files()[str(blank.relative_to(tree.root))]
+    }
+
+
+def test_what_still_stands_is_confirmed_without_a_write(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    event = bench.attempt(tree, session)
+    between = Between(tree, monkeypatch, lambda _: None)
+    assert bench.recovery.confirm(tree.store, tree.failure(session), event) == event
+    assert between.calls == 0
+
+
+def test_thinking_that_was_never_accused_stays_when_a_repair_is_made_again(tree: Tree, bench: Bench) -> None:
+    """The place that the error names is another block by then."""
+
+    def two_thoughts(made: Any) -> None:
+        made.user("go")
+        made.assistant(reasoning("sound"), text("a"))
+        made.user("next")
+        made.assistant(reasoning("forged", "forged"), text("b"))
+
+    session = tree.stuck(two_thoughts, "messages.3.content.0: Invalid `signature` in `thinking` block")
+    sound, forged = tree.part(session, "reasoning"), tree.part(session, "reasoning", 1)
+    raw = forged.read_bytes()
+    event = bench.attempt(tree, session)
+    assert sound.exists() and not forged.exists()
+    forged.write_bytes(raw)
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.HEALED
+    assert sound.exists() and not forged.exists()
+
+
+def test_a_session_that_vanished_before_it_is_confirmed_stays_told(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    event = bench.attempt(tree, session)
+    for path in sorted((tree.root / "message" / session).iterdir()):
+        path.unlink()
+    (tree.root / "message" / session).rmdir()
+    assert bench.recovery.confirm(tree.store, failure, event).id == event.id
+
+
+def test_what_the_user_undid_meanwhile_is_not_made_again(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    event = bench.attempt(tree, session)
+    put_back(tree.store, event.changes)
+    bench.ledger.mark(event.id, Outcome.UNDONE)
+    before = tree.files()
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.UNDONE
+    assert tree.files() == before
+
+
+def test_a_proposal_writes_nothing(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    _, planned = bench.recovery.propose(tree.store, tree.failure(session), Kind.TOOL_RESULT_MISSING)
+    assert isinstance(planned, Plan)
+    assert tree.files() == before and bench.ledger.history(9) == []
+
+
+def test_while_the_lock_is_held_nobody_else_repairs(tree: Tree, bench: Bench) -> None:
+    waiting = recovery_lock(bench.state, tree.store.id, timeout=0.01)
+    with recovery_lock(bench.state, tree.store.id), pytest.raises(BusyError), waiting:
+        pass
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_written_and_taken_back_every_byte_and_every_file_is_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    rng = random.Random(seed)
+    generated = soup(rng) if rng.random() < 0.4 else generate(rng, rng.randint(1, 4), turns=3)
+    case = stuck(as_session(generated.planted), generated.thinking)
+    made = plan(case.case) if case else None
+    if case is None or not isinstance(made, Plan):
+        return
+    tree = Tree(tmp_path_factory.mktemp("tree"))
+    write_tree(generated.planted, tree.root)
+    loaded = tree.store.load(generated.planted.id)
+    own = [edit for edit in made.edits if not edit.message_id.startswith("msg_f")]
+    before, folders = tree.files(), sorted(tree.root.rglob("*"))
+    changes = tree.store.changes(loaded, own)
+    tree.store.apply(changes)
+    after = tree.store.load(loaded.id)
+    assert [(m.id, m.data, [(p.id, p.data) for p in m.parts]) for m in after.messages] == [
+        (m.id, m.data, [(p.id, p.data) for p in m.parts]) for m in edited(loaded, own).messages
+    ]
+    with pytest.raises(ConflictError):
+        tree.store.apply(changes)
+    put_back(tree.store, changes)
+    assert tree.files() == before
+    assert sorted(path for path in tree.root.rglob("*") if path.is_file()) == [f for f in folders if f.is_file()]
+
+
+def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
+    assert tree.failure(tree.stuck(behind_a_call, MISSING)).error["data"]["message"] == MISSING

@@ -1,0 +1,110 @@
+"""What a person is told: sentences that read well, for one thing and for several."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+
+from recoveryd.model import Edit, Event, Failure, Kind, Outcome
+from recoveryd.plan import Plan, plan
+from recoveryd.report import ACTIONS, CAUSES, actions_of, cause, gave_up_event, notice, remedy, repairable, sentence
+from tests.generate import CHANCE, generate
+from tests.judge import stuck
+from tests.values import as_session
+
+TEXT = {"type": "text", "text": "x"}
+STEP = {"type": "step-start"}
+
+
+def event(outcome: Outcome = Outcome.HEALED, title: str = "My session", **said: object) -> Event:
+    made = Event("rabc", "st", "ses_1", title, "msg_1", Kind.EMPTY_CONTENT, outcome, "Took out 1 blank text")
+    return Event(**{**{name: getattr(made, name) for name in Event.__slots__}, **said})
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("kind", [None, *Kind])
+def test_one_and_several_read_as_a_person_would_say_it(action: str, kind: Kind | None) -> None:
+    one, three = sentence([action], kind), sentence([action] * 3, kind)
+    for said in (one, three):
+        assert said[0].isupper()
+        assert not re.search(r"[{}]|  |[.,]$", said)
+    assert "3" in three and "3" not in one
+    assert not re.search(r"\b1 \w+s\b(?! of)", one.replace("1 gap with", "1 gap"))
+    assert not re.search(r"\b(is|its|has) .*\bparts\b", three)
+
+
+def test_several_deeds_are_one_sentence() -> None:
+    did = ["close_turn", "set_aside_thinking", "set_aside_thinking", "close_turn"]
+    said = sentence(did, Kind.THINKING_SIGNATURE_INVALID)
+    assert said == "Took out 2 thinking blocks the provider no longer accepts, closed 2 open turns"
+    assert sentence(["placeholder"], Kind.EMPTY_CONTENT) == "Filled 1 gap with a placeholder"
+    assert sentence([], None) == ""
+
+
+def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:
+    assert sentence(["set_aside_thinking"], Kind.EMPTY_CONTENT) == "Took out 1 thinking block"
+
+
+def test_two_parts_of_one_deed_count_once() -> None:
+    closed = [Edit("m", "p1", STEP, "close_turn"), Edit("m", "p2", TEXT, "close_turn")]
+    asked = [Edit("n", None, {"role": "user"}, "placeholder"), Edit("n", "p3", TEXT, "placeholder")]
+    assert actions_of(closed) == ("close_turn",)
+    assert actions_of([*closed, *asked]) == ("close_turn", "placeholder")
+    assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CHANCE)
+def test_every_plan_can_be_told(rng: random.Random) -> None:
+    generated = generate(rng, rng.randint(1, 4))
+    case = stuck(as_session(generated.planted), generated.thinking)
+    made = plan(case.case) if case else None
+    if isinstance(made, Plan):
+        actions = actions_of(made.edits)
+        assert set(actions) <= ACTIONS.keys()
+        assert sentence(actions, made.kinds[0])
+
+
+def test_every_kind_has_a_cause_and_a_remedy() -> None:
+    assert CAUSES.keys() == set(Kind)
+    for kind in Kind:
+        assert re.fullmatch(r"(an?|the|thinking|half|reasoning) [^.]*[^.,]", cause(kind)) or cause(kind)[0].islower()
+        assert remedy(kind).endswith(".") and not remedy(kind).endswith("..")
+        assert remedy(kind).startswith("Nothing is edited") is not repairable(kind)
+    assert cause(None) and remedy(None)
+
+
+def test_a_notice_names_the_session_and_how_to_go_on_and_back() -> None:
+    title, body = notice(event())
+    assert title == "Session healed: My session"
+    assert body.startswith("Took out 1 blank text. ")
+    assert "“continue”" in body and body.endswith("Undo: recoveryd undo rabc")
+    assert "thinking" not in body
+
+
+def test_a_session_without_a_title_is_named_by_its_id() -> None:
+    assert notice(event(title=""))[0] == "Session healed: ses_1"
+
+
+def test_a_degraded_mode_is_said() -> None:
+    assert "without that thinking" in notice(event(actions=("set_aside_thinking",)))[1]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.NOT_UNDERSTOOD, Outcome.CONFLICT, Outcome.FAILED])
+def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome) -> None:
+    title, body = notice(event(outcome, detail="The disk is full."))
+    assert title == "Session stuck: My session"
+    assert body == "An empty message or text. The disk is full."
+    assert "healed" not in title + body
+
+
+def test_the_last_notice_says_why_and_until_when() -> None:
+    failure = Failure("st", "ses_1", "msg_1", 1, {})
+    given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, "The session was repaired 3 times and is refused again.")
+    assert given_up.outcome is Outcome.GAVE_UP
+    title, body = notice(given_up)
+    assert title == "Session given up: ses_1"
+    assert body == "The session was repaired 3 times and is refused again. It is left alone until a prompt is answered."
