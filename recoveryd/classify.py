@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recoveryd.classify_patterns import LIKELY, SURE, Row, squeeze
 from recoveryd.model import Kind
@@ -77,7 +78,7 @@ def classify(error: object) -> Kind | None:
     name = _name(value)
     if name in _BY_NAME:
         return _BY_NAME[name]
-    found = _find(_texts(value))
+    found = _find(tuple(_texts(value)))
     return found.kind if found else None
 
 
@@ -100,7 +101,7 @@ def named_ids(error: object) -> tuple[str, ...]:
 
 def position(error: object) -> tuple[int, int | None] | None:
     """`messages.N[.content.M]` of the sentence that classified the error. Counts what was sent, not what is stored."""
-    found = _find(_texts(error))
+    found = _find(tuple(_texts(error)))
     if found is None:
         return None
     text = _BLANKS.sub(" ", found.text)
@@ -182,7 +183,8 @@ def _char(match: re.Match[str]) -> str:
     return " " if match[3] in "nrtfb" else match[3]
 
 
-def _find(texts: list[str]) -> _Match | None:
+@lru_cache(16)  # kind and position of one error are asked for one after the other
+def _find(texts: tuple[str, ...]) -> _Match | None:
     for table in (SURE, LIKELY):
         matches = list(_matches(table, texts))
         kinds = {match.kind for match in matches}
@@ -191,7 +193,7 @@ def _find(texts: list[str]) -> _Match | None:
     return None
 
 
-def _matches(table: tuple[Row, ...], texts: list[str]) -> Iterator[_Match]:
+def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]:
     """What the rows find, in the order of the table."""
     everything = [squeeze(text) for text in texts]
     left = list(everything)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import queue
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import chain, count
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from loguru import logger
@@ -17,32 +16,23 @@ from loguru import logger
 from recoveryd import paths
 from recoveryd.config import Config
 from recoveryd.errors import BusyError, RecoverydError
-from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.locks import StoreLock
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.notify import Notifier, Toast
-from recoveryd.recovery import Callbacks, Recovery, headline, kind_of, session_state
+from recoveryd.recovery import Callbacks, Recovery, headline
 from recoveryd.report import gave_up_event, notice
 from recoveryd.rules import VERSION
+from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store
 from recoveryd.stores.find import find_stores
+from recoveryd.triage import SETTLE_S, Next, Triage
 from recoveryd.undo import settle
 from recoveryd.watch import Watcher
 
-SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 CONFIRM_S = 1.0
 SWEEP_S = 60.0
-ABANDONED_MS = 600_000  # an unfinished message this old is a crashed client's
 _PRUNE_S = 86_400.0
-
-
-@dataclass(order=True, slots=True)
-class _Job:
-    due: float  # time.monotonic()
-    order: int
-    run: Callable[[], object] = field(compare=False)
-    key: tuple[str, str] = field(compare=False, default=("", ""))
 
 
 class Daemon:
@@ -68,14 +58,13 @@ class Daemon:
         }
         self._callbacks = callbacks or Callbacks()
         self._inbox: queue.SimpleQueue[tuple[str, str | None] | None] = queue.SimpleQueue()
-        self._jobs: list[_Job] = []
-        self._due: dict[tuple[str, str], _Job] = {}  # the one job of each session that counts
-        self._order = count()
-        self._asked: set[str] = set()  # the stores that a look at all of it is due for
-        self._swept: dict[str, float] = {}  # when the last one ended, time.monotonic()
-        self._open: set[tuple[str, str]] = set()  # (store, session): to be looked at again at the next tick
+        self._schedule = Schedule()
+        self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
+        self._open: set[tuple[str, str]] = set()  # sessions that the next sweep looks at again
+        self._asked: set[str] = set()  # stores that a sweep is asked for
+        self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
+        self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._locks: dict[Path, StoreLock] = {}
-        self._settled: set[str] = set()
         self._marks: dict[str, dict[str, str]] = {}
         self._said: dict[tuple[str, str], str] = {}
         self._stopping = False
@@ -94,43 +83,48 @@ class Daemon:
         self._notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as self._ledger:
+                self._triage = Triage(self._ledger, self.config, lambda store, why: self._say(store, "live", why))
                 self._recovery = Recovery(self._ledger, self.config, self.state_dir, callbacks=self._callbacks)
                 self._take_locks()
                 with Watcher(self.stores.values(), self._told) as watcher:
                     self._watcher = watcher
                     self._loop()
-                for job in sorted(j for j in self._jobs if j.key == ("", "")):
-                    job.run()  # what was repaired a moment ago is confirmed and told before we go
+                for recovery in list(self._unconfirmed):  # what was repaired a moment ago is told before we go
+                    self._safely("confirm", partial(self._confirm, recovery))
         finally:
             for lock in self._locks.values():
                 lock.release()
             self._notifier.close()
 
     def _loop(self) -> None:
-        self._at(SWEEP_S, self._tick)
-        self._at(_PRUNE_S, self._prune)
+        self._tick_later()
         self._prune()
         for store_id in self.stores:  # the watcher speaks only of those that have messages yet
             self._touched(store_id, None)
         while not self._stopping:
             self._receive()
-            while self._jobs and self._jobs[0].due <= time.monotonic() and not self._stopping:
-                job = heapq.heappop(self._jobs)
-                if job.key == ("", "") or self._due.get(job.key) is job:
-                    self._due.pop(job.key, None)
-                    job.run()
+            while not self._stopping and (job := self._schedule.pop()) is not None:
+                self._safely("watch", job)
                 if not self._inbox.empty():
                     break
 
     def _receive(self) -> None:
         """Wait for a touch or for the next job; then take all touches there are, so that many count as one."""
-        wait = max(self._jobs[0].due - time.monotonic(), 0) if self._jobs else None
         with suppress(queue.Empty):
-            touch = self._inbox.get(timeout=wait)
+            touch = self._inbox.get(timeout=self._schedule.wait())
             while True:
                 if touch is not None:
                     self._touched(*touch)
                 touch = self._inbox.get_nowait()
+
+    def _safely(self, about: str, job: Callable[[], object]) -> None:
+        """One thing's trouble never stops the others."""
+        try:
+            job()
+        except RecoverydError as error:
+            self._say("", about, f"{error.message} {error.hint}".strip())
+        except Exception:
+            logger.exception("a fault of recoveryd; it goes on")
 
     def _told(self, store_id: str, session: str | None) -> None:
         """In the watcher's threads. A database is written to a hundred times a second while a model answers."""
@@ -144,22 +138,19 @@ class Daemon:
         store, key = self.stores[store_id], (store_id, "")
         if session is not None:
             self._later(store, session)
-        elif key not in self._due:  # never put off: a client that streams would do so for ever
+        elif key not in self._schedule:  # never put off: a client that streams would do so for ever
             wait = self._swept.get(store_id, 0) + SETTLE_S - time.monotonic()
-            self._due[key] = self._at(max(wait, 0), lambda: self._sweep(store), key)
-
-    def _at(self, seconds: float, run: Callable[[], object], key: tuple[str, str] = ("", "")) -> _Job:
-        job = _Job(time.monotonic() + seconds, next(self._order), run, key)
-        heapq.heappush(self._jobs, job)
-        return job
+            self._schedule.at(max(wait, 0), key, lambda: self._sweep(store))
 
     def _later(self, store: Store, session: str, seconds: float = SETTLE_S) -> None:
         """Look at a session once nobody has touched it for a moment."""
-        key = (store.id, session)
-        self._due[key] = self._at(seconds, lambda: self._guarded(store, session), key)
+        self._schedule.at(seconds, (store.id, session), lambda: self._guarded(store, session))
+
+    def _tick_later(self) -> None:
+        self._schedule.at(SWEEP_S, "tick", self._tick)
 
     def _tick(self) -> None:
-        self._at(SWEEP_S, self._tick)
+        self._tick_later()
         self._watcher.check()
         for problem in self._watcher.problems():
             self._say("watch", problem, problem)
@@ -167,6 +158,7 @@ class Daemon:
             self._sweep(store, again=True)
 
     def _prune(self) -> None:
+        self._schedule.at(_PRUNE_S, "prune", self._prune)
         limits = self.config.ledger
         with suppress(RecoverydError):
             self._ledger.prune(limits.keep_days, limits.keep_mb, time.time())
@@ -246,67 +238,44 @@ class Daemon:
                 logger.info("{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them", old, hours)
 
     def _guarded(self, store: Store, session: str) -> str:
-        verdict = self._safely(store, session)
-        (self._open.add if verdict == "open" else self._open.discard)((store.id, session))
-        return verdict
-
-    def _safely(self, store: Store, session: str) -> str:
-        """One session's trouble never stops the others."""
+        verdict = "open"
         try:
-            return self._look(store, session)
+            verdict = self._look(store, session)
         except RecoverydError as error:
             self._say(store.id, session, f"session {session}: {error.message} {error.hint}".strip())
         except Exception:
             logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
-        return "open"
+        (self._open.add if verdict == "open" else self._open.discard)((store.id, session))
+        return verdict
 
     def _look(self, store: Store, session: str) -> str:
         """ "open": look again at the next sweep; "old": stuck for too long to be news; "done": nothing more to do."""
-        look = store.look(session)
-        failure = look.failure
-        if failure is None:
-            return "open" if look.running else "done"
-        kind = kind_of(failure)
-        if kind is None:
-            return "done"
-        now = time.time()
-        if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
+        verdict = self._triage.judge(store, session)
+        if verdict.next is Next.AGAIN:
+            if verdict.wait:
+                self._later(store, session, verdict.wait)
+            return "open"
+        if verdict.next is Next.TOO_OLD:
             return "old"
-        if look.running and now * 1000 - look.running < ABANDONED_MS:
-            return "open"  # a turn runs; what becomes of it touches the session again
-        reason = store.live()
-        if reason is not None:
-            self._say(store.id, "live", reason)
-            return "open"
-        quiet = store.stamp(session).newest_mtime_ns / 1e9 + SETTLE_S - now
-        if 0 < quiet <= SETTLE_S:
-            self._later(store, session, quiet)
-            return "open"
-        return self._judge(store, failure, kind, look.last_answer / 1000)
-
-    def _judge(self, store: Store, failure: Failure, kind: Kind, since: float) -> str:
-        seen = session_state(store, failure.session)
-        verdict = decide(
-            failure,
-            self._ledger.handled(store.id, failure.session, failure.message),
-            attempts=self._ledger.attempts(store.id, failure.session, since),
-            gave_up=self._ledger.gave_up(store.id, failure.session, since),
-            max_retries=self.config.max_retries,
-            session_state=seen,
-            rules_version=VERSION,
-            now=time.time(),
-            lookback_hours=self.config.lookback_hours,
-        )
-        if isinstance(verdict, Admit):
+        failure, kind = verdict.failure, verdict.kind
+        if failure is None or kind is None or verdict.next is Next.NOTHING:
+            if verdict.reason:
+                logger.debug("session {}: {}", session, verdict.reason)
+            return "done"
+        if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
-        if isinstance(verdict, GiveUp):
-            event = gave_up_event(new_id(), failure, kind, verdict.reason)
-            self._ledger.record(
-                event.id, failure, "", kind, Outcome.GAVE_UP, event.detail, session_state=seen, rules_version=VERSION
-            )
-            self._tell(event)
-        else:
-            logger.debug("session {}: {}", failure.session, verdict.reason)
+        event = gave_up_event(new_id(), failure, kind, verdict.reason)
+        self._ledger.record(
+            event.id,
+            failure,
+            "",
+            kind,
+            Outcome.GAVE_UP,
+            event.detail,
+            session_state=verdict.state,
+            rules_version=VERSION,
+        )
+        self._tell(event)
         return "done"
 
     def _recover(self, store: Store, failure: Failure, kind: Kind) -> str:
@@ -315,10 +284,14 @@ class Daemon:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._at(CONFIRM_S, lambda: self._tell(self._recovery.confirm(store, failure, event)))
+            self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
+            self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
         else:
             self._tell(event)
         return "done"
+
+    def _confirm(self, recovery: str) -> None:
+        self._tell(self._unconfirmed.pop(recovery)())
 
     def _tell(self, event: Event) -> None:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"

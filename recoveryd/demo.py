@@ -17,7 +17,7 @@ from typing import Self
 
 from recoveryd import paths
 from recoveryd.config import Config, Notify
-from recoveryd.daemon import SETTLE_S, Daemon
+from recoveryd.daemon import Daemon
 from recoveryd.demo_sessions import CONTROLS, Example, examples
 from recoveryd.errors import RecoverydError
 from recoveryd.floor import Floor
@@ -27,6 +27,7 @@ from recoveryd.model import Change, Event, Kind, Outcome
 from recoveryd.recovery import Callbacks
 from recoveryd.report import cause
 from recoveryd.stores.opencode_files import OpencodeFiles
+from recoveryd.triage import SETTLE_S
 from recoveryd.undo import undo
 
 PAUSE_S = 0.25  # between two failures: slow enough to watch

@@ -21,7 +21,6 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MODEL = {"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}
 _TOKENS = {"input": 10, "output": 5, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 _FOLDER = "/home/you/project"
-_SECOND = 1000  # ms
 
 
 @dataclass
@@ -61,7 +60,7 @@ class _Conversation:
 
     def __init__(self, title: str, kind: Kind | None, now: int, length: int) -> None:
         self._random = random.Random(title)  # noqa: S311 - ids that look like ids
-        self._ms = now - length * _SECOND
+        self._ms = now - length * 1000
         session = f"ses_{~(self._ms * 4096 + 1) % 2**48:012x}{self._tail()}"
         self.example = Example(title, kind, session, "")
         self.calls: list[str] = []
@@ -82,7 +81,7 @@ class _Conversation:
         self._put(self._path(message), {**data, "agent": "build", "model": _MODEL})
         self._part(message, words)
         self._parent = message
-        self._ms += _SECOND
+        self._ms += 1000
 
     def assistant(self, *parts: Data | str) -> None:
         """An answer in one step; a call in it means that the turn goes on."""
@@ -95,7 +94,7 @@ class _Conversation:
         end = {"type": "step-finish", "reason": finish, "cost": 0.0001, "tokens": _TOKENS}
         for part in ({"type": "step-start"}, *parts, end):
             self._part(message, part)
-        self._ms += _SECOND
+        self._ms += 1000
 
     def refused(self, error: Data) -> Example:
         """The last prompt, "continue", and how it was answered."""

@@ -1,4 +1,4 @@
-"""What watchdog is asked to tell: never its default, which has every open and close, and drowns in its own walk (7.1)."""
+"""What watchdog is asked to tell: never its default, with every open and close, which drowns in its own walk (7.1)."""
 
 from __future__ import annotations
 

@@ -65,20 +65,23 @@ class Recovery:
         """After a recovery, whatever it came to."""
         self._call("on_complete", self._callbacks.on_complete, event)
 
-    def attempt(self, store: Store, failure: Failure, kind: Kind) -> Event:
-        """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error."""
+    def attempt(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> Event:
+        """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
+
+        `name`: the id that a proposal was given.
+        """
         self.on_abort(failure.session)
         if self._abort is not None:
             self._call("abort", self._abort, failure)
         started = time.monotonic()
-        event = Event(new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
+        event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
         event = self._locked(store, failure, event)
         return replace(event, seconds=time.monotonic() - started)
 
-    def propose(self, store: Store, failure: Failure, kind: Kind) -> tuple[Session, Plan | Refusal]:
-        """What `attempt` would do, without doing it."""
+    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Plan | Refusal]:
+        """What `attempt` of this name would do, without doing it."""
         session = store.load(failure.session)
-        return session, self._plan(store, session, failure, kind, new_id())
+        return session, self._plan(store, session, failure, kind, name or new_id())
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""

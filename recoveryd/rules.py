@@ -33,6 +33,7 @@ def check(wire: Wire, claims: Claims) -> list[Violation]:
     if turns and turns[0].role != "user":
         found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
     found += check_blocks(turns)
+    found += _rejected_thinking(turns, claims)
     found += _open_loop(turns, claims.thinking)
     return sorted(found, key=lambda v: v.turn)
 
@@ -87,13 +88,20 @@ def _nested(body: Json) -> Sequence[Json]:
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
     for block in turn.blocks:
-        if block.is_thinking and block.part_id in claims.accused:
-            reason = "the provider rejects this thinking block, or one before it"
-            yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
-        elif block.part_id in claims.accused and any(True for _ in sources(block.body)):
+        if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
             yield Violation(Kind.MEDIA_REJECTED, index, block, "the provider can't read it")
         if block.part_id in claims.unfinished and block.body.get("content") == INTERRUPTED:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
+
+
+def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:
+    """The first block that is accused: what stands behind it goes with it."""
+    for index, turn in enumerate(turns):
+        for block in turn.blocks:
+            if block.is_thinking and block.part_id in claims.accused:
+                reason = "the provider rejects this thinking block, or one before it"
+                yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
+                return
 
 
 def _open_loop(turns: Sequence[Turn], thinking: Collection[bool]) -> Iterator[Violation]:

@@ -113,8 +113,7 @@ class Search:
             due = self._due(node, start, targets)
             if not due:
                 return node
-            looked += 1
-            if looked == limit and targets:
+            if looked > limit and targets and not greedy:
                 greedy = True
                 heap = [(self._rank(known, targets, greedy), number, known) for _, number, known in heap]
                 heapq.heapify(heap)
@@ -123,6 +122,7 @@ class Search:
                 key = frozenset((e.record, repr(e.after)) for e in edits)
                 if key not in seen:
                     seen.add(key)
+                    looked += 1
                     following = self._node(edits)
                     heapq.heappush(heap, (self._rank(following, targets, greedy), next(order), following))
         return None

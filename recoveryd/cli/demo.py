@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from recoveryd.cli.output import OK, WRONG, Result, render, show_changes
-from recoveryd.daemon import SETTLE_S
 from recoveryd.demo import Demo, Row
 from recoveryd.logs import setup
+from recoveryd.triage import SETTLE_S
 
 _FINAL = ("healed", "untouched", "wrong")
 _LABELS = {"broken": "refused", "repaired": "repaired", "healed": "healed", "untouched": "untouched", "wrong": "WRONG"}

@@ -27,7 +27,7 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.text is None:
         print("recoveryd explain: give the error's text, - to read it from stdin, or --session ID", file=sys.stderr)  # noqa: T201
         return USAGE
-    text = sys.stdin.read() if arguments.text == "-" else arguments.text
+    text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
     kind = classify_text(text)
 
     def say(out: Console) -> None:
@@ -47,7 +47,7 @@ def _verdict(kind: Kind | None) -> dict[str, Any]:
 def _lines() -> int:
     """One JSON object a line in, one out; a line that is none is answered too, so that the lines stay in step."""
     code = OK
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:  # bytes: one that is no UTF-8 is one bad line, not the end
         if not line.strip():
             continue
         try:
@@ -57,7 +57,7 @@ def _lines() -> int:
         except (ValueError, RecursionError):
             code = WRONG
             answer = {**_verdict(None), "problem": "this line is no JSON object with an error or a text"}
-        sys.stdout.write(json.dumps(answer) + "\n")
+        print(json.dumps(answer), flush=True)  # noqa: T201
     return code
 
 

@@ -62,6 +62,8 @@ def undo(arguments: argparse.Namespace) -> int:
         with recovery_lock(state, store.id, doing="an undo"):
             entry = ledger.get(entry.id)
             changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)
+            entry = ledger.get(entry.id)
+            entry = ledger.get(entry.id)
 
     def say(out: Console) -> None:
         if arguments.dry_run:

@@ -58,6 +58,14 @@ def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -
     out.print(made, soft_wrap=False)
 
 
+def wrapped(out: Console, text: str, indent: int = 0) -> None:
+    """Untrusted text, folded to the width of the terminal."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out.print(Padding(Text(plain(text)), (0, 0, 0, indent)), soft_wrap=False)
+
+
 def plain(text: str) -> str:
     """Untrusted text on one line, without what a terminal or a reader's eye would obey."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))

@@ -12,8 +12,9 @@ from recoveryd import __version__
 from recoveryd.model import Kind
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
-_EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a check failed), 2 usage, 3 not found,
-4 refused (it would lose something), 75 busy, 78 bad configuration."""
+_EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a check failed),
+2 usage, 3 not found, 4 refused (it would lose something), 75 busy,
+78 bad configuration."""
 
 
 def make_parser() -> argparse.ArgumentParser:

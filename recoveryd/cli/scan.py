@@ -11,12 +11,13 @@ from rich.console import Console
 
 from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
-from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, table
+from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.config import Config
+from recoveryd.crash import crashed, provider_spoke
 from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
-from recoveryd.recovery import Recovery, kind_of
+from recoveryd.recovery import Recovery, forms_of, kind_of
 from recoveryd.report import actions_of, cause, sentence
 from recoveryd.stores.base import Store, state
 
@@ -32,6 +33,7 @@ class Finding:
     parts: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     healed: bool = False
+    recovery: str = ""
 
     def data(self) -> dict[str, Any]:
         return {
@@ -80,14 +82,12 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     title = ""
     try:
-        failure = store.look(session).failure
-        if failure is None:
-            return None
-        kind = kind_of(failure)
-        if kind is None:
-            return None  # a rate limit, a lost connection, an account: no business of ours
+        failure, kind = _stuck(store, session)
+        if failure is None or kind is None:
+            return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
         healed = _healed(store, ledger, failure)
-        loaded, planned = recovery.propose(store, failure, kind)
+        name = new_id()
+        loaded, planned = recovery.propose(store, failure, kind, name)
         title = loaded.title
         if healed is not None:
             return Finding(failure, title, kind, healed, healed=True)
@@ -98,12 +98,23 @@ def find(
             return Finding(failure, title, kind, f"not repaired: {planned.reason}")
         parts = tuple(dict.fromkeys(edit.part_id for edit in planned.edits if edit.part_id))
         changes = tuple(store.changes(loaded, planned.edits))
-        return Finding(failure, title, kind, sentence(actions_of(planned.edits), kind), parts, changes)
+        action = sentence(actions_of(planned.edits), kind)
+        return Finding(failure, title, kind, action, parts, changes, recovery=name)
     except RecoverydError as error:
         return Finding(Failure(store.id, session, "", 0, {}), title, None, f"can't be read: {error.message}")
     except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
         words = f"a fault of recoveryd: {type(error).__name__}: {error}"
         return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
+
+
+def _stuck(store: Store, session: str) -> tuple[Failure | None, Kind | None]:
+    look = store.look(session)
+    kind = kind_of(look.failure) if look.failure is not None else None
+    if kind is not None or (look.failure is not None and provider_spoke(look.failure)):
+        return look.failure, kind
+    if look.failure is None and look.newest_user is None and not look.running:
+        return None, None
+    return crashed(store.load(session), look.failure, forms_of(store)), Kind.UNSENDABLE_PART
 
 
 def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:
@@ -129,7 +140,7 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
         out.print(f"{plain(finding.title or finding.failure.session)}: {finding.action}")
         show_changes(out, finding.changes)
     assert finding.kind is not None
-    event = recovery.attempt(store, finding.failure, finding.kind)
+    event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
     healed = event.outcome is Outcome.HEALED
     action = f"{event.detail} ({event.id})" if healed else event.detail
     return Finding(finding.failure, finding.title, finding.kind, action, finding.parts, event.changes, healed)
@@ -162,11 +173,12 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
             out.print()
             show_finding(out, finding)
             show_changes(out, finding.changes)
-    elif found:
-        rows = [
-            (f.failure.session, "healed" if f.healed else "stuck", str(f.kind or "-"), f"{f.title}: {f.action}")
-            for f in found
-        ]
-        table(out, ["session", "state", "kind", "title: remedy"], rows)
+    else:
+        for finding in found:
+            state = "healed" if finding.healed else "stuck"
+            out.print()
+            wrapped(out, finding.title or "(no title)")
+            wrapped(out, f"{finding.failure.session}, {state}: {cause(finding.kind)} ({finding.kind})", 4)
+            wrapped(out, finding.action, 4)
     if stuck and any(finding.changes and not finding.healed for finding in found):
         out.print("\nTo heal them: recoveryd scan --repair")

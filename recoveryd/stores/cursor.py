@@ -65,62 +65,57 @@ class Cursor:
                 raise StoreError(foreign)
             found.clear()
             ended = _Place(identity, files if settled(files) else None, now)
-            _messages(db, place, ended, since_ms, found)
+            found.update(dict.fromkeys(_messages(db, place, ended, since_ms)))
             if schema.events:
-                _events(db, place, ended, found)
+                found.update(dict.fromkeys(_events(db, place, ended)))
             return ended
 
         self._place = self._database.read(work)
         return [session for session in found if opencode.valid_id(session)]
 
 
-def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int, found: dict[str, None]) -> None:
-    """Those made since, where they were written since, and the older ones that were not finished."""
+def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int) -> Iterator[str]:
+    """The sessions of messages made since, where they were written since, and of older ones that were not finished."""
     start = max(since_ms, place.looked - OVERLAP_MS)
     recent: dict[str, int] = {}
     for low, high in ranges(start, ended.looked):
         recent.update(db.execute(IN_RANGE, (low, high, start)))
     changed = {message for message, updated in recent.items() if place.seen.get(message) != updated}
     for message in changed | place.open.keys():
-        _note(db, message, place.open.get(message), ended, since_ms, found, told=message not in changed)
-    ended.seen = {message: updated for message, updated in recent.items() if ended.looked - updated > _STEP_MS}
-
-
-def _note(
-    db: sqlite3.Connection,
-    message: str,
-    known: int | None,
-    ended: _Place,
-    since_ms: int,
-    found: dict[str, None],
-    *,
-    told: bool,
-) -> None:
-    """A message that was unfinished when it was written at `known`: its session, if that is news, and whether it is."""
-    row = db.execute(BY_ID, (message,)).fetchone()
-    if row is None:
-        return
-    session, created, updated = row
-    if updated != known or not told:
-        found[str(session)] = None
-    if created >= since_ms and (updated == known or _unfinished(db, message)):
-        ended.open[message] = updated
+        row = db.execute(BY_ID, (message,)).fetchone()
+        if row is None:
+            continue
+        session, created, updated = row
+        same = place.open.get(message) == updated
+        if message in changed or not same:
+            yield str(session)
+        if created >= since_ms and (same or _unfinished(db, message)):
+            ended.open[message] = updated
+    overlap = list(ranges(ended.looked - OVERLAP_MS, ended.looked))
+    ended.seen = {
+        message: updated
+        for message, updated in recent.items()
+        if ended.looked - updated > _STEP_MS and any(low <= message < high for low, high in overlap)
+    }
 
 
 def _unfinished(db: sqlite3.Connection, message: str) -> bool:
-    data = rows.content(db.execute(DATA, (message,)).fetchone()[0])
-    said = Message(message, opencode.parse(data, message) or {})
+    try:
+        data = db.execute(DATA, (message,)).fetchone()[0]
+        said = Message(message, opencode.parse(rows.content(data), message) or {})
+    except (sqlite3.DataError, StoreError):  # too large, or nested too deeply: the look at its session will say so
+        return False
     return said.role == "assistant" and not said.completed and said.error is None
 
 
-def _events(db: sqlite3.Connection, place: _Place, ended: _Place, found: dict[str, None]) -> None:
+def _events(db: sqlite3.Connection, place: _Place, ended: _Place) -> Iterator[str]:
     """The sessions of the events since. A number that is another event's by now says nothing about those before it."""
     last = db.execute(LAST_EVENT).fetchone()[0] or 0
     ended.event = last, _event(db, last)
     if place.event is not None:
         number, identifier = place.event
         if last >= number and _event(db, number) == identifier:
-            found.update((str(session), None) for (session,) in db.execute(EVENTS_SINCE, (number,)))
+            yield from (str(session) for (session,) in db.execute(EVENTS_SINCE, (number,)))
 
 
 def _event(db: sqlite3.Connection, number: int) -> str:

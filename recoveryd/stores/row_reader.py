@@ -153,7 +153,7 @@ class RowReader:
         """StoreError when it can't be read: it says which messages the client is about to delete."""
         if stored is None:
             return None
-        raw = rows.content(stored) if isinstance(stored, (str, bytes)) else b""
+        raw = rows.content(stored)
         if raw.strip() == b"null":
             return None
         data = opencode.parse(raw, f"revert of session {session_id} of {self._path}")

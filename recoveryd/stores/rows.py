@@ -131,9 +131,11 @@ def parse_image(table: str, raw: bytes) -> Row:
     return {**found, "data": content(found["data"])} if blob else found
 
 
-def content(data: str | bytes) -> bytes:
-    """The bytes of `data` as they are in the database."""
-    return data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")
+def content(data: object) -> bytes:
+    """The bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogateescape")
+    return data if isinstance(data, bytes) else b""
 
 
 def data_of(table: str, found: Row, what: str) -> Json | None:

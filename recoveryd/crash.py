@@ -1,0 +1,58 @@
+"""Sessions that no provider refused: the client itself fails on a stored part, and records little or nothing of it.
+
+How it shows: an assistant message without parts and an error of the AI SDK, or one that never ends, or a prompt that is
+never answered. The error's words do not tell the cause, so what `wire` finds does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recoveryd.model import Failure, Json, Message, Session
+from recoveryd.sent import Form
+from recoveryd.wire import Request, build
+
+
+def provider_spoke(failure: Failure) -> bool:
+    """Whether an error is a provider's answer: then it is no crash of the client, whatever it says."""
+    data = failure.error.get("data")
+    return isinstance(data, Mapping) and any(data.get(key) for key in ("statusCode", "responseBody"))
+
+
+def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) -> Failure | None:
+    """The failure of a session whose next request the client can't build; None when it can, under any of `forms`."""
+    if not session.messages:
+        return None
+    newest = max(session.messages, key=lambda message: (message.created, message.id))
+    provider, model = (failure.provider, failure.model) if failure else _model(session)
+    requests = [Request(provider, model, form=form) for form in forms]
+    if not all(build(session, request).unsendable for request in requests):
+        return None
+    if failure is not None:
+        return failure
+    return Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
+
+
+def _model(session: Session) -> tuple[str, str]:
+    """What the newest prompt asks for."""
+    for message in reversed(session.messages):
+        model = message.data.get("model") if message.role == "user" else None
+        if isinstance(model, Mapping):
+            return str(model.get("providerID", "")), str(model.get("modelID", ""))
+    return "", ""
+
+
+def _witness(session: Session) -> Json:
+    """Where the session's requests went: the address in the newest error of its that has one."""
+    for message in reversed(session.messages):
+        url = _url(message)
+        if url:
+            return {"data": {"metadata": {"url": url}}}
+    return {}
+
+
+def _url(message: Message) -> str:
+    data = (message.error or {}).get("data")
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    url = metadata.get("url") if isinstance(metadata, Mapping) else None
+    return url if isinstance(url, str) else ""

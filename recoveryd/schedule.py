@@ -1,0 +1,43 @@
+"""Things to do later, in one thread: each under a key, so that doing it again puts it off instead of doing it twice."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Hashable
+from itertools import count
+
+
+class Schedule:
+    """Jobs by when they are due (`time.monotonic`). Not for several threads."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Hashable]] = []
+        self._jobs: dict[Hashable, tuple[int, Callable[[], object]]] = {}  # the one job of each key that counts
+        self._order = count()
+
+    def at(self, seconds: float, key: Hashable, run: Callable[[], object]) -> None:
+        """Run it in so many seconds, in place of what is to be run under this key."""
+        number = next(self._order)
+        self._jobs[key] = number, run
+        heapq.heappush(self._heap, (time.monotonic() + seconds, number, key))
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._jobs
+
+    def wait(self) -> float | None:
+        """Seconds until something is due; None when there is nothing."""
+        self._drop_replaced()
+        return max(self._heap[0][0] - time.monotonic(), 0.0) if self._heap else None
+
+    def pop(self) -> Callable[[], object] | None:
+        """What is due now, the longest due first; None when nothing is."""
+        self._drop_replaced()
+        if not self._heap or self._heap[0][0] > time.monotonic():
+            return None
+        _, _, key = heapq.heappop(self._heap)
+        return self._jobs.pop(key)[1]
+
+    def _drop_replaced(self) -> None:
+        while self._heap and self._jobs.get(self._heap[0][2], (None,))[0] != self._heap[0][1]:
+            heapq.heappop(self._heap)

@@ -1,0 +1,125 @@
+"""What is to be done about a session that was written to: nothing, look again, or recover."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recoveryd.config import Config
+from recoveryd.crash import crashed, provider_spoke
+from recoveryd.guard import Admit, GiveUp, decide
+from recoveryd.ledger import Ledger
+from recoveryd.model import Failure, Kind
+from recoveryd.recovery import forms_of, kind_of, session_state
+from recoveryd.rules import VERSION
+from recoveryd.stores.base import Look, Store
+
+SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
+GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
+ABANDONED_MS = 600_000  # an unfinished message this old is a crashed client's
+
+
+class Next(StrEnum):
+    NOTHING = "nothing"
+    AGAIN = "again"  # at the next sweep, or after `wait` seconds
+    TOO_OLD = "too_old"  # stuck, but for too long to be news
+    RECOVER = "recover"
+    GIVE_UP = "give_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`wait`: seconds until a look is worth while, 0 for the next sweep; `state`: what the verdict hangs on."""
+
+    next: Next
+    wait: float = 0.0
+    reason: str = ""
+    failure: Failure | None = None
+    kind: Kind | None = None
+    state: str = ""
+
+
+_NOTHING = Verdict(Next.NOTHING)
+_AGAIN = Verdict(Next.AGAIN)
+
+
+class Triage:
+    """Judges sessions. `say(store id, reason)` hears why a whole store is left alone."""
+
+    def __init__(
+        self, ledger: Ledger, config: Config, say: Callable[[str, str], object], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._ledger = ledger
+        self._config = config
+        self._say = say
+        self._clock = clock
+        self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
+
+    def judge(self, store: Store, session: str) -> Verdict:
+        """What to do about a session now. Errors of the store pass through."""
+        look = store.look(session)
+        failure, kind = look.failure, kind_of(look.failure) if look.failure else None
+        if kind is None and (look.failure is None or not provider_spoke(look.failure)):
+            found = self._crash(store, session, look)
+            if isinstance(found, Verdict):
+                return found
+            failure, kind = found, Kind.UNSENDABLE_PART
+        if failure is None or kind is None:
+            return _NOTHING
+        now = self._clock()
+        if failure.time < (now - self._config.lookback_hours * 3600) * 1000:
+            return Verdict(Next.TOO_OLD)
+        if self._runs(look) and kind is not Kind.UNSENDABLE_PART:
+            return _AGAIN  # what becomes of the turn touches the session again
+        reason = store.live()
+        if reason is not None:
+            self._say(store.id, reason)
+            return _AGAIN
+        wait = self._until_quiet(store, session, SETTLE_S)
+        if wait:
+            return Verdict(Next.AGAIN, wait)
+        return self._guarded(store, failure, kind, look.last_answer / 1000)
+
+    def _runs(self, look: Look) -> bool:
+        return bool(look.running) and self._clock() * 1000 - look.running < ABANDONED_MS
+
+    def _until_quiet(self, store: Store, session: str, seconds: float) -> float:
+        """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
+        left = store.stamp(session).newest_mtime_ns / 1e9 + seconds - self._clock()
+        return left if 0 < left <= seconds else 0.0
+
+    def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
+        """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
+        waits = look.failure is not None or look.newest_user is not None or bool(look.running)
+        quiet = _AGAIN if look.running else _NOTHING
+        mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
+        if not waits or self._sound.get((store.id, session)) == mark:
+            return quiet
+        wait = self._until_quiet(store, session, GRACE_S)
+        if wait:
+            return Verdict(Next.AGAIN, wait)
+        found = crashed(store.load(session), look.failure, forms_of(store))
+        if found is None:
+            self._sound[(store.id, session)] = mark
+            return quiet
+        return found
+
+    def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float) -> Verdict:
+        state = session_state(store, failure.session)
+        verdict = decide(
+            failure,
+            self._ledger.handled(store.id, failure.session, failure.message),
+            attempts=self._ledger.attempts(store.id, failure.session, since),
+            gave_up=self._ledger.gave_up(store.id, failure.session, since),
+            max_retries=self._config.max_retries,
+            session_state=state,
+            rules_version=VERSION,
+            now=self._clock(),
+            lookback_hours=self._config.lookback_hours,
+        )
+        if isinstance(verdict, Admit):
+            return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state)
+        what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
+        return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state)
