@@ -22,7 +22,7 @@ from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, cause, sentence
 from recoveryd.rules import VERSION
 from recoveryd.sent import Form
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Stamp, Store, state
 from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
@@ -180,7 +180,7 @@ class Recovery:
                 event.changes,
                 event.actions,
                 event.detail,
-                session_state=session_state(store, failure.session),
+                session_state="",  # counts for a refusal alone
                 rules_version=VERSION,
             )
         else:
@@ -201,7 +201,7 @@ class Recovery:
                 self._ledger.finish(event.id, event.outcome, event.detail)
             return event
         try:
-            seen = session_state(store, failure.session)
+            seen = session_state(store.stamp(failure.session))
         except RecoverydError:
             seen = ""
         self._ledger.record(
@@ -231,9 +231,9 @@ class Recovery:
             logger.exception("{} failed; the recovery goes on", name)
 
 
-def session_state(store: Store, session_id: str) -> str:
+def session_state(stamp: Stamp) -> str:
     """A short fingerprint of the whole session, for "has it changed since we refused?"."""
-    return hashlib.sha256(repr(store.stamp(session_id).fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return hashlib.sha256(repr(stamp.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def forms_of(store: Store) -> tuple[Form, ...]:

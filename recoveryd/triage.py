@@ -14,7 +14,7 @@ from recoveryd.ledger import Ledger
 from recoveryd.model import Failure, Kind
 from recoveryd.recovery import forms_of, kind_of, session_state
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Look, Store
+from recoveryd.stores.base import Look, Stamp, Store
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
@@ -77,17 +77,18 @@ class Triage:
         if reason is not None:
             self._say(store.id, reason)
             return _AGAIN
-        wait = self._until_quiet(store, session, SETTLE_S)
+        stamp = store.stamp(session)
+        wait = self._until_quiet(stamp, SETTLE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
-        return self._guarded(store, failure, kind, look.last_answer / 1000)
+        return self._guarded(store, failure, kind, look.last_answer / 1000, session_state(stamp))
 
     def _runs(self, look: Look) -> bool:
         return bool(look.running) and self._clock() * 1000 - look.running < ABANDONED_MS
 
-    def _until_quiet(self, store: Store, session: str, seconds: float) -> float:
+    def _until_quiet(self, stamp: Stamp, seconds: float) -> float:
         """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
-        left = store.stamp(session).newest_mtime_ns / 1e9 + seconds - self._clock()
+        left = stamp.newest_mtime_ns / 1e9 + seconds - self._clock()
         return left if 0 < left <= seconds else 0.0
 
     def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
@@ -97,7 +98,7 @@ class Triage:
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
         if not waits or self._sound.get((store.id, session)) == mark:
             return quiet
-        wait = self._until_quiet(store, session, GRACE_S)
+        wait = self._until_quiet(store.stamp(session), GRACE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
         found = crashed(store.load(session), look.failure, forms_of(store))
@@ -106,8 +107,7 @@ class Triage:
             return quiet
         return found
 
-    def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float) -> Verdict:
-        state = session_state(store, failure.session)
+    def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
         verdict = decide(
             failure,
             self._ledger.handled(store.id, failure.session, failure.message),

@@ -98,7 +98,13 @@ def prompted(session: Session, thinking: bool, error: dict[str, Any] | None = No
     made = NOW + number * 1000
     ids = [f"msg_f{number:011d}AAAAAAAAAAAAA{letter}" for letter in "ab"]
     variant = {"variant": "high"} if thinking else {}
-    asked: dict[str, Any] = {"id": ids[0], "sessionID": session.id, "role": "user", "time": {"created": made}, "agent": "build"}
+    asked: dict[str, Any] = {
+        "id": ids[0],
+        "sessionID": session.id,
+        "role": "user",
+        "time": {"created": made},
+        "agent": "build",
+    }
     part_id = "prt_" + ids[0].removeprefix("msg_")
     part = {"id": part_id, "sessionID": session.id, "messageID": ids[0], "type": "text", "text": PROMPT}
     answer: dict[str, Any] = {"id": ids[1], "sessionID": session.id, "role": "assistant", "parentID": ids[0], **MODEL}

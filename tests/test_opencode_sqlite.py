@@ -263,7 +263,7 @@ def test_no_query_goes_through_a_whole_table(base: Base) -> None:
     base.small()
     queries = [row_reader.MESSAGES, row_reader.PARTS, row_reader.PARTS_OF, row_reader.NEWEST, row_reader.ABOUT]
     queries += [*row_reader.STAMPS, row_reader.SESSIONS, cursor.IN_RANGE, cursor.BY_ID]
-    queries += ["SELECT id FROM part WHERE message_id = ? LIMIT 1", "SELECT data FROM message WHERE id = ?"]
+    queries += ["SELECT id FROM part WHERE message_id = ? LIMIT 1", cursor.DATA]
     if base.store.forms() == ("new",):
         queries += [cursor.LAST_EVENT, cursor.EVENT_AT, cursor.EVENTS_SINCE]
     for number, query in enumerate([*queries, *queries]):

@@ -11,6 +11,7 @@ import pytest
 from recoveryd.errors import StoreError
 from recoveryd.stores import cursor
 from recoveryd.stores.database import Database
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from tests.database import NEW, OLD, Base
 from tests.json_tree import NOW, REFUSED, SES, done
 
@@ -132,6 +133,22 @@ def test_a_write_within_the_same_tick_of_the_clock_is_told(base: Base, clock: Cl
     assert fresh(base) == [SES]
     base.run("UPDATE message SET data = json_patch(data, '{\"error\":{}}') WHERE id = ?", failed)
     assert fresh(base) == [SES]
+
+
+def test_one_message_that_can_not_be_read_hides_no_other(new: Base, clock: Clock) -> None:
+    new.message({"role": "assistant", "x": "y" * 9000}, NOW - 100, session="ses_large")
+    new.message('{"a":' * 50_000 + "1" + "}" * 50_000, NOW - 101, session="ses_deep")
+    new.message(b"\x00\xff", NOW - 102, session="ses_blob")
+    new.say("assistant", NOW - 103, session="ses_1", **REFUSED)
+    store = OpencodeSqlite(new.path, max_row=8000, clock=clock)
+    found = sorted(session for session, _ in store.fresh({}, NOW - HOUR))
+    assert found == ["ses_1", "ses_blob", "ses_deep", "ses_large"]
+    assert store.look("ses_1").failure is not None
+    for session, said in (("ses_large", "too large"), ("ses_blob", "no JSON object")):
+        with pytest.raises(StoreError, match=said):
+            store.look(session)
+    with pytest.raises(StoreError, match="nested too deeply"):
+        new.store.look("ses_deep")
 
 
 def test_events_tell_of_changes_to_old_messages(new: Base) -> None:

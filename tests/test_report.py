@@ -56,7 +56,7 @@ def test_two_parts_of_one_deed_count_once() -> None:
     assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(CHANCE)
 def test_every_plan_can_be_told(rng: random.Random) -> None:
     generated = generate(rng, rng.randint(1, 4))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd import folders, watch
+from recoveryd import burst, folders, watch
 from recoveryd.model import Change
 from recoveryd.stores import atomic
 from recoveryd.stores.base import Store
@@ -347,6 +347,47 @@ def test_databases_and_a_tree_share_the_watch_of_their_folder(tmp_path: Path) ->
             shutil.rmtree(tree.root)
             touches.rest()
             assert watcher.problems() == [], turn
+
+
+def test_while_a_client_streams_hardly_anything_is_told_and_afterwards_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(burst, "CALM_S", 0.3)
+    base = Base(tmp_path / "data" / "opencode.db")
+    store = OpencodeSqlite(base.path)
+    with base.client() as client, watching(store) as (watcher, touches):
+        touches.until((store.id, None))
+        for turn in range(2):
+            client.execute("UPDATE project SET name = ?", (f"first {turn}",))
+            touches.until((store.id, None))
+            touches.rest()
+            for number in range(200):
+                client.execute("UPDATE project SET name = ?", (f"{turn} {number}",))
+                time.sleep(0.002)
+            told = touches.rest()
+            assert 1 <= len(told) <= 30
+            deadline = time.monotonic() + SOON
+            while watcher._bursts:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(0.3)
+            touches.rest()
+            switches = _wakeups()
+            time.sleep(0.3)
+            assert _wakeups() - switches <= 4
+
+
+def test_what_is_written_at_the_end_of_a_burst_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(burst, "CALM_S", 0.2)
+    base = Base(tmp_path / "data" / "opencode.db")
+    store = OpencodeSqlite(base.path)
+    with base.client() as client, watching(store) as (_, touches):
+        touches.until((store.id, None))
+        for number in range(0, 60, 4):  # pauses of all lengths around the one that ends a burst
+            client.execute("UPDATE project SET name = ?", (f"{number}",))
+            touches.until((store.id, None))
+            time.sleep(0.005 * number)
+            touches.rest(0)
 
 
 def test_stopping_ends_every_thread_and_idle_threads_sleep(store: OpencodeFiles) -> None:

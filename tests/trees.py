@@ -76,7 +76,7 @@ class Tree:
     def _write(self, made: SessionBuilder) -> str:
         """Only what is not there yet: what was repaired stays so."""
         planted = made.planted()
-        there = {path: path.read_bytes() for path in self.root.rglob("*.json")}
+        there = {path: path.read_bytes() for path in self.root.rglob("*.json") if path.is_file()}
         write_tree(planted, self.root)
         for path, content in there.items():
             path.write_bytes(content)

@@ -51,7 +51,7 @@ def empty(messages: list[Message]) -> str | None:
         nested = block.get("content") if block.get("type") == "tool_result" else None
         inner = nested if isinstance(nested, list) else []
         texts = [(path, block), *((f"{path}.tool_result.content.{n}", item) for n, item in enumerate(inner))]
-        if fault := next((words for where, item in texts if (words := _blank(where, item))), None):
+        if fault := next((said for where, item in texts if (said := _blank(where, item))), None):
             return fault
     return None
 
