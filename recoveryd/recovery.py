@@ -11,9 +11,11 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.classify import classify, named_ids, position
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import ConflictError, RecoverydError, StoreError
 from recoveryd.family import family
+from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
@@ -21,7 +23,6 @@ from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, cause, sentence
 from recoveryd.rules import VERSION
-from recoveryd.sent import Form
 from recoveryd.stores.base import Stamp, Store, state
 from recoveryd.violation import Claims
 
@@ -55,6 +56,7 @@ class Recovery:
         self._callbacks = callbacks or Callbacks()
         self._abort = abort
         self._clock = clock
+        self._client = Client(config.opencode)
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
 
     def on_abort(self, session_id: str) -> None:
@@ -133,7 +135,7 @@ class Recovery:
                 return event if written and not planned.understood else self._refuse(store, failure, event, planned)
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
-            self._keep_images(store, failure, event, written=written)
+            self._keep_images(failure, event, written=written)
             try:
                 store.apply(changes)
             except ConflictError as error:
@@ -151,7 +153,7 @@ class Recovery:
         if any(state(store, change) != "after" for change in changes):
             return False
         session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store)), planned.claims)
+        left = objections(session, requests_of(failure, forms_of(store, self._client)), planned.claims)
         for violation in left:
             logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
         return not left
@@ -166,10 +168,10 @@ class Recovery:
             return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store), self._claims.get(recovery)
+        forms, claims = forms_of(store, self._client), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
-    def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
+    def _keep_images(self, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
         if self._entry(event) is None:
             self._ledger.begin(
@@ -234,11 +236,6 @@ class Recovery:
 def session_state(stamp: Stamp) -> str:
     """A short fingerprint of the whole session, for "has it changed since we refused?"."""
     return hashlib.sha256(repr(stamp.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def forms_of(store: Store) -> tuple[Form, ...]:
-    """How the client that runs on this store sends a session; several where that is not sure."""
-    return tuple(Form.named(name) for name in store.forms())
 
 
 def kind_of(failure: Failure) -> Kind | None:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.crash import crashed, provider_spoke
+from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Ledger
 from recoveryd.model import Failure, Kind
-from recoveryd.recovery import forms_of, kind_of, session_state
+from recoveryd.recovery import kind_of, session_state
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Stamp, Store
 
@@ -55,6 +57,7 @@ class Triage:
         self._config = config
         self._say = say
         self._clock = clock
+        self._client = Client(config.opencode)
         self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
@@ -101,7 +104,7 @@ class Triage:
         wait = self._until_quiet(store.stamp(session), GRACE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
-        found = crashed(store.load(session), look.failure, forms_of(store))
+        found = crashed(store.load(session), look.failure, forms_of(store, self._client))
         if found is None:
             self._sound[(store.id, session)] = mark
             return quiet

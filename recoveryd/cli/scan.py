@@ -12,12 +12,14 @@ from rich.console import Console
 from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.crash import crashed, provider_spoke
 from recoveryd.errors import NotFoundError, RecoverydError
+from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
-from recoveryd.recovery import Recovery, forms_of, kind_of
+from recoveryd.recovery import Recovery, kind_of
 from recoveryd.report import actions_of, cause, sentence
 from recoveryd.stores.base import Store, state
 
@@ -82,7 +84,7 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     title = ""
     try:
-        failure, kind = _stuck(store, session)
+        failure, kind = _stuck(store, session, Client(config.opencode))
         if failure is None or kind is None:
             return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
         healed = _healed(store, ledger, failure)
@@ -107,14 +109,14 @@ def find(
         return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
 
 
-def _stuck(store: Store, session: str) -> tuple[Failure | None, Kind | None]:
+def _stuck(store: Store, session: str, client: Client) -> tuple[Failure | None, Kind | None]:
     look = store.look(session)
     kind = kind_of(look.failure) if look.failure is not None else None
     if kind is not None or (look.failure is not None and provider_spoke(look.failure)):
         return look.failure, kind
     if look.failure is None and look.newest_user is None and not look.running:
         return None, None
-    return crashed(store.load(session), look.failure, forms_of(store)), Kind.UNSENDABLE_PART
+    return crashed(store.load(session), look.failure, forms_of(store, client)), Kind.UNSENDABLE_PART
 
 
 def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:

@@ -55,6 +55,10 @@ class Store(Protocol):
     def watch_files(self) -> tuple[Path, ...]:
         """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
 
+    @property
+    def one_form(self) -> bool:
+        """Whether every client that uses a store of this sort sends the same form, whatever its version."""
+
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
 

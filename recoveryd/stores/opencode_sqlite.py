@@ -23,6 +23,8 @@ from recoveryd.stores.row_reader import RowReader
 class OpencodeSqlite:
     """A database of OpenCode, a `Store`. `path` is the file; `clock` gives seconds since the epoch."""
 
+    one_form = False
+
     def __init__(
         self,
         path: Path,
