@@ -12,7 +12,7 @@ from rich.console import Console
 
 from recoveryd.classify import classify, classify_text
 from recoveryd.cli.common import config_of, stores_of
-from recoveryd.cli.output import OK, USAGE, WRONG, Result, render
+from recoveryd.cli.output import OK, USAGE, WRONG, Result, render, wrapped
 from recoveryd.cli.scan import Finding, find, show_finding
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.model import Kind
@@ -32,10 +32,10 @@ def explain(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         if kind is None:
-            out.print("This is not about the stored history of a session, as far as recoveryd knows.")
+            wrapped(out, "This is not about the stored history of a session, as far as recoveryd knows.")
         else:
-            out.print(f"{kind}: the request holds {cause(kind)}.")
-        out.print(remedy(kind))
+            wrapped(out, f"{kind}: the request holds {cause(kind)}.")
+        wrapped(out, remedy(kind))
 
     return render(Result(_verdict(kind), say), as_json=arguments.json)
 
@@ -91,7 +91,7 @@ def _told(finding: Finding) -> Result:
 
 def _not_stuck(session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or no error is recorded."
-    return Result({"session": session, "kind": None}, lambda out: out.print(words))
+    return Result({"session": session, "kind": None}, lambda out: wrapped(out, words))
 
 
 def _knows(store: Any, session: str) -> bool:

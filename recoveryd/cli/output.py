@@ -60,10 +60,10 @@ def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 def wrapped(out: Console, text: str, indent: int = 0) -> None:
     """Untrusted text, folded to the width of the terminal."""
-    from rich.padding import Padding
     from rich.text import Text
 
-    out.print(Padding(Text(plain(text)), (0, 0, 0, indent)), soft_wrap=False)
+    for line in Text(plain(text)).wrap(out, max(20, out.width - indent)):
+        out.print(" " * indent + line.plain.rstrip())
 
 
 def plain(text: str) -> str:

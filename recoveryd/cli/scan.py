@@ -181,6 +181,7 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
             out.print()
             wrapped(out, finding.title or "(no title)")
             wrapped(out, f"{finding.failure.session}, {state}: {cause(finding.kind)} ({finding.kind})", 4)
-            wrapped(out, finding.action, 4)
+            would = "the repair: " if finding.changes and not finding.healed else ""
+            wrapped(out, would + finding.action, 4)
     if stuck and any(finding.changes and not finding.healed for finding in found):
         out.print("\nTo heal them: recoveryd scan --repair")
