@@ -1,4 +1,4 @@
-"""A folder that is written to so fast that a look at its files, ten times a second, is cheaper than to be told."""
+"""A folder that is written to so fast that a look at its files, a few times a second, is cheaper than to be told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recoveryd.stores.base import Store
 
-LOOK_S = 0.1
+LOOK_S = 0.15
 CALM_S = 2.0
 
 _Facts = tuple[tuple[int, int, int], ...]

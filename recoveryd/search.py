@@ -115,16 +115,16 @@ class Search:
                 return node
             if looked > limit and targets and not greedy:
                 greedy = True
-                heap = [(self._rank(known, targets, greedy), number, known) for _, number, known in heap]
+                heap = [(self._rank(known, greedy), number, known) for _, number, known in heap]
                 heapq.heapify(heap)
-            for proposal in self._branches(node, due):
+            for proposal in self._branches(node, due, targets is None):
                 edits = merged(node.edits, proposal, self._session)
                 key = frozenset((e.record, repr(e.after)) for e in edits)
                 if key not in seen:
                     seen.add(key)
                     looked += 1
                     following = self._node(edits)
-                    heapq.heappush(heap, (self._rank(following, targets, greedy), next(order), following))
+                    heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
         return None
 
     @staticmethod
@@ -137,10 +137,10 @@ class Search:
             return list(node.open)
         return [v for v in node.open if _key(v, node) in targets or _key(v, node) not in start.keys]
 
-    def _branches(self, node: _Node, due: Sequence[Violation]) -> list[tuple[Edit, ...]]:
-        """What may answer the first refused turn. Every plan answers it, so no other needs to be branched on; but which
-        of its violations goes first decides what is cheapest."""
-        here = [violation for violation in due if violation.turn == due[0].turn]
+    def _branches(self, node: _Node, due: Sequence[Violation], whole: bool) -> list[tuple[Edit, ...]]:
+        """What may be done next. With `whole`, about any violation: what answers one may settle another on the way.
+        Else about the first refused turn, whose violations all have to be answered."""
+        here = due if whole else [violation for violation in due if violation.turn == due[0].turn]
         return [edits for violation in here for edits in self._proposals(node, violation)]
 
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
@@ -168,8 +168,8 @@ class Search:
             with suppress(ValueError):  # two ids with no room between them: another proposal may do
                 yield from (edits for edits in repair(node.bench, violation) if edits)
 
-    def _rank(self, node: _Node, targets: set[Key] | None, greedy: bool) -> tuple[int, ...]:
-        """Cost (and at least one more for each turn to be settled yet), what is still refused, later edits first.
+    def _rank(self, node: _Node, greedy: bool) -> tuple[int, ...]:
+        """Cost (at least one more while something is refused), what is still refused, later edits before earlier ones.
 
         What only adds (a placeholder, a closed turn) costs one however many parts it takes; what changes or takes away
         a stored part costs two each.
@@ -177,8 +177,7 @@ class Search:
         changed = sum(edit.record in self._known for edit in node.edits)
         added = sum(edit.record not in self._known and not _is_half(edit) for edit in node.edits)
         earliest = min((self._place.get(edit.message_id, -1) for edit in node.edits), default=0)
-        least = len({violation.turn for violation in node.open}) if targets is None else 0
-        cost, left = 2 * changed + added + least, len(node.open)
+        cost, left = 2 * changed + added + bool(node.open), len(node.open)
         return (left, cost, -earliest) if greedy else (cost, left, -earliest)
 
 

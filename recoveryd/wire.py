@@ -95,6 +95,9 @@ class _Draft:
     def fail(self, part: Part, error: CannotSend) -> None:
         self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault))
 
+    def unreadable(self) -> list[Unsendable]:
+        return [stuck for stuck in self.unsendable if stuck.fault == "not_json"]
+
 
 class Builder:
     """Builds the request of one session again and again while it is edited: a message that did not change is not
@@ -107,10 +110,12 @@ class Builder:
     def build(self, session: Session) -> Wire:
         """The request that the client would send, with `request.prompt` typed by the user behind it."""
         drafts = [self._draft(message) for message in history(session, self._request.form)]
+        if session.revert:  # all messages are read to take it back, also those that are not sent
+            drafts += [_Draft(self._request, [], self._draft(message).unreadable()) for message in session.messages]
         out = [entry for draft in drafts for entry in draft.out]
         if self._request.prompt is not None:
             out.append(("user", [Block({"type": "text", "text": self._request.prompt}, "", "")], ("", "")))
-        return Wire(_merge(out), tuple(stuck for draft in drafts for stuck in draft.unsendable))
+        return Wire(_merge(out), tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable)))
 
     def _draft(self, message: Message) -> _Draft:
         known = self._drafts.get(id(message))

@@ -15,9 +15,9 @@ NEEDS_CLIENT = Path(__file__).parent / "e2e"
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A skip below tests/e2e becomes a failure under RECOVERYD_TEST_REQUIRED."""
+    """A skip below tests/e2e becomes a failure under TEST_RECOVERYD_REQUIRED."""
     report = yield
-    if report.skipped and os.environ.get("RECOVERYD_TEST_REQUIRED") and NEEDS_CLIENT in item.path.parents:
+    if report.skipped and os.environ.get("TEST_RECOVERYD_REQUIRED") and NEEDS_CLIENT in item.path.parents:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and here it may not be: {report.longrepr}"
     return report

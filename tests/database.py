@@ -120,9 +120,9 @@ class Base:
         self.part(answered, "prt_2")
         return asked, answered
 
-    def event(self, session: str, seq: int, identifier: str = "") -> None:
+    def event(self, session: str, seq: int, kind: str = "message.updated.1") -> None:
         self.run("INSERT OR IGNORE INTO event_sequence VALUES (?, 0, NULL)", session)
-        row = identifier or f"evt_{session}_{seq}", session, seq, "message.updated.1", "{}"
+        row = f"evt_{session}_{seq}", session, seq, kind, "{}"
         self.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", *row)
 
     def rows(self) -> Rows:

@@ -64,13 +64,23 @@ def test_both_folder_depths_are_found(tree: Tree) -> None:
     assert tree.store.stamp("ses_deep").newest_mtime_ns > 0
 
 
-@pytest.mark.parametrize("raw", [b"", b'{"id": "prt_', b"[]", b"null", b'{"a": NaN}', b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"", b'{"id": "prt_', b"null", b'{"a": NaN}', b"\xff\xfe"])
 def test_a_part_that_is_no_json_object_is_kept_as_bytes(tree: Tree, raw: bytes) -> None:
     _, answered = tree.small()
     tree.part(answered, "prt_bad", raw)
     part = tree.store.load(SES).part("prt_bad")
     assert part is not None
     assert (part.data, part.raw) == (None, raw)
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"7", b"true", b'"words"'])
+def test_other_json_is_a_part_that_says_nothing(tree: Tree, raw: bytes) -> None:
+    """The client passes over it (seen on 1.1.53); only a null stops it."""
+    _, answered = tree.small()
+    tree.part(answered, "prt_odd", raw)
+    part = tree.store.load(SES).part("prt_odd")
+    assert part is not None
+    assert (part.data, part.raw) == ({}, raw)
 
 
 def test_what_the_client_can_read_is_read(tree: Tree) -> None:

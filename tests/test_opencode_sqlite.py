@@ -77,9 +77,20 @@ def test_the_columns_tell_the_ids_whatever_the_json_says(new: Base) -> None:
     assert message.parts[0].data == {"id": "prt_1", "sessionID": SES, "messageID": asked, "type": "text"}
 
 
+@pytest.mark.parametrize("raw", [b"[]", b"null", b"7"])
+def test_other_json_is_a_part_that_says_nothing(new: Base, raw: bytes) -> None:
+    """The client passes over it (seen on 1.2.1 and 1.18.33), also over a null."""
+    _, answered = new.small()
+    new.part(answered, "prt_odd", text(raw))
+    part = new.store.load(SES).part("prt_odd")
+    assert part is not None
+    assert part.data is not None
+    assert part.type == ""
+
+
 @pytest.mark.parametrize(
     "raw",
-    [text(b""), text(b'{"id": "prt_'), text(b"[]"), text(b"null"), text(b'{"a":NaN}'), text(b"\xff"), b"\x00\xff"],
+    [text(b""), text(b'{"id": "prt_'), text(b'{"a":NaN}'), text(b"\xff"), b"\x00\xff"],
 )
 def test_a_part_that_is_no_json_object_is_kept_exactly(new: Base, raw: bytes) -> None:
     _, answered = new.small()

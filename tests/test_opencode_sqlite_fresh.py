@@ -161,6 +161,17 @@ def test_events_tell_of_changes_to_old_messages(new: Base) -> None:
     assert fresh(new) == []
 
 
+def test_an_answer_that_streams_in_is_no_news_until_its_message_is_written(new: Base) -> None:
+    new.say("assistant", NOW - 30 * HOUR)
+    new.event(SES, 1)
+    fresh(new)
+    new.event(SES, 2, "message.part.updated.1")
+    assert fresh(new) == []
+    new.event(SES, 3)
+    new.event(SES, 4, "message.part.updated.1")
+    assert fresh(new) == [SES]
+
+
 def test_events_that_begin_later_are_told(new: Base) -> None:
     new.say("user", NOW - 30 * HOUR)
     assert fresh(new) == []

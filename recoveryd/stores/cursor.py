@@ -20,7 +20,8 @@ DATA = "SELECT data FROM message WHERE id = ?"
 LAST_EVENT = "SELECT max(rowid) FROM event"
 EVENT_AT = "SELECT id FROM event WHERE rowid = ?"
 # By number alone: the planner would sooner go through a whole index that has the sessions.
-EVENTS_SINCE = "SELECT aggregate_id FROM event NOT INDEXED WHERE rowid > ?"
+EVENTS_SINCE = "SELECT aggregate_id, type FROM event NOT INDEXED WHERE rowid > ?"
+_PART = "message.part."  # an answer that streams in: what becomes of it is written to its message
 
 
 @dataclass(slots=True)
@@ -41,8 +42,9 @@ class Cursor:
     Events alone don't do: clients turn them off, users delete them, and their numbers are used again.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, tables: rows.Tables, clock: Callable[[], float]) -> None:
         self._database = database
+        self._tables = tables
         self._clock = clock
         self._place = _Place()
 
@@ -59,7 +61,7 @@ class Cursor:
         found: dict[str, None] = {}
 
         def work(db: sqlite3.Connection) -> _Place:
-            schema = rows.understood(db, self._database.path)
+            schema = self._tables.understood(db)
             foreign = rows.reason(schema, self._database.path)
             if foreign:
                 raise StoreError(foreign)
@@ -115,7 +117,9 @@ def _events(db: sqlite3.Connection, place: _Place, ended: _Place) -> Iterator[st
     if place.event is not None:
         number, identifier = place.event
         if last >= number and _event(db, number) == identifier:
-            yield from (str(session) for (session,) in db.execute(EVENTS_SINCE, (number,)))
+            for session, kind in db.execute(EVENTS_SINCE, (number,)):
+                if not str(kind).startswith(_PART):
+                    yield str(session)
 
 
 def _event(db: sqlite3.Connection, number: int) -> str:

@@ -115,14 +115,29 @@ def parse(raw: bytes, what: str = "A record") -> Json | None:
 
     Broken UTF-8 becomes U+FFFD there, so it does here; NaN is no JSON there. StoreError: it is nested too deeply.
     """
+    data = _value(raw, what)
+    return data if isinstance(data, dict) else None
+
+
+def parse_part(raw: bytes, what: str, *, null: Json | None) -> Json | None:
+    """As `parse`, but other JSON is a part that says nothing: the client passes over it. `null`: what a null is."""
+    data = _value(raw, what)
+    if data is None:
+        return null
+    return None if data is _BROKEN else data if isinstance(data, dict) else {}
+
+
+_BROKEN = object()
+
+
+def _value(raw: bytes, what: str) -> Any:
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        data = _loads(text)
+        return _loads(text)
     except RecursionError:
         raise StoreError(f"{what} is nested too deeply to be read.") from None
     except ValueError:
-        return None
-    return data if isinstance(data, dict) else None
+        return _BROKEN
 
 
 def _loads(text: str) -> Any:

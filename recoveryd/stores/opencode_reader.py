@@ -172,7 +172,11 @@ class _Records:
         if self._size > self._reader.max_session:
             limit = self._reader.max_session
             raise StoreError(f"The session of {path} is too large: at most {limit:,} bytes are read.")
-        self.found[folder, record] = raw, opencode.parse(raw, path)
+        part = folder[0] == "part"  # of which a null stops the client
+        self.found[folder, record] = (
+            raw,
+            opencode.parse_part(raw, path, null=None) if part else opencode.parse(raw, path),
+        )
 
     def _gone(self, folder: Folder, record: str) -> None:
         self.found.pop((folder, record), None)

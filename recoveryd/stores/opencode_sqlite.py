@@ -40,8 +40,9 @@ class OpencodeSqlite:
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s)
-        self._reader = RowReader(self.id, self._database, max_session)
-        self._cursor = Cursor(self._database, clock)
+        self._tables = rows.Tables(self._database)
+        self._reader = RowReader(self.id, self._database, self._tables, max_session)
+        self._cursor = Cursor(self._database, self._tables, clock)
 
     def __repr__(self) -> str:
         return f"OpencodeSqlite({self.id!r})"
@@ -64,7 +65,7 @@ class OpencodeSqlite:
             for path in (self.root, Path(f"{self.root}-wal"), Path(f"{self.root}-shm"), self.root.parent):
                 if path.exists() and not os.access(path, os.R_OK | os.W_OK):
                     return f"{path} can't be written to: check its owner and mode, and that its disk is not read-only."
-            return rows.reason(self._database.read(rows.schema), self.root)
+            return rows.reason(self._database.read(self._tables.schema), self.root)
         except BusyStoreError:
             raise
         except StoreError as error:

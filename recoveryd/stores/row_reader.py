@@ -35,14 +35,15 @@ SESSIONS = """SELECT id FROM session WHERE id > ?
 class RowReader:
     """Reads a database for the store `store`; sessions up to `max_session` bytes."""
 
-    def __init__(self, store: str, database: Database, max_session: int) -> None:
+    def __init__(self, store: str, database: Database, tables: rows.Tables, max_session: int) -> None:
         self._store = store
         self._database = database
         self._path = database.path
+        self._tables = tables
         self._max_session = max_session
 
     def schema(self) -> rows.Schema:
-        return self._read(lambda db: rows.understood(db, self._path))
+        return self._database.read(self._tables.understood)
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages, a page at a time: nothing is open in between."""
@@ -117,7 +118,7 @@ class RowReader:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def checked(db: sqlite3.Connection) -> T:
-            rows.understood(db, self._path)
+            self._tables.understood(db)
             return work(db)
 
         return self._database.read(checked)

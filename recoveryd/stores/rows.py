@@ -12,6 +12,7 @@ from typing import Any
 from recoveryd.errors import StoreError
 from recoveryd.model import Json
 from recoveryd.stores import opencode
+from recoveryd.stores.database import Database
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "message": ("id", "session_id", "time_created", "time_updated", "data"),
@@ -45,7 +46,7 @@ def schema(connection: sqlite3.Connection) -> Schema:
     for table, column, declared in connection.execute(_TABLES):
         tables.setdefault(table, {})[column] = declared
     encoding = connection.execute("PRAGMA encoding").fetchone()[0]
-    events = tables.get("event", {}).keys() >= {"id", "aggregate_id"}
+    events = tables.get("event", {}).keys() >= {"id", "aggregate_id", "type"}
     return Schema(_unknown(tables, encoding), "session_v2" if "session_v2" in tables else "", events)
 
 
@@ -62,12 +63,26 @@ def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:
     return "" if encoding == "UTF-8" else f"its texts are in {encoding}"
 
 
-def understood(connection: sqlite3.Connection, path: Path) -> Schema:
-    """The schema of a database that can be read. StoreError for any other."""
-    found = schema(connection)
-    if found.unknown:
-        raise StoreError(*_refused(path, found.unknown))
-    return found
+class Tables:
+    """The schema of one database, read again only when it changed: that costs more than what is asked most often."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: tuple[tuple[int, ...], Schema] = ((), Schema())
+
+    def schema(self, connection: sqlite3.Connection) -> Schema:
+        file = self._database.check()
+        now = file.st_dev, file.st_ino, connection.execute("PRAGMA schema_version").fetchone()[0]
+        if self._known[0] != now:
+            self._known = now, schema(connection)
+        return self._known[1]
+
+    def understood(self, connection: sqlite3.Connection) -> Schema:
+        """The schema of a database that can be read. StoreError for any other."""
+        found = self.schema(connection)
+        if found.unknown:
+            raise StoreError(*_refused(self._database.path, found.unknown))
+        return found
 
 
 def reason(found: Schema, path: Path) -> str | None:
@@ -140,7 +155,8 @@ def content(data: object) -> bytes:
 
 def data_of(table: str, found: Row, what: str) -> Json | None:
     """What a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
-    said = opencode.parse(content(found["data"]), what)
+    raw = content(found["data"])
+    said = opencode.parse_part(raw, what, null={}) if table == "part" else opencode.parse(raw, what)
     if said is None:
         return None
     ids = {name: found[column] for name, column in IDS[table].items()}

@@ -10,12 +10,12 @@ import pytest
 from tests.e2e.harness import Harness, running
 from tests.e2e.install import DEFAULT_VERSION, UnavailableError
 
-VERSIONS = os.environ.get("RECOVERYD_TEST_VERSIONS", DEFAULT_VERSION).split(",")
+VERSIONS = os.environ.get("TEST_RECOVERYD_VERSIONS", DEFAULT_VERSION).split(",")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
-    """The running client of each version in RECOVERYD_TEST_VERSIONS, with a strict provider; skips with a reason."""
+    """The running client of each version in TEST_RECOVERYD_VERSIONS, with a strict provider; skips with a reason."""
     try:
         with running(tmp_path_factory.mktemp("client"), str(request.param)) as started:
             yield started

@@ -16,8 +16,8 @@ class UnavailableError(Exception):
 
 
 def clients_folder() -> Path:
-    """Where the versions of the client are kept, one folder each: RECOVERYD_TEST_CLIENTS, or a cache folder."""
-    named = os.environ.get("RECOVERYD_TEST_CLIENTS")
+    """Where the versions of the client are kept, one folder each: TEST_RECOVERYD_CLIENTS, or a cache folder."""
+    named = os.environ.get("TEST_RECOVERYD_CLIENTS")
     return Path(named) if named else Path.home() / ".cache" / "recoveryd-tests" / "clients"
 
 
@@ -31,8 +31,8 @@ def ensure(version: str = DEFAULT_VERSION) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise UnavailableError(f"opencode {version} is not installed and npm is missing")
-    if os.environ.get("RECOVERYD_TEST_OFFLINE"):
-        raise UnavailableError(f"opencode {version} is not installed and RECOVERYD_TEST_OFFLINE is set")
+    if os.environ.get("TEST_RECOVERYD_OFFLINE"):
+        raise UnavailableError(f"opencode {version} is not installed and TEST_RECOVERYD_OFFLINE is set")
     folder.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
     done = subprocess.run([*command, f"{package}@{version}"], capture_output=True, text=True, timeout=600, check=False)

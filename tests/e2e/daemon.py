@@ -1,0 +1,151 @@
+"""A real `recoveryd run` in a process and a home of its own, and its commands beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tests.e2e.client import PASSED_ON
+
+PATIENCE = 60.0  # seconds until a test calls it a hang; nothing is measured by it
+CONFIG = "[notify]\ndesktop = false\n"
+# One interpreter for many commands: starting one takes longer than most of them.
+_MANY = "import json, sys; from recoveryd.cli import main; print(json.dumps([main(a) for a in json.load(sys.stdin)]))"
+_READY = ("watching ", "is not there yet", "is dead", "Traceback")
+
+
+class Daemon:
+    """`recoveryd run` under `root`, on the stores below `data_home` (what XDG_DATA_HOME is to the client).
+
+    A context manager. `config` is its whole configuration file, `env` comes on top of its environment.
+    """
+
+    def __init__(self, root: Path, data_home: Path, *, config: str = CONFIG, env: dict[str, str] | None = None) -> None:
+        self.root = root.resolve()
+        self.storage = data_home.resolve() / "opencode" / "storage"
+        self.state = self.root / "state" / "recoveryd"
+        self.output = self.root / "run.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+        self._env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self._env |= {f"XDG_{name.upper()}_HOME": str(self.root / name) for name in ("config", "state", "cache")}
+        self._env |= {"HOME": str(self.root / "home"), "XDG_DATA_HOME": str(data_home.resolve()), **(env or {})}
+        (self.root / "home").mkdir(parents=True, exist_ok=True)
+        (self.root / "config" / "recoveryd").mkdir(parents=True, exist_ok=True)
+        (self.root / "config" / "recoveryd" / "config.toml").write_text(config)
+
+    def __enter__(self) -> Daemon:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.end(signal.SIGTERM)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the daemon that runs."""
+        assert self._process is not None, "recoveryd is not running"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """All that the daemon said so far, of all its runs."""
+        return self.output.read_text(errors="replace") if self.output.exists() else ""
+
+    def start(self, *, ready: bool = True) -> None:
+        """Start it; with `ready`, wait until it says what it watches (or what it waits for)."""
+        assert self._process is None, "recoveryd is running"
+        said = len(self.log)
+        self._log = self.output.open("ab")
+        command = [sys.executable, "-m", "recoveryd", "run"]
+        self._process = subprocess.Popen(
+            command, cwd=self.root, env=self._env, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
+        try:
+            if ready:
+                self.wait(lambda: any(words in self.log[said:] for words in _READY), "recoveryd did not begin to watch")
+        except BaseException:
+            self.end(signal.SIGKILL)
+            raise
+
+    def end(self, how: int = signal.SIGTERM) -> int:
+        """End it by a signal and wait for it; the exit code (negative: killed by that signal)."""
+        assert self._process is not None, "recoveryd is not running"
+        self._process.send_signal(how)
+        try:
+            return self._process.wait(PATIENCE)
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait(PATIENCE)
+            assert self._log is not None
+            self._log.close()
+            self._process = self._log = None
+
+    def wait(self, done: Callable[[], bool], problem: str, timeout: float = PATIENCE) -> None:
+        """Wait until `done`; raises AssertionError with the end of the log, at once if the daemon ended."""
+        deadline = time.monotonic() + timeout
+        while not done():
+            ended = self._process is not None and self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                raise AssertionError(f"{problem}{' (it ended)' if ended else ''}; its log ends:\n{self.log[-3000:]}")
+            time.sleep(0.05)
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Any command of recoveryd in the environment of this daemon."""
+        return self._python("-m", "recoveryd", *arguments, stdin=stdin)
+
+    def codes(self, commands: Sequence[Sequence[str]]) -> list[int]:
+        """Many commands, one after the other in one process: their exit codes."""
+        done = self._python("-c", _MANY, stdin=json.dumps([list(command) for command in commands]))
+        assert done.returncode == 0, done.stderr
+        return [int(code) for code in json.loads(done.stdout.splitlines()[-1])]
+
+    def _python(self, *arguments: str, stdin: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env=self._env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def history(self, session: str | None = None) -> list[dict[str, Any]]:
+        """`recoveryd history --json`, newest first."""
+        which = ["--session", session] if session else []
+        done = self.run("history", "--json", "--limit", "100000", *which)
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout))
+
+    def by_session(self) -> dict[str, list[dict[str, Any]]]:
+        """The history of each session, newest first."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for entry in self.history():
+            found.setdefault(entry["session"], []).append(entry)
+        return found
+
+    def wait_settled(self, sessions: Iterable[str], times: int = 1) -> dict[str, list[dict[str, Any]]]:
+        """Wait until each of these sessions has so many recoveries that came to an end; the history by session.
+
+        After a minute it is returned as it is: what did not happen is for the tests of those sessions to say.
+        """
+        wanted = set(sessions)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = self.by_session()
+            ended = {s for s, all_ in found.items() if len(all_) >= times and all_[0]["outcome"] != "pending"}
+            if wanted <= ended or time.monotonic() > deadline:
+                return found
+            time.sleep(0.2)

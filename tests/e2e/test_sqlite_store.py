@@ -1,0 +1,104 @@
+"""The SQLite store beside the real client that has the database open: what is told, read, edited and put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from recoveryd.model import Edit
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from tests.build import SessionBuilder, text
+from tests.e2e.harness import Harness, running, settle
+from tests.e2e.install import UnavailableError
+
+pytestmark = pytest.mark.e2e
+PATIENCE = 10.0  # seconds; it comes within a few milliseconds
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module", params=["1.2.1", "1.18.33"])
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    try:
+        with running(tmp_path_factory.mktemp("client"), str(request.param)) as started:
+            yield started
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def fresh(store: OpencodeSqlite) -> set[str]:
+    return {session for session, _ in store.fresh({}, int(time.time() * 1000) - HOUR)}
+
+
+def refused(client: Harness) -> str:
+    """A session whose answer is blank, which the provider refuses."""
+    session = SessionBuilder()
+    session.user("go")
+    session.assistant(text(" \n\t"))
+    planted = client.plant(session.planted())
+    outcome = client.prompt(planted)
+    assert not outcome.accepted
+    return planted
+
+
+def test_the_store_is_found_and_live_and_tells_what_the_client_sends(client: Harness) -> None:
+    store = OpencodeSqlite(client.client.database)
+    assert store.live() is None
+    assert store.forms() == (("old",) if client.client.version().startswith("1.2.") else ("new",))
+
+
+def test_a_failure_is_told_without_a_look_at_all_sessions(client: Harness) -> None:
+    store = OpencodeSqlite(client.client.database)
+    other = client.client.new_session()["id"]
+    client.prompt(other)
+    settle(client, other)
+    fresh(store)
+    broken = refused(client)
+    told: set[str] = set()
+    deadline = time.monotonic() + PATIENCE
+    while store.look(broken).failure is None or broken not in told:
+        assert time.monotonic() < deadline
+        told |= fresh(store)
+    assert told == {broken}
+    failure = store.look(broken).failure
+    assert failure is not None
+    assert (failure.message, failure.provider) == (client.client.messages(broken)[-1]["info"]["id"], "anthropic")
+
+
+def test_what_is_loaded_is_what_the_client_lists(client: Harness) -> None:
+    broken = refused(client)
+    settle(client, broken)
+    listed = client.client.messages(broken)
+    session = OpencodeSqlite(client.client.database).load(broken)
+    assert [message.data for message in session.messages] == [message["info"] for message in listed]
+    assert [[part.data for part in m.parts] for m in session.messages] == [m["parts"] for m in listed]
+
+
+def test_an_edit_heals_while_the_server_runs_and_is_taken_back_to_the_very_row(client: Harness) -> None:
+    store = OpencodeSqlite(client.client.database)
+    broken = refused(client)
+    settle(client, broken)
+    before = store.load(broken)
+    blank = next(
+        part
+        for message in before.messages
+        for part in message.parts
+        if part.type == "text" and message.role == "assistant"
+    )
+    added = {"type": "text", "text": "[user interrupted]", "synthetic": True}
+    edits = [
+        Edit(blank.message_id, blank.id, None, "x"),
+        Edit(blank.message_id, blank.id + "0", added, "x"),
+    ]
+    changes = store.changes(before, edits)
+    store.apply(changes)
+    listed = client.client.messages(broken)
+    assert "[user interrupted]" in [part.get("text") for part in listed[1]["parts"]]
+    store.apply([change.reversed() for change in reversed(changes)])
+    assert store.load(broken) == before
+    assert not client.prompt(broken).accepted
+    settle(client, broken)
+    store.apply(store.changes(store.load(broken), edits))
+    assert client.prompt(broken).accepted
+    assert len(client.client.messages(broken)) == len(before.messages) + 4
