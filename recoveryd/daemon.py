@@ -20,6 +20,7 @@ from recoveryd.ledger import Ledger, new_id
 from recoveryd.locks import StoreLock
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.notify import Notifier, Toast
+from recoveryd.plan import UNREPAIRED
 from recoveryd.recovery import Callbacks, Recovery, headline
 from recoveryd.report import gave_up_event, notice
 from recoveryd.rules import VERSION
@@ -297,7 +298,17 @@ class Daemon:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)
-        self._notifier.send(Toast(*notice(event)))
+        if not self._told_before(event):
+            self._notifier.send(Toast(*notice(event)))
+
+    def _told_before(self, event: Event) -> bool:
+        """What the user alone can mend (a conversation that is too long) is said once a session, not at each prompt."""
+        if event.outcome is not Outcome.REFUSED or event.kind not in UNREPAIRED:
+            return False
+        said = self._ledger.history(50, event.session)
+        return any(
+            e.id != event.id and (e.store, e.kind, e.outcome) == (event.store, event.kind, event.outcome) for e in said
+        )
 
     def _say(self, store: str, about: str, text: str) -> None:
         """Log a sentence when it is news, not at every sweep."""

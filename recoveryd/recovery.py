@@ -72,9 +72,6 @@ class Recovery:
 
         `name`: the id that a proposal was given.
         """
-        self.on_abort(failure.session)
-        if self._abort is not None:
-            self._call("abort", self._abort, failure)
         started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
         event = self._locked(store, failure, event)
@@ -174,6 +171,9 @@ class Recovery:
     def _keep_images(self, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
         if self._entry(event) is None:
+            self.on_abort(failure.session)
+            if self._abort is not None:
+                self._call("abort", self._abort, failure)
             self._ledger.begin(
                 event.id,
                 failure,

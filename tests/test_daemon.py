@@ -17,6 +17,7 @@ from recoveryd.daemon import Daemon
 from recoveryd.errors import BusyError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Event, Kind, Outcome
+from recoveryd.notify import Notifier
 from recoveryd.recovery import Callbacks, Recovery
 from recoveryd.stores.base import Store
 from recoveryd.undo import undo
@@ -363,3 +364,22 @@ def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
     with running(tmp_path, tree.store, lookback_hours=1e-9) as daemon:
         time.sleep(0.5)
     assert daemon.events == [] and not is_healed(tree, session)
+
+
+def test_what_the_user_alone_can_mend_is_said_once_a_session(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conversation that is too long: the turn is not aborted, no byte changes, and one notice is enough."""
+    said: list[str] = []
+    monkeypatch.setattr(Notifier, "send", lambda _, toast: said.append(toast.body))
+    words = "prompt is too long: 210338 tokens > 200000 maximum"
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(blank_answer, words)
+        until(lambda: daemon.events)
+        tree.refused(session, words)
+        before = tree.files()
+        until(lambda: len(daemon.events) == 2)
+    assert [event.outcome for event in daemon.events] == [Outcome.REFUSED, Outcome.REFUSED]
+    assert len(said) == 1 and "/compact" in said[0]
+    assert tree.files() == before
+    assert daemon.aborted == []
