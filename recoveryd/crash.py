@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from recoveryd.family import family
 from recoveryd.model import Failure, Json, Message, Session
 from recoveryd.sent import Form
 from recoveryd.wire import Request, build
@@ -24,13 +25,14 @@ def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) ->
     if not session.messages:
         return None
     newest = max(session.messages, key=lambda message: (message.created, message.id))
+    if failure is None and newest.role == "assistant" and (newest.completed or newest.parts):
+        return None  # it got somewhere: a turn that runs, or one that was interrupted
     provider, model = (failure.provider, failure.model) if failure else _model(session)
+    made = failure or Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
+    if family(made) is None:
+        return None  # what another provider's client can't send is not known
     requests = [Request(provider, model, form=form) for form in forms]
-    if not all(build(session, request).unsendable for request in requests):
-        return None
-    if failure is not None:
-        return failure
-    return Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
+    return made if all(build(session, request).unsendable for request in requests) else None
 
 
 def _model(session: Session) -> tuple[str, str]:

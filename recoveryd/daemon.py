@@ -14,15 +14,15 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd import paths
+from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config
 from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
-from recoveryd.locks import StoreLock
+from recoveryd.locks import StoreLock, recovery_lock
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.notify import Notifier, Toast
-from recoveryd.plan import UNREPAIRED
-from recoveryd.recovery import Callbacks, Recovery, headline
-from recoveryd.report import gave_up_event, notice
+from recoveryd.recovery import Recovery
+from recoveryd.report import gave_up_event, headline, notice
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store
@@ -155,8 +155,8 @@ class Daemon:
         self._watcher.check()
         for problem in self._watcher.problems():
             self._say("watch", problem, problem)
-        for store in self.stores.values():
-            self._sweep(store, again=True)
+        for store in list(self.stores.values()):
+            self._safely(store.id, partial(self._sweep, store, again=True))
 
     def _prune(self) -> None:
         self._schedule.at(_PRUNE_S, "prune", self._prune)
@@ -168,12 +168,14 @@ class Daemon:
         """One daemon a store. A store that another one watches is left to it, unless that is all there is."""
         busy: list[BusyError] = []
         for store in list(self.stores.values()):
-            if store.exists():
-                try:
+            try:
+                if store.exists():
                     self._lock(store)
-                except BusyError as error:
-                    busy.append(error)
-                    del self.stores[store.id]
+            except BusyError as error:
+                busy.append(error)
+                del self.stores[store.id]
+            except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
+                self._say(store.id, "lock", error.message)
         if busy and not any(store.exists() for store in self.stores.values()):
             raise busy[0]
         for refused in busy:
@@ -189,9 +191,10 @@ class Daemon:
             self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self.state_dir, store.id)
             lock.acquire()
         if store.id not in self._settled:
+            with recovery_lock(self.state_dir, store.id):
+                for settled in settle(store, self._ledger):
+                    logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
             self._settled.add(store.id)
-            for settled in settle(store, self._ledger):
-                logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
 
     def _sweep(self, store: Store, *, again: bool = False) -> None:
         """Look at every session that changed since it was last found in order; the first one catches up."""
@@ -287,12 +290,17 @@ class Daemon:
         if event.outcome is Outcome.HEALED:
             self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
+        elif event.outcome is Outcome.PENDING:
+            self._say(store.id, failure.message, f"session {failure.session}: {event.detail}")
+            return "open"
         else:
             self._tell(event)
         return "done"
 
     def _confirm(self, recovery: str) -> None:
-        self._tell(self._unconfirmed.pop(recovery)())
+        event = self._unconfirmed[recovery]()
+        del self._unconfirmed[recovery]
+        self._tell(event)
 
     def _tell(self, event: Event) -> None:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
@@ -302,13 +310,12 @@ class Daemon:
             self._notifier.send(Toast(*notice(event)))
 
     def _told_before(self, event: Event) -> bool:
-        """What the user alone can mend (a conversation that is too long) is said once a session, not at each prompt."""
-        if event.outcome is not Outcome.REFUSED or event.kind not in UNREPAIRED:
+        """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
+        if event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
             return False
+        now = (event.store, event.kind, event.outcome, event.detail)
         said = self._ledger.history(50, event.session)
-        return any(
-            e.id != event.id and (e.store, e.kind, e.outcome) == (event.store, event.kind, event.outcome) for e in said
-        )
+        return any(e.id != event.id and (e.store, e.kind, e.outcome, e.detail) == now for e in said)
 
     def _say(self, store: str, about: str, text: str) -> None:
         """Log a sentence when it is news, not at every sweep."""

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 from recoveryd import paths
+from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config, Notify
 from recoveryd.daemon import Daemon
 from recoveryd.demo_sessions import CONTROLS, Example, examples
@@ -24,7 +25,6 @@ from recoveryd.floor import Floor
 from recoveryd.ledger import Ledger
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Kind, Outcome
-from recoveryd.recovery import Callbacks
 from recoveryd.report import cause
 from recoveryd.stores.opencode_files import OpencodeFiles
 from recoveryd.triage import SETTLE_S

@@ -35,6 +35,10 @@ class BusyError(RecoverydError):
     exit_code = 75
 
 
+class ActiveError(RefusedError):
+    """A turn of the session is running: whatever is edited now, the client may be about to write."""
+
+
 class ConfigError(RecoverydError):
     exit_code = 78
 

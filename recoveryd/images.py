@@ -79,6 +79,8 @@ def _content(raw: bytes) -> set[str | float] | None:
         return None
     if not isinstance(data, dict):
         return None
+    if isinstance(data.get("data"), str) and "session_id" in data:  # a row: what it says is JSON in one of its columns
+        return _content(data["data"].encode("utf-8", "surrogateescape"))
     inner = [value for key, value in data.items() if key not in _FRAME and key != "state"]
     state = data.get("state")
     inner += [v for k, v in state.items() if k not in _STATE_FRAME] if isinstance(state, dict) else [state]

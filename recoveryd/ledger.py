@@ -111,6 +111,12 @@ class Ledger(LedgerFile):
             if settled:
                 db.execute(_SETTLE, (name,))
 
+    def drop(self, name: str) -> None:
+        """Forget a recovery that was begun and of which nothing was written: it was put off, and counts for nothing."""
+        with self._write() as db:
+            db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (name,))
+            db.execute("DELETE FROM recovery WHERE id = ?", (name,))
+
     def mark(self, name: str, outcome: Outcome, detail: str = "") -> None:
         """Another outcome for a finished recovery (undone, conflict); an empty detail keeps the old one."""
         self.finish(name, outcome, detail or self.get(name).detail)

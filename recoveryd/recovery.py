@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.classify import classify, named_ids, position
+from recoveryd.callbacks import Callbacks, safely
+from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.errors import ConflictError, RecoverydError, StoreError
+from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, RecoverydError, StoreError
 from recoveryd.family import family
 from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
@@ -21,20 +21,13 @@ from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
-from recoveryd.report import actions_of, cause, sentence
+from recoveryd.report import actions_of, sentence
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Stamp, Store, state
+from recoveryd.stores.base import Store, state
+from recoveryd.undo import settle
 from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
-
-
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """A parent system's own code. What one raises is logged and changes nothing."""
-
-    on_abort: Callable[[str], object] | None = None
-    on_complete: Callable[[Event], object] | None = None
 
 
 class Recovery:
@@ -61,11 +54,11 @@ class Recovery:
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
-        self._call("on_abort", self._callbacks.on_abort, session_id)
+        safely("on_abort", self._callbacks.on_abort, session_id)
 
     def on_complete(self, event: Event) -> None:
         """After a recovery, whatever it came to."""
-        self._call("on_complete", self._callbacks.on_complete, event)
+        safely("on_complete", self._callbacks.on_complete, event)
 
     def attempt(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> Event:
         """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
@@ -100,6 +93,8 @@ class Recovery:
                     return event
                 logger.info("{}: the client wrote over the repair {}; it is made again", failure.session, event.id)
                 return self._repair(store, failure, event)
+        except (ActiveError, BusyError, BusyStoreError) as error:
+            return self._not_now(store, event, error.message)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
         except RecoverydError as error:
@@ -107,6 +102,15 @@ class Recovery:
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
             logger.exception("{}: a fault of recoveryd", failure.session)
             return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
+
+    def _not_now(self, store: Store, event: Event, detail: str) -> Event:
+        """Nothing is recorded of what passes by itself: the failure stays open, and is looked at again."""
+        known = self._entry(event)
+        if known is not None and known.outcome is Outcome.HEALED:
+            return event
+        if known is not None and self._untouched(store, event):
+            self._ledger.drop(event.id)
+        return replace(event, outcome=Outcome.PENDING, detail=detail, changes=())
 
     def _failed(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
         known = self._entry(event)
@@ -122,17 +126,22 @@ class Recovery:
         reason = store.live()
         if reason is not None:
             raise StoreError(reason)
+        if store.look(failure.session).running and kind is not Kind.UNSENDABLE_PART:
+            raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
+        for settled in settle(store, self._ledger, failure.session):
+            logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
         written = event.outcome is Outcome.HEALED
         for _ in range(ROUNDS):
             session = store.load(failure.session)
             event = replace(event, title=session.title)
             planned = self._plan(store, session, failure, kind, event.id)
             if isinstance(planned, Refusal):
-                # Made again, and nothing is left to do: what the client wrote over it is accepted as well.
-                return event if written and not planned.understood else self._refuse(store, failure, event, planned)
+                if written:
+                    return self._settled(store, failure, event, session, planned)
+                return self._refuse(store, failure, event, planned)
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
-            self._keep_images(failure, event, written=written)
+            self._keep_images(store, failure, event, written=written)
             try:
                 store.apply(changes)
             except ConflictError as error:
@@ -144,6 +153,18 @@ class Recovery:
                 return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
         detail = "The client kept writing to this session; its own version stays."
         return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
+
+    def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
+        """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
+        requests = requests_of(failure, forms_of(store, self._client))
+        claims = self._claims.get(event.id)
+        if claims is not None and not objections(session, requests, claims):
+            return (
+                event
+                if event.outcome is Outcome.HEALED
+                else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
+            )
+        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
 
     def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
         """Whether what is read back is what was written, and the rules accept it."""
@@ -168,12 +189,11 @@ class Recovery:
         forms, claims = forms_of(store, self._client), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
-    def _keep_images(self, failure: Failure, event: Event, *, written: bool) -> None:
+    def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
         if self._entry(event) is None:
             self.on_abort(failure.session)
-            if self._abort is not None:
-                self._call("abort", self._abort, failure)
+            safely("abort", self._abort, failure)
             self._ledger.begin(
                 event.id,
                 failure,
@@ -182,7 +202,7 @@ class Recovery:
                 event.changes,
                 event.actions,
                 event.detail,
-                session_state="",  # counts for a refusal alone
+                session_state=store.stamp(failure.session).digest,
                 rules_version=VERSION,
             )
         else:
@@ -203,7 +223,7 @@ class Recovery:
                 self._ledger.finish(event.id, event.outcome, event.detail)
             return event
         try:
-            seen = session_state(store.stamp(failure.session))
+            seen = store.stamp(failure.session).digest
         except RecoverydError:
             seen = ""
         self._ledger.record(
@@ -223,25 +243,3 @@ class Recovery:
             return all(state(store, change) == "before" for change in self._ledger.changes(event.id))
         except RecoverydError:
             return False
-
-    def _call(self, name: str, function: Callable[..., object] | None, *arguments: object) -> None:
-        if function is None:
-            return
-        try:
-            function(*arguments)
-        except Exception:
-            logger.exception("{} failed; the recovery goes on", name)
-
-
-def session_state(stamp: Stamp) -> str:
-    """A short fingerprint of the whole session, for "has it changed since we refused?"."""
-    return hashlib.sha256(repr(stamp.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def kind_of(failure: Failure) -> Kind | None:
-    return classify(failure.error)
-
-
-def headline(event: Event) -> str:
-    """One line for the log: what was wrong, and what became of it."""
-    return f"{event.session}: {cause(event.kind)}: {event.outcome} ({event.detail})"

@@ -115,6 +115,11 @@ def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str) -> Event
     return Event(name, failure.store, failure.session, "", failure.message, kind, Outcome.GAVE_UP, detail)
 
 
+def headline(event: Event) -> str:
+    """One line for the log: what was wrong, and what became of it."""
+    return f"{event.session}: {cause(event.kind)}: {event.outcome} ({event.detail})"
+
+
 def notice(event: Event) -> tuple[str, str]:
     """Title and body of a desktop notice: which session, what was done, how to go on."""
     title = event.title or event.session

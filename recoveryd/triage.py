@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recoveryd.classify import classify
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.crash import crashed, provider_spoke
@@ -14,13 +15,11 @@ from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Ledger
 from recoveryd.model import Failure, Kind
-from recoveryd.recovery import kind_of, session_state
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Stamp, Store
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
-ABANDONED_MS = 600_000  # an unfinished message this old is a crashed client's
 
 
 class Next(StrEnum):
@@ -63,7 +62,7 @@ class Triage:
     def judge(self, store: Store, session: str) -> Verdict:
         """What to do about a session now. Errors of the store pass through."""
         look = store.look(session)
-        failure, kind = look.failure, kind_of(look.failure) if look.failure else None
+        failure, kind = look.failure, classify(look.failure.error) if look.failure else None
         if kind is None and (look.failure is None or not provider_spoke(look.failure)):
             found = self._crash(store, session, look)
             if isinstance(found, Verdict):
@@ -74,7 +73,7 @@ class Triage:
         now = self._clock()
         if failure.time < (now - self._config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)
-        if self._runs(look) and kind is not Kind.UNSENDABLE_PART:
+        if look.running and kind is not Kind.UNSENDABLE_PART:
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()
         if reason is not None:
@@ -84,10 +83,7 @@ class Triage:
         wait = self._until_quiet(stamp, SETTLE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
-        return self._guarded(store, failure, kind, look.last_answer / 1000, session_state(stamp))
-
-    def _runs(self, look: Look) -> bool:
-        return bool(look.running) and self._clock() * 1000 - look.running < ABANDONED_MS
+        return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
 
     def _until_quiet(self, stamp: Stamp, seconds: float) -> float:
         """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
@@ -96,7 +92,7 @@ class Triage:
 
     def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
         """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
-        waits = look.failure is not None or look.newest_user is not None or bool(look.running)
+        waits = look.silent if look.running else look.failure is not None or look.newest_user is not None
         quiet = _AGAIN if look.running else _NOTHING
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
         if not waits or self._sound.get((store.id, session)) == mark:

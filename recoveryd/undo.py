@@ -22,9 +22,13 @@ class Settled:
     detail: str
 
 
-def settle(store: Store, ledger: Ledger) -> list[Settled]:
-    """Bring every recovery of `store` that was cut off to an end: whole, taken back, or marked as a conflict."""
-    return [_settle(store, ledger, entry) for entry in ledger.pending() if entry.store == store.id]
+def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:
+    """Bring every recovery of `store` (or of one session) that was cut off to an end: whole, taken back, or a conflict.
+
+    Only under the recovery lock: without it, what another process is just writing looks cut off.
+    """
+    mine = [entry for entry in ledger.pending() if entry.store == store.id and session in (None, entry.session)]
+    return [_settle(store, ledger, entry) for entry in mine]
 
 
 def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
@@ -41,6 +45,9 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
                 )
                 return _close(ledger, entry, Outcome.CONFLICT, detail)
             return _close(ledger, entry, Outcome.UNDONE, entry.detail)
+        if len(ours) < len(changes) and ledger.later(entry):
+            detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
+            return _close(ledger, entry, Outcome.CONFLICT, detail)
         if "other" in states:
             put_back(store, ours)
             detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
@@ -121,6 +128,7 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     if forced:
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
         kept = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+        ledger.mark(kept, Outcome.UNDOING)  # cut off by a crash, it is itself taken back: never a heal
         try:
             store.apply(todo)
         except StoreError as error:

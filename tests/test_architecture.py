@@ -15,8 +15,8 @@ FILES = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts): p for p in 
 MODULES = {name.removesuffix(".__init__"): path for name, path in FILES.items()}
 # From the inside out; each knows those before it. What is not named is inside of all of them.
 SHELL = (
-    "recoveryd.recovery",
     "recoveryd.undo",
+    "recoveryd.recovery",
     "recoveryd.triage",
     "recoveryd.daemon",
     "recoveryd.demo",

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 import recoveryd.daemon as module
+from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config, Notify
 from recoveryd.daemon import Daemon
 from recoveryd.errors import BusyError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.notify import Notifier
-from recoveryd.recovery import Callbacks, Recovery
+from recoveryd.recovery import Recovery
 from recoveryd.stores.base import Store
 from recoveryd.undo import undo
 from tests.judge import refusal

@@ -17,7 +17,6 @@ from recoveryd.classify import classify, position
 from recoveryd.demo import Demo, Row
 from recoveryd.demo_sessions import Example, examples
 from recoveryd.model import Event, Kind, Outcome
-from recoveryd.recovery import kind_of
 from recoveryd.stores.opencode_files import OpencodeFiles
 
 SEEDS = {
@@ -103,7 +102,7 @@ def test_a_broken_session_is_stuck_in_the_eyes_of_the_store(tmp_path: Path, exam
     failure = store.look(example.id).failure
     assert failure is not None
     assert failure.message == example.failed
-    assert kind_of(failure) is example.kind
+    assert classify(failure.error) is example.kind
 
 
 def test_positions_in_the_errors_are_those_of_the_request() -> None:

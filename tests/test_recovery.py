@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recoveryd.recovery as module
+from recoveryd.callbacks import Callbacks
 from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Kind, Outcome
 from recoveryd.plan import Plan, plan
-from recoveryd.recovery import Callbacks
 from recoveryd.stores import atomic
 from recoveryd.undo import put_back
 from tests.generate import generate, soup
@@ -255,7 +255,7 @@ def test_a_dead_store_is_not_touched(tree: Tree, bench: Bench) -> None:
     assert tree.files() == before
 
 
-def test_a_session_that_another_one_of_us_repairs_is_a_failure_for_now(
+def test_a_session_that_another_one_of_us_repairs_is_left_for_later(
     tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = tree.stuck()
@@ -264,7 +264,22 @@ def test_a_session_that_another_one_of_us_repairs_is_a_failure_for_now(
         raise BusyError("It is being repaired by another process.")
 
     monkeypatch.setattr(module, "recovery_lock", busy)
-    assert bench.attempt(tree, session).outcome is Outcome.FAILED
+    event = bench.attempt(tree, session)
+    assert (event.outcome, event.detail) == (Outcome.PENDING, "It is being repaired by another process.")
+    assert bench.ledger.history(9) == [], "what passes by itself is not recorded, and counts for nothing"
+
+
+def test_a_session_whose_turn_runs_is_left_alone_by_everybody(tree: Tree, bench: Bench) -> None:
+    """Also by `scan --repair`: the client is about to write to it."""
+    session = tree.stuck(blank_answer, EMPTY)
+    failure = tree.failure(session)
+    tree.running(session)
+    before = tree.files()
+    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert event.outcome is Outcome.PENDING
+    assert "running" in event.detail
+    assert tree.files() == before
+    assert bench.ledger.history(9) == []
 
 
 def test_the_client_undoing_a_repair_is_repaired_once_more_as_the_same_recovery(tree: Tree, bench: Bench) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recoveryd.callbacks import Callbacks
+from recoveryd.classify import classify
 from recoveryd.config import Config
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Failure, Kind
-from recoveryd.recovery import Callbacks, Recovery, kind_of
+from recoveryd.recovery import Recovery
 from recoveryd.stores.opencode_files import OpencodeFiles
 from tests.build import SessionBuilder
 from tests.parts import api_error, reasoning, text, tool
@@ -73,6 +75,13 @@ class Tree:
         answer["time"] = {"created": now, "completed": now + 1}
         return self._write(made)
 
+    def running(self, session: str) -> str:
+        """The next prompt, with an answer that has begun and is not finished."""
+        made = self._builders[session]
+        made.user("continue")
+        made.assistant("half an ans", completed=False)
+        return self._write(made)
+
     def _write(self, made: SessionBuilder) -> str:
         """Only what is not there yet: what was repaired stays so."""
         planted = made.planted()
@@ -116,4 +125,4 @@ class Bench:
 
     def attempt(self, tree: Tree, session: str) -> Event:
         failure = tree.failure(session)
-        return self.recovery.attempt(tree.store, failure, kind_of(failure) or Kind.EMPTY_CONTENT)
+        return self.recovery.attempt(tree.store, failure, classify(failure.error) or Kind.EMPTY_CONTENT)

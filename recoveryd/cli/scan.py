@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import paths
+from recoveryd.classify import classify
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.client import Client
@@ -19,7 +20,7 @@ from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
-from recoveryd.recovery import Recovery, kind_of
+from recoveryd.recovery import Recovery
 from recoveryd.report import actions_of, cause, sentence
 from recoveryd.stores.base import Store, state
 
@@ -59,7 +60,7 @@ def scan(arguments: argparse.Namespace) -> int:
         recovery = Recovery(ledger, config, paths.state_dir())
         for store in stores_of(config):
             names.append(store.id)
-            for session in _wanted(store, arguments.session):
+            for session in _listed(store, arguments.session):
                 seen += 1
                 finding = find(store, config, session, recovery, ledger)
                 if finding is None or (arguments.kind and finding.kind != arguments.kind):
@@ -94,6 +95,8 @@ def find(
         if healed is not None:
             return Finding(failure, title, kind, healed, healed=True)
         reason = store.live()
+        if reason is None and store.look(session).running and kind is not Kind.UNSENDABLE_PART:
+            reason = "a turn of it is running, or was cut off; look again when it has ended"
         if reason is not None:
             return Finding(failure, title, kind, f"not repaired: {reason}")
         if isinstance(planned, Refusal):
@@ -111,10 +114,10 @@ def find(
 
 def _stuck(store: Store, session: str, client: Client) -> tuple[Failure | None, Kind | None]:
     look = store.look(session)
-    kind = kind_of(look.failure) if look.failure is not None else None
+    kind = classify(look.failure.error) if look.failure is not None else None
     if kind is not None or (look.failure is not None and provider_spoke(look.failure)):
         return look.failure, kind
-    if look.failure is None and look.newest_user is None and not look.running:
+    if not look.silent if look.running else look.failure is None and look.newest_user is None:
         return None, None
     return crashed(store.load(session), look.failure, forms_of(store, client)), Kind.UNSENDABLE_PART
 
@@ -127,6 +130,14 @@ def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None
             if changes and all(state(store, change) == "after" for change in changes):
                 return f"{entry.detail} ({entry.id}); prompt it to go on"
     return None
+
+
+def _listed(store: Store, session: str | None) -> Iterator[str]:
+    """A store that can't be read is said, and does not end the scan of the others."""
+    try:
+        yield from _wanted(store, session)
+    except RecoverydError as error:
+        console(stderr=True).print(f"recoveryd: {plain(str(error))}")
 
 
 def _wanted(store: Store, session: str | None) -> Iterator[str]:
@@ -143,6 +154,8 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
         show_changes(out, finding.changes)
     assert finding.kind is not None
     event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
+    if event.outcome is Outcome.PENDING:
+        return Finding(finding.failure, finding.title, finding.kind, f"not now: {event.detail}")
     healed = event.outcome is Outcome.HEALED
     action = f"{event.detail} ({event.id})" if healed else event.detail
     return Finding(finding.failure, finding.title, finding.kind, action, finding.parts, event.changes, healed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ class Look:
     running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
     newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
     last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
+    silent: bool = False  # the unfinished message has nothing in it yet: a turn that has just begun, or never will
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class Stamp:
 
     newest_mtime_ns: int  # the latest write, nanoseconds since the epoch; 0 when there are no records
     fingerprint: Hashable = ()
+
+    @property
+    def digest(self) -> str:
+        """A short form of it, to be kept: has the session changed since?"""
+        return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 class Store(Protocol):

@@ -74,7 +74,7 @@ def look(store: str, session: str, newest: Iterable[Message], spoke: Callable[[s
     An aborted message settles it only if the model `spoke` in it: an abort may also cut off a refusal.
     """
     failure: Failure | None = None
-    running = 0
+    running, silent = 0, False
     newest_user: str | None = None
     for message in newest:
         error = message.error
@@ -85,11 +85,12 @@ def look(store: str, session: str, newest: Iterable[Message], spoke: Callable[[s
         elif error is not None and error.get("name") != "MessageAbortedError":
             failure = failure or _failure(store, session, message, error)
         elif error is None and not message.completed:
-            running = running or (0 if failure else message.created or 1)
+            if not running and failure is None:
+                running, silent = message.created or 1, not spoke(message.id)
         # A step that ended in a tool call proves that nothing older is stuck, but it is no answer yet.
         elif (failure is None or message.data.get("finish") != "tool-calls") and (error is None or spoke(message.id)):
-            return Look(failure, running, newest_user, message.completed or message.created)
-    return Look(failure, running, newest_user)
+            return Look(failure, running, newest_user, message.completed or message.created, silent)
+    return Look(failure, running, newest_user, silent=silent)
 
 
 def _failure(store: str, session: str, message: Message, error: Json) -> Failure:

@@ -55,7 +55,7 @@ class OpencodeFiles:
         return (last,) if opencode.valid_id(last) and len(folders) < 2 else ()
 
     def exists(self) -> bool:
-        return self.root.is_dir()
+        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
 
     def live(self) -> str | None:
         """None when the store can be edited; else a sentence that says why not."""

@@ -27,9 +27,11 @@ class Stuck:
     `content` stands there instead of the two; before it come so many `rounds` with thinking.
     """
 
-    def __init__(self, storage: Path, content: Sequence[Part] | None = None, rounds: int = 0) -> None:
+    def __init__(
+        self, storage: Path, content: Sequence[Part] | None = None, rounds: int = 0, *, age_ms: int = 3_600_000
+    ) -> None:
         self.storage = storage
-        self.builder = SessionBuilder(title="stuck")
+        self.builder = SessionBuilder(int(time.time() * 1000) - age_ms, title="stuck")
         for number in range(rounds):
             self.builder.user(f"question {number}")
             self.builder.assistant(reasoning(f"thought {number}"), text(f"answer {number}"))

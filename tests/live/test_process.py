@@ -82,7 +82,7 @@ def test_a_dry_run_writes_nothing_and_does_not_count(daemon: Daemon, data: Path)
 
 def test_an_old_failure_is_left_to_scan_repair(daemon: Daemon) -> None:
     """`run` says how many there are; `scan --repair` heals one beside it, and says so."""
-    old = Stuck(daemon.storage)
+    old = Stuck(daemon.storage, age_ms=31 * HOUR_MS)
     old.fail(age_ms=30 * HOUR_MS)
     before = old.files
     daemon.start()

@@ -1,0 +1,81 @@
+"""All measurements in one command. stdout is the JSON, unless `--json FILE` takes it; then it is a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from recoveryd import __version__
+from tests.bench.database import databases
+from tests.bench.detect import at_once, one_by_one
+from tests.bench.harness import Figure
+from tests.bench.idle import idle
+from tests.bench.start import starts
+
+PARTS = ("detect", "storm", "start", "idle", "database")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    asked = _parse(argv)
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="recoveryd-bench-", dir=asked.dir) as folder:
+        root = Path(folder).resolve()
+        measure: dict[str, Callable[[], list[Figure]]] = {
+            "detect": lambda: [one_by_one(root, asked.runs)],
+            "storm": lambda: [at_once(root, asked.at_once)],
+            "start": lambda: starts(root, asked.sessions, asked.sessions * 20),
+            "idle": lambda: idle(root, asked.idle),
+            "database": lambda: databases(root, asked.megabytes * 1_000_000, asked.runs, asked.stream),
+        }
+        for part in asked.only or PARTS:
+            print(f"{part} ...", file=sys.stderr, flush=True)
+            figures += measure[part]()
+    data = {"version": __version__, "machine": _machine(), "quick": asked.quick, "figures": [f.data() for f in figures]}
+    if asked.json:
+        asked.json.write_text(json.dumps(data, indent=2) + "\n")
+        print("\n".join(map(_line, figures)))
+    else:
+        print(json.dumps(data, indent=2))
+    return 0
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, and show a table")
+    parser.add_argument("--quick", action="store_true", help="smaller numbers: about a minute")
+    parser.add_argument("--only", action="append", choices=PARTS, help="this part alone; may be repeated")
+    parser.add_argument("--dir", type=Path, help="where to make the stores (default: the usual temporary folder)")
+    parser.add_argument("--runs", type=int, help="failures one by one (60; quick: 20)")
+    parser.add_argument("--at-once", type=int, help="failures at once (1,000; quick: 200)")
+    parser.add_argument("--sessions", type=int, help="sessions at a start, of 20 messages (10,000; quick: 1,000)")
+    parser.add_argument("--megabytes", type=int, help="size of a database (1,000; quick: 20)")
+    parser.add_argument("--stream", type=float, help="seconds to stream into a database (10; quick: 3)")
+    parser.add_argument("--idle", type=float, help="seconds to be idle (60, a whole sweep; quick: 5)")
+    asked = parser.parse_args(argv)
+    usual = {"runs": (60, 20), "at_once": (1000, 200), "sessions": (10_000, 1_000), "idle": (60.0, 5.0)}
+    usual |= {"megabytes": (1000, 20), "stream": (10.0, 3.0)}
+    for name, (full, quick) in usual.items():
+        if getattr(asked, name) is None:
+            setattr(asked, name, quick if asked.quick else full)
+    return asked
+
+
+def _machine() -> dict[str, Any]:
+    return {"system": platform.system(), "release": platform.release(), "python": platform.python_version()}
+
+
+def _line(figure: Figure) -> str:
+    verdict = {True: "holds", False: "MISSED", None: "-"}[figure.holds]
+    times = f"{figure.ratio:8.2f} x floor {figure.floor:.2f}" if figure.floor else " " * 8
+    target = f"{verdict:7} {figure.limit_of} {figure.limit:g}"
+    return f"{figure.name:32} {figure.value:10.2f} {figure.unit:8} {times:32} {target}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""`recoveryd run` as it is, but for a line of JSON on a pipe whenever a repair is durable: `python -m ... FD`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import IO, Any
+
+from recoveryd.cli import main
+from recoveryd.model import Change
+from recoveryd.stores.opencode_files import OpencodeFiles
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+
+
+def report_to(fd: int) -> None:
+    out = os.fdopen(fd, "w", buffering=1)
+    for store in (OpencodeFiles, OpencodeSqlite):
+        _report(store, out)
+
+
+def _report(store: type[OpencodeFiles | OpencodeSqlite], out: IO[str]) -> None:
+    apply: Any = store.apply
+
+    def timed(self: Any, changes: Sequence[Change]) -> None:
+        apply(self, changes)
+        at = time.monotonic()  # the same clock in all processes
+        out.write(json.dumps({"at": at, "keys": [change.key for change in changes]}) + "\n")
+
+    store.apply = timed  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    report_to(int(sys.argv[1]))
+    sys.exit(main(["run"]))
