@@ -169,7 +169,9 @@ class SessionBuilder:
     def _finish_tool(self, stored: Part) -> None:
         self._calls += 1
         if stored.get("callID") is None:
-            stored["callID"] = f"toolu_{self.session['id'][-6:]}{self._calls:04d}"
+            # Letters, then a number: 1.18 takes a 500 or 429 anywhere in an error's text for a status, and tries again.
+            own = "".join(char if char.isalpha() else "x" for char in self.session["id"][-6:])
+            stored["callID"] = f"toolu_{own}{self._calls:04d}"
         state = stored.get("state")
         if isinstance(state, dict) and "time" not in state and state.get("status") != "pending":
             ended = {} if state.get("status") == "running" else {"end": self._ms + 8}

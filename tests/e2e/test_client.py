@@ -35,7 +35,7 @@ def test_a_held_reply_can_be_aborted(harness: Harness) -> None:
     harness.provider.script.append(Reply([replies.text("half a")], hold))
     assert harness.client.prompt_async(session, "go") == 204
     deadline = time.monotonic() + 20
-    while len(harness.client.messages(session)[-1]["parts"]) < 2:
+    while not (listed := harness.client.messages(session)) or len(listed[-1]["parts"]) < 2:
         assert time.monotonic() < deadline, "the first words never came"
         time.sleep(0.02)
     assert session in harness.client.status()
