@@ -1,0 +1,53 @@
+"""The wire of the clients with a database: every shape is rebuilt block by block, in the form that the schema tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.sent import Form
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from recoveryd.wire import Request, build
+from tests.build import MODEL
+from tests.e2e.harness import running
+from tests.e2e.install import UnavailableError
+from tests.shapes import SHAPES
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def plain(value: Any) -> Any:
+    """Without the marks of the cache, which say nothing of the content."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items() if key != "cache_control"}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(("version", "form"), [("1.2.1", "old"), ("1.18.33", "new")])
+def test_every_shape_is_rebuilt(version: str, form: str, tmp_path: Path) -> None:
+    """The blocks are those of the request that the client sent; where it sent none, a part is to blame for it."""
+    wrong = []
+    try:
+        with running(tmp_path / "client", version) as harness:
+            for name, shape in SHAPES.items():
+                planted = shape.build()
+                harness.plant(planted)
+                harness.provider.force("refused whatever it holds")  # an answer would be stored, and change the request
+                sent = harness.prompt(planted.id, thinking=shape.thinking).requests
+                if not sent:
+                    harness.provider.unforce()
+                store = OpencodeSqlite(harness.client.database)
+                assert store.forms() == (form,)
+                request = Request(MODEL["providerID"], MODEL["modelID"], prompt=None, form=Form.named(form))
+                wire = build(store.load(planted.id), request)
+                rebuilt = [{"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in wire.turns]
+                body = sent[-1].body if sent else None
+                same = bool(wire.unsendable) != bool(sent) and (body is None or plain(body["messages"]) == rebuilt)
+                if not same:
+                    wrong.append(name)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert wrong == []
+    assert len(SHAPES) >= 200
