@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recoveryd.family import family
-from recoveryd.model import Failure, Json, Message, Session
+from recoveryd.family import address, family
+from recoveryd.model import Failure, Json, Session
 from recoveryd.sent import Form
 from recoveryd.wire import Request, build
 
@@ -47,14 +47,7 @@ def _model(session: Session) -> tuple[str, str]:
 def _witness(session: Session) -> Json:
     """Where the session's requests went: the address in the newest error of its that has one."""
     for message in reversed(session.messages):
-        url = _url(message)
+        url = address(message.error or {})
         if url:
             return {"data": {"metadata": {"url": url}}}
     return {}
-
-
-def _url(message: Message) -> str:
-    data = (message.error or {}).get("data")
-    metadata = data.get("metadata") if isinstance(data, Mapping) else None
-    url = metadata.get("url") if isinstance(metadata, Mapping) else None
-    return url if isinstance(url, str) else ""

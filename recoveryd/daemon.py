@@ -69,7 +69,6 @@ class Daemon:
         self._marks: dict[str, dict[str, str]] = {}
         self._said: dict[tuple[str, str], str] = {}
         self._stopping = False
-        self._ready = False
 
     def stop(self, *_: object) -> None:
         """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from recoveryd.model import Failure
+from recoveryd.model import Failure, Json
 
 ANTHROPIC = "anthropic"
 _PROVIDERS = frozenset({"anthropic", "google-vertex-anthropic"})
@@ -26,10 +26,16 @@ def family(failure: Failure) -> str | None:
 
 def _path(failure: Failure) -> str:
     """The path of the address that the error tells; "" when it tells none."""
-    data = failure.error.get("data")
-    metadata = data.get("metadata") if isinstance(data, Mapping) else None
-    url = metadata.get("url") if isinstance(metadata, Mapping) else None
+    url = address(failure.error)
     try:
-        return urlsplit(url).path.rstrip("/") or "/" if isinstance(url, str) and "://" in url else ""
+        return urlsplit(url).path.rstrip("/") or "/" if "://" in url else ""
     except ValueError:
         return ""
+
+
+def address(error: Json) -> str:
+    """Where the request went that an error answers; "" when it does not tell."""
+    data = error.get("data")
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    url = metadata.get("url") if isinstance(metadata, Mapping) else None
+    return url if isinstance(url, str) else ""

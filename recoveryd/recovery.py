@@ -49,7 +49,7 @@ class Recovery:
         self._callbacks = callbacks or Callbacks()
         self._abort = abort
         self._clock = clock
-        self._client = Client(config.opencode)
+        self.client = Client(config.opencode)
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
 
     def on_abort(self, session_id: str) -> None:
@@ -156,7 +156,7 @@ class Recovery:
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        requests = requests_of(failure, forms_of(store, self._client))
+        requests = requests_of(failure, forms_of(store, self.client))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
             return (
@@ -171,7 +171,7 @@ class Recovery:
         if any(state(store, change) != "after" for change in changes):
             return False
         session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store, self._client)), planned.claims)
+        left = objections(session, requests_of(failure, forms_of(store, self.client)), planned.claims)
         for violation in left:
             logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
         return not left
@@ -186,7 +186,7 @@ class Recovery:
             return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self._client), self._claims.get(recovery)
+        forms, claims = forms_of(store, self.client), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
     def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:

@@ -9,10 +9,10 @@ from recoveryd.media import MANY, MAX_REQUEST, fault, sources
 from recoveryd.model import Kind
 from recoveryd.violation import Violation
 from recoveryd.wire import Block, Turn
+from recoveryd.wire_parts import HALF
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
@@ -58,7 +58,7 @@ def half_character(value: object) -> bool:
     while stack:
         item = stack.pop()
         if isinstance(item, str):
-            if not item.isascii() and _HALF.search(item):
+            if not item.isascii() and HALF.search(item):
                 return True
         elif isinstance(item, Mapping):
             stack.extend(item.keys())

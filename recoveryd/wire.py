@@ -53,7 +53,7 @@ class Unsendable:
     message_id: str
     part_id: str
     reason: str
-    fault: str  # one of `wire_parts.FAULTS`
+    fault: str  # as in `CannotSend`
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from recoveryd.sent import OLD, Form
 class CannotSend(Exception):
     """The client fails on this part before it sends anything; the text says why, as a clause.
 
-    `fault` names what is wrong, for the repair: one of `FAULTS`.
+    `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output or
+    attachment.
     """
 
     def __init__(self, fault: str, reason: str) -> None:

@@ -14,22 +14,9 @@ from recoveryd.wire_media import CannotSend, attachment, file
 
 # What JavaScript's trim() takes away, which is not what str.strip() does.
 JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
-_HALF = re.compile("[\ud800-\udfff]")
+HALF = re.compile("[\ud800-\udfff]")
 _ILLEGAL_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _CLEARED = "[Old tool result content cleared]"
-FAULTS = (
-    "not_json",
-    "metadata",
-    "text",
-    "signature",
-    "file",
-    "state",
-    "name",
-    "provider_executed",
-    "time",
-    "output",
-    "attachment",
-)
 INTERRUPTED = "[Tool execution was interrupted]"
 
 
@@ -91,7 +78,7 @@ def _sound(metadata: object) -> bool:
 
 
 def _well_formed(text: str, form: Form) -> str:
-    return _HALF.sub("\ufffd", text) if form.mends_unicode else text
+    return HALF.sub("\ufffd", text) if form.mends_unicode else text
 
 
 def _text(data: Json, form: Form) -> Json:

@@ -85,7 +85,7 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     title = ""
     try:
-        failure, kind = _stuck(store, session, Client(config.opencode))
+        failure, kind = _stuck(store, session, recovery.client)
         if failure is None or kind is None:
             return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
         healed = _healed(store, ledger, failure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,7 @@ from recoveryd.model import Edit
 from recoveryd.repairs.bench import Bench
 from recoveryd.repairs.thinking import rejected
 from recoveryd.violation import Violation
-
-_HALF = re.compile("[\ud800-\udfff]")
+from recoveryd.wire_parts import HALF
 
 
 def half(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
@@ -27,7 +25,7 @@ def half(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
 def whole(value: Any) -> Any:
     """`value` with every half character replaced, in keys too."""
     if isinstance(value, str):
-        return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+        return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
         mended: dict[Any, Any] = {}
         for key, item in value.items():
