@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import recoveryd.daemon as module
+import recoveryd.healer as module
 from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config, Notify
 from recoveryd.daemon import Daemon

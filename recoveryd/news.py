@@ -1,0 +1,31 @@
+"""Sentences for the log that are said when they are news, not at every sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from loguru import logger
+
+from recoveryd.errors import RecoverydError
+
+
+class News:
+    """Remembers what was said last about each thing."""
+
+    def __init__(self) -> None:
+        self._said: dict[Hashable, str] = {}
+
+    def say(self, about: Hashable, text: str) -> None:
+        """Log `text` unless it is what was said last `about` this."""
+        if self._said.get(about) != text:
+            self._said[about] = text
+            logger.warning("{}", text)
+
+    def safely(self, about: Hashable, job: Callable[[], object]) -> None:
+        """One thing's trouble never stops the others: what `job` raises is said."""
+        try:
+            job()
+        except RecoverydError as error:
+            self.say(about, f"{error.message} {error.hint}".strip())
+        except Exception:
+            logger.exception("a fault of recoveryd; it goes on")

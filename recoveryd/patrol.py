@@ -1,0 +1,142 @@
+"""Going round the sessions of a store: its locks, what a crash left, and which sessions changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+
+from loguru import logger
+
+from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.healer import Healer
+from recoveryd.ledger import Ledger
+from recoveryd.locks import StoreLock, recovery_lock
+from recoveryd.news import News
+from recoveryd.rules import VERSION
+from recoveryd.stores.base import Store
+from recoveryd.undo import settle
+
+
+class Patrol:
+    """Sweeps stores. `stores` is the daemon's own table: one that another daemon watches is taken out of it."""
+
+    def __init__(
+        self,
+        stores: dict[str, Store],
+        ledger: Ledger,
+        healer: Healer,
+        news: News,
+        state_dir: Path,
+        *,
+        lookback_hours: float,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self.stores = stores
+        self._ledger = ledger
+        self._healer = healer
+        self._news = news
+        self._state_dir = state_dir
+        self._lookback_hours = lookback_hours
+        self._stopping = stopping
+        self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
+        self._locks: dict[Path, StoreLock] = {}
+        self._marks: dict[str, dict[str, str]] = {}
+
+    def take_locks(self) -> None:
+        """One daemon a store. A store that another one watches is left to it, unless that is all there is.
+
+        Raises `BusyError` in that case.
+        """
+        busy: list[BusyError] = []
+        for store in list(self.stores.values()):
+            try:
+                if store.exists():
+                    self._lock(store)
+            except BusyError as error:
+                busy.append(error)
+                del self.stores[store.id]
+            except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
+                self._news.say((store.id, "lock"), error.message)
+        if busy and not any(store.exists() for store in self.stores.values()):
+            raise busy[0]
+        for refused in busy:
+            logger.warning("{}", refused.message)
+
+    def release(self) -> None:
+        for lock in self._locks.values():
+            lock.release()
+
+    def sweep(self, store: Store, *, again: bool = False) -> None:
+        """Look at every session that changed since it was last found in order; the first one catches up.
+
+        `again`: also at those that are open. Raises nothing of the store's.
+        """
+        try:
+            if store.exists():
+                self._lock(store)
+                self._sweep_sessions(store, self._healer.open(store) if again else ())
+            elif not any(other.exists() for other in self.stores.values()):
+                places = ", ".join(str(other.root) for other in self.stores.values())
+                self._news.say("absent", f"OpenCode is not there yet; waiting for {places}")
+        except RecoverydError as error:
+            self._news.say((store.id, "sweep"), error.message)
+
+    def _lock(self, store: Store) -> None:
+        """Several stores may share a lock: databases in one folder."""
+        lock = self._locks.get(store.lock_path)
+        if lock is None or not lock.holds():
+            if lock is not None:
+                lock.release()
+            self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
+            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._state_dir, store.id)
+            lock.acquire()
+        if store.id not in self._settled:
+            with recovery_lock(self._state_dir, store.id):
+                for settled in settle(store, self._ledger):
+                    logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
+            self._settled.add(store.id)
+
+    def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
+        first = store.id not in self._marks
+        if first:
+            self._marks[store.id] = _of_this_version(self._ledger.remembered(store.id))
+        known = self._marks[store.id]
+        named = store.fresh(known, int((time.time() - self._lookback_hours * 3600) * 1000))
+        fresh: dict[str, str] = {}
+        seen: set[str] = set()
+        old = 0
+        for session, mark in chain(named, ((session, "") for session in waiting)):
+            if session in seen:
+                continue
+            seen.add(session)
+            if self._stopping():
+                return
+            attended = self._healer.attend(store, session)
+            old += attended == "old"
+            if attended != "open":
+                fresh[session] = mark
+        self._remember(store, fresh)
+        if first:
+            logger.info("watching {} ({} sessions)", store.root, len(known.keys() | seen))
+            if old:
+                logger.info(
+                    "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",
+                    old,
+                    self._lookback_hours,
+                )
+
+    def _remember(self, store: Store, fresh: Mapping[str, str]) -> None:
+        known = self._marks[store.id]
+        marks = {session: mark for session, mark in fresh.items() if mark}
+        gone = {session for session in fresh if session in known and session not in marks}
+        if marks or gone:
+            self._ledger.remember_many(store.id, {s: f"{VERSION}:{mark}" for s, mark in marks.items()}, gone)
+            self._marks[store.id] = {s: m for s, m in {**known, **marks}.items() if s not in gone}
+
+
+def _of_this_version(marks: Mapping[str, str]) -> dict[str, str]:
+    """What other rules found in order has to be looked at again."""
+    prefix = f"{VERSION}:"
+    return {session: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for session, mark in marks.items()}
