@@ -12,6 +12,7 @@ from loguru import logger
 from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
+from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
@@ -48,7 +49,9 @@ class Healer:
         self._notifier = notifier
         self._news = news
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why))
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks)
+        self._hooks = Commands(config.hooks)
+        both = (callbacks or Callbacks()).then(self._hooks.callbacks)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=both)
         self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
 
@@ -73,9 +76,10 @@ class Healer:
         return attended
 
     def finish(self) -> None:
-        """Before the daemon goes: what was repaired a moment ago is read back and told."""
+        """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
         for recovery in list(self._unconfirmed):
             self._news.safely("confirm", partial(self._confirm, recovery))
+        self._hooks.close()
 
     def _look(self, store: Store, session: str) -> Attended:
         verdict = self._triage.judge(store, session)
