@@ -54,6 +54,7 @@ class Healer:
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both)
         self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
+        self.told = 0  # recoveries that came to an end, healed or not
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""
@@ -132,6 +133,7 @@ class Healer:
         self._tell(event)
 
     def _tell(self, event: Event) -> None:
+        self.told += 1
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)

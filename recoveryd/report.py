@@ -51,6 +51,13 @@ CAUSES: Mapping[Kind, str] = {
 }
 
 
+def status_line(roots: Sequence[str], healed: int) -> str:
+    """What the daemon does, for `systemctl status`: the stores it watches, and how many recoveries today brought."""
+    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for OpenCode's first session"
+    return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"
+
+
 def actions_of(edits: Sequence[Edit]) -> tuple[str, ...]:
     """The deeds behind `edits`, one name each; two parts of one deed (a closed turn, a new message) count once."""
     halves = {(e.message_id, e.action) for e in edits if e.part_id is None}

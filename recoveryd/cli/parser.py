@@ -67,6 +67,9 @@ _MODULES = {"show": "history", "undo": "history"}
 def _run(commands: Commands) -> None:
     made = _command(commands, "run", "watch the stores and heal sessions until stopped", "recoveryd run", json=False)
     made.add_argument("--dry-run", action="store_true", help="say what would be repaired, and write nothing")
+    made.add_argument(
+        "--launchd", action="store_true", help="end with 0 on a bad configuration, or launchd would try it for ever"
+    )
     made.add_argument("--log-level", choices=["DEBUG", "INFO", "WARNING", "ERROR"], help="how much is logged")
 
 
