@@ -1,8 +1,9 @@
 """A recorded error -> why the provider refused, or None. Pure.
 
 Providers, gateways and clients wrap the cause: JSON inside JSON strings, cut off or broken, folded by a terminal,
-quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with the
-sentences of `classify_patterns`. JSON is parsed where it parses, only to leave out what echoes the request.
+quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with sentences:
+those of one provider (`classify_patterns`), or else what they have in common (`classify_likely`). JSON is parsed where
+it parses, only to leave out what echoes the request.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recoveryd.classify_patterns import LIKELY, SURE, Row, squeeze
+from recoveryd.classify_likely import LIKELY
+from recoveryd.classify_patterns import SURE
+from recoveryd.classify_rows import Row, squeeze
 from recoveryd.model import Kind
 
 _HEAD, _TAIL = 48_000, 16_000  # characters of a text that are looked at: a provider's sentence stands at either end
@@ -76,9 +79,11 @@ def classify(error: object) -> Kind | None:
     """
     value = (_parsed(error) or error) if isinstance(error, str) else error
     name = _name(value)
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if name in _BY_NAME and _BY_NAME[name] is None:
+        return None
     found = _find(tuple(_texts(value)))
+    if name in _BY_NAME and (found is None or found.kind is not Kind.MEDIA_REJECTED):
+        return _BY_NAME[name]  # the client calls every answer 413 an overflow, also one about too large images
     return found.kind if found else None
 
 
@@ -201,7 +206,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
         if any(words in text for words in row.unless for text in everything):
             continue
         for index, text in enumerate(left):
-            found = row.pattern.search(text) if row.head in text else None
+            found = row.find(text)
             if found is None:
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them

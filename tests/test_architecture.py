@@ -27,6 +27,9 @@ SHELL = (
 )
 PURE = (
     "classify",
+    "classify_likely",
+    "classify_patterns",
+    "classify_rows",
     "edits",
     "family",
     "guard",
