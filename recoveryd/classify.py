@@ -21,8 +21,9 @@ from recoveryd.classify_patterns import SURE
 from recoveryd.classify_rows import Row, squeeze
 from recoveryd.model import Kind
 
-_HEAD, _TAIL = 48_000, 16_000  # characters of a text that are looked at: a provider's sentence stands at either end
-_TOTAL = 160_000
+_JSON = 48_000  # characters of a text that is read as JSON
+_HEAD, _TAIL = 24_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
+_TOTAL = 64_000
 _NODES = 2_000
 _ROUNDS = 5
 
@@ -156,7 +157,7 @@ def _texts(error: object) -> list[str]:
 
 
 def _parsed(text: str) -> object:
-    if len(text) > _HEAD or text.lstrip()[:1] not in ("{", "["):
+    if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         value = json.loads(text)

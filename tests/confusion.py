@@ -1,12 +1,12 @@
 """What the classifier makes of the collected provider errors, kind by kind: `python -m tests.confusion [--json]`.
 
-`right` is the kind (None for a negative), `none` a kind that was missed, `wrong` any other kind. Behind the counts stands
-what the missed and the wrong ones were taken for. `dev` was known while the table was written, `kept` (a fixed 30 %, by
-hash) and `more` (collected afterwards) were measured first.
+`right` is the kind (None for a negative), `none` a kind that was missed, `wrong` any other kind; behind the counts,
+what those were taken for. `dev` was known while the table was written, `kept` (a fixed 30 %, by hash) and `more`
+(collected afterwards) were measured first.
 
-`half`, `other half` and `late` were collected and labelled before any was classified. Right of all forms before anything
-was mended: half 136 of 154 (1 wrong), other half 123 of 140, late 21 of 23 (none wrong). Mended for `half` alone: other
-half 140 of 140, late 22 of 23. `late` was collected when that was done.
+`half`, `other half` and `late` were collected and labelled before any of them was classified. Forms right before
+anything was mended: 136 of 154 (1 wrong), 123 of 140, 21 of 23. After mending with the mistakes of `half` alone in
+sight: `other half` 140 of 140, and `late`, which was looked for only then, 22 of 23; none wrong.
 """
 
 from __future__ import annotations
