@@ -82,10 +82,15 @@ def classify(error: object) -> Kind | None:
     name = _name(value)
     if name in _BY_NAME and _BY_NAME[name] is None:
         return None
-    found = _find(tuple(_texts(value)))
-    if name in _BY_NAME and (found is None or found.kind is not Kind.MEDIA_REJECTED):
+    kinds = _kinds(value)
+    if name in _BY_NAME and kinds != (Kind.MEDIA_REJECTED,):
         return _BY_NAME[name]  # the client calls every answer 413 an overflow, also one about too large images
-    return found.kind if found else None
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def candidates(error: object) -> tuple[Kind, ...]:
+    """The kinds that the words of an error fit: more than one is why `classify` says None."""
+    return _kinds((_parsed(error) or error) if isinstance(error, str) else error)
 
 
 def classify_text(text: str) -> Kind | None:
@@ -96,7 +101,7 @@ def classify_text(text: str) -> Kind | None:
 def named_ids(error: object) -> tuple[str, ...]:
     """Ids of tool calls that the error names, each once, in the order of the text."""
     ids: dict[str, None] = {}
-    for text in _texts(error):
+    for text in texts_of(error):
         for match in _ID.finditer(text):
             _add(ids, match.group())
         for match in _NAMED.finditer(text):
@@ -107,9 +112,10 @@ def named_ids(error: object) -> tuple[str, ...]:
 
 def position(error: object) -> tuple[int, int | None] | None:
     """`messages.N[.content.M]` of the sentence that classified the error. Counts what was sent, not what is stored."""
-    found = _find(tuple(_texts(error)))
-    if found is None:
+    matches = _find(tuple(texts_of(error)))
+    if len(matches) != 1:
         return None
+    found = matches[0]
     text = _BLANKS.sub(" ", found.text)
     letters = [index for index, char in enumerate(text) if char.isalnum()]
     start, end = letters[found.start], letters[found.end - 1]
@@ -133,7 +139,7 @@ def _name(error: object) -> str:
     return ""
 
 
-def _texts(error: object) -> list[str]:
+def texts_of(error: object) -> list[str]:
     """The texts of an error, unescaped. A string that is JSON is looked into."""
     texts: list[str] = []
     budget = _TOTAL
@@ -190,13 +196,19 @@ def _char(match: re.Match[str]) -> str:
 
 
 @lru_cache(16)  # kind and position of one error are asked for one after the other
-def _find(texts: tuple[str, ...]) -> _Match | None:
+def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
+    """The first match of each kind, of the first table that has any."""
     for table in (SURE, LIKELY):
-        matches = list(_matches(table, texts))
-        kinds = {match.kind for match in matches}
-        if kinds:
-            return matches[0] if len(kinds) == 1 else None
-    return None
+        first: dict[Kind, _Match] = {}
+        for match in _matches(table, texts):
+            first.setdefault(match.kind, match)
+        if first:
+            return tuple(first.values())
+    return ()
+
+
+def _kinds(error: object) -> tuple[Kind, ...]:
+    return tuple(match.kind for match in _find(tuple(texts_of(error))))
 
 
 def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]:

@@ -38,13 +38,13 @@ CAUSES: Mapping[Kind, str] = {
     Kind.THINKING_BLOCK_MODIFIED: "thinking that is not as the model wrote it",
     Kind.THINKING_FINAL_BLOCK: "a message that ends in thinking",
     Kind.EMPTY_CONTENT: "an empty message or text",
-    Kind.ROLE_ORDER: "a conversation that does not begin with the user",
+    Kind.ROLE_ORDER: "messages in an order that the provider does not take",
     Kind.TOOL_CALL_INVALID: "a tool call with an illegal id, name or input",
     Kind.INVALID_UNICODE: "half a character that can't be sent",
     Kind.MEDIA_REJECTED: "an image or file that the provider does not take",
     Kind.ASSISTANT_PREFILL: "a request that ends with the assistant's words",
     Kind.TRAILING_WHITESPACE: "an answer that ends in white space",
-    Kind.REASONING_ITEM: "a reasoning item that the provider does not find",
+    Kind.REASONING_ITEM: "a reasoning item that the provider does not find or can't read",
     Kind.REASONING_MISSING: "reasoning that the provider wants back",
     Kind.CONTEXT_OVERFLOW: "a conversation longer than the model can take",
     Kind.UNSENDABLE_PART: "a part that the client itself can't send",
@@ -94,7 +94,7 @@ def repairable(kind: Kind | None) -> bool:
 def remedy(kind: Kind | None) -> str:
     """What recoveryd would do, or what the user can."""
     if kind is None:
-        return "Nothing in the stored session is to blame, so nothing is edited."
+        return "Nothing is edited."
     if repairable(kind):
         return REMEDIES[kind]
     return f"Nothing is edited: {UNREPAIRED.get(kind, 'recoveryd has no repair for this yet')}."

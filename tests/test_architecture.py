@@ -31,6 +31,7 @@ PURE = (
     "classify_patterns",
     "classify_rows",
     "edits",
+    "elsewhere",
     "family",
     "guard",
     "ids",

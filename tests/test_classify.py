@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recoveryd.classify import _texts, classify, classify_text, named_ids, position
+from recoveryd.classify import candidates, classify, classify_text, named_ids, position, texts_of
 from recoveryd.classify_likely import LIKELY
 from recoveryd.classify_patterns import SURE
 from recoveryd.classify_rows import Row, squeeze
@@ -337,6 +337,7 @@ def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
     assert classify_text("\n".join(pair)) is None
     assert classify(api_error(pair[0], responseBody=pair[1])) is None
     assert position(api_error(pair[0], responseBody=pair[1])) is None
+    assert set(candidates("\n".join(pair))) == {classify_text(text) for text in pair}
 
 
 @settings(deadline=None, max_examples=200)
@@ -356,7 +357,7 @@ def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
 
 def spoken(text: str) -> bool:
     """Whether a row of the sure table, a provider's own sentence, has the kind of a text."""
-    squeezed = squeeze(" ".join(_texts(text)))
+    squeezed = squeeze(" ".join(texts_of(text)))
     return any(row.kind is not None and row.find(squeezed) for row in SURE)
 
 
