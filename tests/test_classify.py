@@ -389,19 +389,19 @@ def test_every_row_of_the_table_can_be_met(row: Row) -> None:
 BOMBS = ["messages.1.content.", "\\", "&amp;", "<a ", "[", '{"a":', "\\u0041", "\u200b", "message thinking exceed "]
 
 
-def seconds(text: str) -> float:
-    """The quickest of three runs: how long it takes when nothing else wants the processor."""
-    took = []
-    for _ in range(3):
+def quick(text: str) -> bool:
+    """Whether one of three runs ends in time: how long it takes when nothing else wants the processor."""
+    for run in range(3):  # a number behind it: what was classified before is remembered
         start = time.perf_counter()
-        classify(api_error(text, responseBody=text))
-        took.append(time.perf_counter() - start)
-    return min(took)
+        classify(api_error(f"{text}{run}", responseBody=text))
+        if time.perf_counter() - start < 0.05:
+            return True
+    return False
 
 
 @pytest.mark.parametrize("unit", BOMBS)
 def test_a_megabyte_is_classified_at_once(unit: str) -> None:
-    assert seconds(unit * (1_000_000 // len(unit))) < 0.05
+    assert quick(unit * (1_000_000 // len(unit)))
 
 
 @pytest.mark.parametrize("row", [row for row in [*SURE, *LIKELY] if "*" in row.words], ids=lambda row: row.words)
@@ -409,7 +409,7 @@ def test_no_row_with_a_gap_is_slow_on_a_text_made_for_it(row: Row) -> None:
     """The words in front of a gap again and again, and what must follow them far off, so that each is tried in vain."""
     ahead, *behind = (said_words(piece) for piece in row.words.split("*"))
     text = " ".join(behind) + "." * 9 + "y" * 99 + f" {ahead}" * (1_000_000 // (len(ahead) + 1))
-    assert seconds(text) < 0.05
+    assert quick(text)
 
 
 def said_words(piece: str) -> str:
