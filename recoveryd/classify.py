@@ -22,8 +22,8 @@ from recoveryd.classify_rows import Row, squeeze
 from recoveryd.model import Kind
 
 _JSON = 48_000  # characters of a text that is read as JSON
-_HEAD, _TAIL = 24_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
-_TOTAL = 64_000
+_HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
+_TOTAL = 48_000
 _NODES = 2_000
 _ROUNDS = 5
 

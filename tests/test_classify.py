@@ -390,11 +390,11 @@ BOMBS = ["messages.1.content.", "\\", "&amp;", "<a ", "[", '{"a":', "\\u0041", "
 
 
 def quick(text: str) -> bool:
-    """Whether one of three runs ends in time: how long it takes when nothing else wants the processor."""
+    """Whether one of three runs needs less than 50 ms of the processor, whatever else wants it."""
     for run in range(3):  # a number behind it: what was classified before is remembered
-        start = time.perf_counter()
+        start = time.process_time()
         classify(api_error(f"{text}{run}", responseBody=text))
-        if time.perf_counter() - start < 0.05:
+        if time.process_time() - start < 0.05:
             return True
     return False
 
