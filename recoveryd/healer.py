@@ -16,7 +16,7 @@ from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
-from recoveryd.notify import Notifier, Toast
+from recoveryd.notify import Notifier
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event, headline, notice
 from recoveryd.rules import VERSION
@@ -97,11 +97,12 @@ class Healer:
             return "done"
         if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
-        event = gave_up_event(new_id(), failure, kind, verdict.reason)
+        title = next((e.title for e in self._ledger.history(9, failure.session) if e.title), "")
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
         self._ledger.record(
             event.id,
             failure,
-            "",
+            title,
             kind,
             Outcome.GAVE_UP,
             event.detail,
@@ -138,7 +139,7 @@ class Healer:
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)
         if not self._told_before(event):
-            self._notifier.send(Toast(*notice(event)))
+            self._notifier.send(notice(event))
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""

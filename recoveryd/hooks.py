@@ -21,8 +21,8 @@ from loguru import logger
 
 from recoveryd.callbacks import Callbacks
 from recoveryd.model import Event
-from recoveryd.notify import clean
 from recoveryd.settings import Hooks
+from recoveryd.toast import clean
 
 ABORT_LIMIT_S = 2.0  # a repair waits for it
 COMPLETE_LIMIT_S = 30.0

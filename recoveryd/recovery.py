@@ -19,6 +19,7 @@ from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.places import places
 from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
@@ -140,7 +141,8 @@ class Recovery:
                     return self._settled(store, failure, event, session, planned)
                 return self._refuse(store, failure, event, planned)
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
-            event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
+            detail, found = sentence(actions, kind), places(session, planned.edits)
+            event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
             self._keep_images(store, failure, event, written=written)
             try:
                 store.apply(changes)

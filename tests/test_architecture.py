@@ -36,12 +36,14 @@ PURE = (
     "guard",
     "ids",
     "media",
+    "places",
     "plan",
     "repairs",
     "report",
     "rules",
     "search",
     "sent",
+    "toast",
     "wire",
 )
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}

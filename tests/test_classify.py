@@ -324,7 +324,7 @@ def test_the_same_words_in_another_sense_are_no_failure_of_the_history(text: str
         "messages.7.content.3: Inva\u200blid \u201csig\u00adnature\u201d in \u00abthinking\u00bb block",
         "messages.7.content.3:\r\n  Invalid **`signature`**\r\n  in _`thinking`_ block",
         "| messages.7.content.3: Invalid   |\n| `signature` in `think |\n| ing` block |",
-        "ｍｅｓｓａｇｅｓ.7.content.3: Ｉｎｖａｌｉｄ signature in thinking block",  # noqa: RUF001
+        "ｍｅｓｓａｇｅｓ.7.content.3: Ｉｎｖａｌｉｄ signature in thinking block",
     ],
 )
 def test_mark_up_colours_and_invisible_letters_do_not_matter(text: str) -> None:
