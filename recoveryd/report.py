@@ -138,7 +138,8 @@ _LINES = 5  # deeds that "Show" shows
 def _healed(event: Event) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
     place = where(event.places)
-    done = f"{event.detail}{f' ({place})' if place else ''}.{degraded}"
+    did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
+    done = f"{did[:1].upper()}{did[1:]}.{degraded}"
     how = "Say “continue” to go on; an open TUI shows it once the session is loaded again."
     return f"{done}\n{how}\nUndo: recoveryd undo {event.id}"
 
@@ -177,9 +178,9 @@ def details(event: Event) -> Toast:
     return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
 
 
-def buttons(event: Event, press: Callable[[str, str], object], *, can_continue: bool = False) -> tuple[Button, ...]:
-    """The buttons under a healed session; each calls `press(its title, recovery id)`. "Continue" needs a client."""
+def buttons(event: Event, press: Callable[[str, Event], object], *, can_continue: bool = False) -> tuple[Button, ...]:
+    """The buttons under a healed session; each calls `press(its title, event)`. "Continue" needs a client."""
     if event.outcome is not Outcome.HEALED:
         return ()
     titles = ("Continue", "Undo", "Show") if can_continue else ("Undo", "Show")
-    return tuple(Button(title, partial(press, title, event.id)) for title in titles)
+    return tuple(Button(title, partial(press, title, event)) for title in titles)

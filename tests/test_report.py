@@ -94,7 +94,7 @@ def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> Non
     assert (toast.title, toast.news) == ("Session healed: My session", "healed")
     assert (toast.session, toast.name) == ("ses_1", "My session")
     done, how, back = toast.body.splitlines()
-    assert done == "Took out 1 blank text (turn 2, text)."
+    assert done == "Turn 2, text: took out 1 blank text."
     assert "“continue”" in how and "loaded again" in how
     assert back == "Undo: recoveryd undo rabc"
     assert "thinking" not in toast.body
@@ -145,15 +145,15 @@ def test_the_last_notice_says_why_and_until_when() -> None:
     ]
 
 
-def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_recovery() -> None:
-    pressed: list[tuple[str, str]] = []
+def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_event() -> None:
+    pressed: list[tuple[str, Event]] = []
     for can_continue, titles in ((False, ["Undo", "Show"]), (True, ["Continue", "Undo", "Show"])):
-        made = buttons(event(), lambda name, recovery: pressed.append((name, recovery)), can_continue=can_continue)
+        made = buttons(event(), lambda name, told: pressed.append((name, told)), can_continue=can_continue)
         assert [button.title for button in made] == titles
         assert notice(event(), made).buttons == made
     for button in made:
         button.pressed()
-    assert pressed == [("Continue", "rabc"), ("Undo", "rabc"), ("Show", "rabc")]
+    assert pressed == [("Continue", event()), ("Undo", event()), ("Show", event())]
     for outcome in set(Outcome) - {Outcome.HEALED}:
         assert buttons(event(outcome), lambda *_: None) == ()
 

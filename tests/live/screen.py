@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,16 @@ def missing() -> str:
 
 
 class Screen:
-    """A display of 900 x 700, a bus at `address`, and dunst, which can be ended, stopped and started again."""
+    """A display of 900 x 700, a bus, and dunst, which can be ended, stopped and started again.
+
+    `session`: the environment that makes it a program's desktop; `env`: that and a home of its own.
+    """
 
     def __init__(self, folder: Path, display: str, bus: subprocess.Popen[str], address: str) -> None:
-        self.folder, self.bus, self.address = folder, bus, address
-        self.env = {"DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "PATH": os.environ["PATH"]}
+        self.folder, self.bus = folder, bus
+        self.session = {"DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "XDG_RUNTIME_DIR": str(folder)}
+        self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.session}
         self.env |= {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-        self.env |= {"HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "LANG": "C.UTF-8"}
         menu = folder / "menu"
         menu.write_text(f'#!/bin/sh\ngrep -m 1 "^#$(cat {folder}/choice) "\n')
         menu.chmod(0o700)
@@ -118,9 +121,3 @@ def until(true: Callable[[], object], problem: str, seconds: float = 15.0) -> No
     while not true():
         assert time.monotonic() < deadline, problem
         time.sleep(0.05)
-
-
-def set_session(env: Mapping[str, str], set_one: Callable[[str, str], None]) -> None:
-    """Make a screen the desktop session of this process."""
-    for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
-        set_one(name, env[name])
