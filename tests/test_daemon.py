@@ -210,6 +210,7 @@ def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path)
     assert outcomes == [Outcome.HEALED, Outcome.HEALED, Outcome.GAVE_UP]
     assert daemon.events[-1].detail.startswith("The session was repaired 2 times and is refused again.")
     assert daemon.history()[0].outcome is Outcome.GAVE_UP
+    assert {event.title for event in daemon.events} == {"My session"}
     assert daemon.aborted == [session] * 2, "what is given up is not touched"
 
 

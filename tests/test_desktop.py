@@ -137,7 +137,7 @@ class TestOnABus:
             assert descriptors() <= before
         service.stop()
 
-    def test_two_hundred_to_a_hung_service_leave_nothing(
+    def test_many_to_a_hung_service_leave_nothing(
         self, bus: str, faults: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(freedesktop, "LIMIT_S", 0.02)
@@ -145,7 +145,7 @@ class TestOnABus:
         with shower() as made:
             made.show(TOAST)
             before = descriptors(), threading.active_count()
-            assert all("did not answer" in made.show(TOAST) for _ in range(200))
+            assert all("did not answer" in made.show(TOAST) for _ in range(50))
             assert descriptors() <= before[0]
             assert threading.active_count() <= before[1]
         service.stop()

@@ -23,7 +23,7 @@ from recoveryd.toast import Toast
 from tests.bus import descriptors
 from tests.e2e.daemon import Daemon
 from tests.live.screen import Screen, missing, running_screen, until
-from tests.live.stuck import Stuck, outcomes, wait_healed
+from tests.live.stuck import Stuck, outcomes
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "all there")
 
@@ -173,7 +173,7 @@ def test_two_hundred_toasts_to_a_stopped_service_leave_no_thread_and_no_descript
     """And none of them was handed to it, to be shown all at once when it goes on."""
     desktop = Desktop()
     assert desktop.show(TOAST) == ""
-    monkeypatch.setattr(freedesktop, "LIMIT_S", 0.02)
+    monkeypatch.setattr(freedesktop, "LIMIT_S", 0.01)
     assert screen.dunst is not None
     screen.dunst.send_signal(signal.SIGSTOP)
     assert desktop.show(TOAST)
@@ -226,7 +226,7 @@ def test_the_daemon_heals_in_its_time_whatever_becomes_of_its_notices(
         (toast,) = screen.history()
         assert toast["summary"] == "Session healed: stuck"
         assert toast["body"].startswith("Turn 1, tool bash: put 1 tool result right behind its call.")
-        wait_healed(daemon, first, second)
+        assert set(daemon.by_session()) == {first.id, second.id}
         assert_quiet(daemon, notices=1)
 
 
@@ -249,8 +249,7 @@ def test_the_daemon_without_a_desktop_says_where_the_notice_went(
         dumb.listen()
         with Daemon(tmp_path / "daemon", data, config="", env=env) as daemon:
             stuck = Stuck(daemon.storage)
-            stuck.fail()
-            wait_healed(daemon, stuck)
+            heal(daemon, stuck)
             daemon.wait(lambda: "Notice, here because" in daemon.log, "nobody was told")
             assert outcomes(daemon, stuck.id) == ["healed"]
             assert_quiet(daemon, notices=1)
