@@ -14,8 +14,8 @@ import pytest
 from loguru import logger
 
 from recoveryd import freedesktop, notify
-from recoveryd.daemon import CONFIRM_S
 from recoveryd.desktop import Desktop, can_show
+from recoveryd.healer import CONFIRM_S
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.notify import Fate, Notifier
 from recoveryd.report import buttons, details, notice
