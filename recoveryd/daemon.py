@@ -62,9 +62,7 @@ class Daemon:
         self._locks: dict[Path, StoreLock] = {}
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
-        self._manager = ServiceManager(env)
-        self._tick_s = min(SWEEP_S, (self._manager.watchdog_s or 3 * SWEEP_S) / 3)
-        self._standing = Standing(self._manager)
+        self._tell(ServiceManager({}))
         self._stopping = self._renewing = False
 
     def _find(self) -> dict[str, Store]:
@@ -73,6 +71,10 @@ class Daemon:
         if found is None:
             found = find_stores(places.data_dirs, places.databases, self._env)
         return {store.id: store for store in found}
+
+    def _tell(self, manager: ServiceManager) -> None:
+        self._manager, self._standing = manager, Standing(manager)
+        self._tick_s = min(SWEEP_S, (manager.watchdog_s or 3 * SWEEP_S) / 3)
 
     def stop(self, *_: object) -> None:
         """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
@@ -85,9 +87,14 @@ class Daemon:
         self._inbox.put(None)
 
     def run(self, *, signals: bool = False) -> None:
-        """Watch and heal until `stop`; with `signals`, also until SIGTERM or SIGINT, and `reload` at SIGHUP."""
+        """Watch and heal until `stop`.
+
+        With `signals` the process is ours: it ends at SIGTERM and SIGINT, does `reload` at SIGHUP, and tells the
+        service manager that started it how it is.
+        """
         if signals:
             heed(self.stop, self.reload)
+            self._tell(ServiceManager(self._env))
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
                 self._work(ledger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 def heed(stop: Callable[[], object], reload: Callable[[], object]) -> None:
     """Call `stop` at SIGTERM and SIGINT, `reload` at SIGHUP. From the main thread alone."""
+    faulthandler.enable(2)  # a watchdog ends what hangs by SIGABRT: where it hung is worth a line
     terminals = [fd for fd in (0, 1, 2) if os.isatty(fd)]
 
     def hung_up() -> None:

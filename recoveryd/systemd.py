@@ -88,10 +88,12 @@ class Systemd:
         there = (self._units / UNIT).exists()
         remove(self._units / UNIT, say)
         self._remove_drop_in(say)
+        wanted = self._units / "default.target.wants"
+        (wanted / UNIT).unlink(missing_ok=True)  # of a manager that could not be reached
         if there and shutil.which("systemctl", path=self._env.get("PATH")):
             self._call("daemon-reload")
             self._call("reset-failed", UNIT)  # nothing is left of it in `systemctl --user --failed`
-        return [self._units / "default.target.wants", self._units, self._units.parent]
+        return [wanted, self._units, self._units.parent]
 
     def _remove_drop_in(self, say: Say) -> None:
         remove(self._drop_in, say)

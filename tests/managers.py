@@ -14,7 +14,9 @@ case "$2" in
     echo "HOME=$HOME" ;;
   enable) mkdir -p "$wants" && ln -sf ../recoveryd.service "$wants/recoveryd.service" ;;
   disable) rm -f "$wants/recoveryd.service" ;;
-  restart) [ -e '{folder}/failing' ] && exit 1 || exit 0 ;;
+  restart)
+    [ -e '{folder}/slow' ] && exec sleep 5
+    [ -e '{folder}/failing' ] && exit 1 || exit 0 ;;
   show) [ "$4" = StatusText ] && echo 'watching a store' || cat '{folder}/failing' ;;
 esac
 """
@@ -30,7 +32,7 @@ class Fakes:
     """Both of them in `path`, which goes to the front of PATH.
 
     A file in `folder` changes what they do: `unreachable` (no user manager), `failing` (a start fails; the file's
-    content is the exit status), `late` (launchd refuses once).
+    content is the exit status), `slow` (it takes its time), `late` (launchd refuses once).
     """
 
     def __init__(self, folder: Path) -> None:

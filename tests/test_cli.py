@@ -22,7 +22,7 @@ from recoveryd.model import Kind, Outcome
 from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
-COMMANDS = ["run", "scan", "explain", "history", "show", "undo", "config", "demo"]
+COMMANDS = ["run", "scan", "explain", "history", "show", "undo", "config", "install", "uninstall", "demo"]
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -257,6 +257,23 @@ def test_a_unit_of_somebody_else_is_left(home: Path, run: Run) -> None:
     assert unit(home).exists()
 
 
+def test_a_unit_goes_without_a_manager_too(home: Path, run: Run, fakes: Fakes) -> None:
+    """Also the link by which it was enabled, which is the manager's work otherwise."""
+    before = tree(home)
+    run("install")
+    (fakes.folder / "unreachable").touch()
+    code, out, _ = run("uninstall")
+    assert (code, tree(home)) == (0, before)
+    assert "not stopped" in out
+
+
+def test_a_long_start_is_not_waited_for(run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systemd, "_PATIENCE_S", 0.1)
+    (fakes.folder / "slow").touch()
+    code, out, _ = run("install")
+    assert code == 0 and "still looking through your sessions" in out
+
+
 @pytest.mark.parametrize(("status", "words"), [("75", "end that one"), ("1", "journalctl"), ("226", "--no-strict")])
 def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: str) -> None:
     (fakes.folder / "failing").write_text(status)

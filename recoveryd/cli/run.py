@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
+import io
 import sys
-from pathlib import Path
+from typing import TextIO, cast
 
 from loguru import logger
 
@@ -17,10 +17,16 @@ from recoveryd.errors import ConfigError
 from recoveryd.logs import setup
 
 
+class _Nowhere(io.TextIOBase):
+    """launchd keeps what is on stderr in a file that nobody rotates; the log has its own."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 def run(arguments: argparse.Namespace) -> int:
     log = paths.log_file(state := paths.make_private(paths.state_dir()))
-    # launchd keeps what is on stderr in a file that nobody rotates.
-    stream = Path(os.devnull).open("w") if arguments.launchd else sys.stderr  # noqa: SIM115 it lives as long as we do
+    stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 
     def load() -> Config:
         config = config_of(arguments)

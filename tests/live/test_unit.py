@@ -190,6 +190,11 @@ def test_a_worker_that_hangs_does_not_feed_the_watchdog(daemon: Daemon, gate: Pa
         assert manager.count("WATCHDOG=1") == fed
         gate.unlink()  # not dead after all
         manager.wait(lambda lines: lines.count("WATCHDOG=1") > fed, "it is not fed again")
+        gate.touch()
+        Stuck(daemon.storage).fail()
+        time.sleep(0.5)
+        assert manager.end(signal.SIGABRT) == -signal.SIGABRT  # what the manager does then
+    assert "in hangs" in manager.log.read_text(), "where it hung"
 
 
 def test_a_watcher_that_died_does_not_feed_the_watchdog(daemon: Daemon, gate: Path) -> None:
