@@ -33,8 +33,8 @@ class Seen:
         return bool(self.data_dirs or self.databases or self.password_file)
 
     def __str__(self) -> str:
-        found = [f"data_dirs: {path}" for path in self.data_dirs] + [f"databases: {path}" for path in self.databases]
-        return ", ".join([*found, f"password_file: {self.password_file}"] if self.password_file else found)
+        found = [f"data_dirs {path}" for path in self.data_dirs] + [f"databases {path}" for path in self.databases]
+        return ", ".join([*found, f"password_file {self.password_file}"] if self.password_file else found)
 
 
 def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Seen:
@@ -66,12 +66,12 @@ def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: S
         _replace(config, after)
     except (OSError, ValueError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise RecoverydError(f"{config} can't be written ({why}).", f"Put into its [opencode] {found}") from error
+        raise RecoverydError(f"{config} can't be written ({why}).", f"Put into its [opencode]: {found}") from error
     note = _note(state)
     if not note or note["after"] != before:  # else the one before the first time is what to go back to
         note = {"config": str(config), "before": before}
     _private(state / _NOTE, json.dumps({**note, "after": after}))
-    say(f"configured: {config}: {found}. The service does not see this shell's environment.")
+    say(f"configured: {config}, since the service does not see what this shell is set to: {found}")
 
 
 def with_places(text: str, found: Seen) -> str:

@@ -49,7 +49,7 @@ def tidy(state: Path, say: Say) -> Path | None:
         path.unlink()
         names.append(path.name)
     if names:
-        say(f"removed: the log and the notes of a running daemon, {state} ({len(names)} files)")
+        say(f"removed: the log and what else was in {state} ({', '.join(names)})")
     return ledger if kept else None
 
 

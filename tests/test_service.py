@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import plistlib
 import stat
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,12 +56,13 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fakes:
 @pytest.fixture
 def run(home: Path, fakes: Fakes, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*argv: str) -> tuple[int, str, str]:
+        """What a person is shown of a path begins with ~; here it is whole."""
         try:
             code = main(argv)
         except SystemExit as end:
             code = int(end.code or 0)
         said = capsys.readouterr()
-        return code, said.out, said.err
+        return code, said.out.replace("~/", f"{home}/"), said.err
 
     return call
 
@@ -125,6 +128,12 @@ def test_install_writes_the_unit_starts_it_and_says_so(
     ]
 
 
+@pytest.mark.usefixtures("home", "fakes")
+def test_paths_are_shown_as_people_write_them(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install"])
+    assert "wrote: ~/.config/systemd/user/recoveryd.service\n" in capsys.readouterr().out
+
+
 def test_install_again_changes_nothing_and_starts_the_new_program(home: Path, run: Run, fakes: Fakes) -> None:
     """That is an upgrade, too."""
     run("install")
@@ -157,7 +166,7 @@ def test_uninstall_leaves_nothing_over(home: Path, run: Run, fakes: Fakes, monke
     assert (code, err) == (0, "")
     assert tree(home) == before
     assert "--user disable --now recoveryd.service" in fakes.calls()
-    assert "ledger" not in out.lower()
+    assert "ledger stays" not in out
     assert run("uninstall")[0] == 0
 
 
@@ -185,6 +194,20 @@ def test_purge_takes_all_and_only_if_that_is_meant(home: Path, run: Run, fakes: 
     code, out, _ = run("uninstall", "--purge", "--yes")
     assert (code, tree(home)) == (0, before)
     assert all(str(gone) in out for gone in (config(home), state(home), unit(home)))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("said", "code"), [("y\n", 0), ("\n", 4), ("", 4)])
+def test_on_a_terminal_purge_asks(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, said: str, code: int) -> None:
+    recorded(home)
+    monkeypatch.setattr(sys, "stdin", Terminal(said))
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    assert (run("uninstall", "--purge")[0], state(home).exists()) == (code, bool(code))
+    assert "the recovery it holds can't be undone any more" in shown.getvalue()
 
 
 def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_path: Path) -> None:
@@ -233,6 +256,13 @@ def test_strict_stays_until_it_is_taken_back(home: Path, run: Run) -> None:
     out = run("install", "--strict")[1]
     open_ = [line for line in drop_in.read_text().splitlines() if line.startswith("ReadWritePaths=")]
     assert open_ == [f"ReadWritePaths=-{data}", f"ReadWritePaths=-{state(home)}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(home / "data"))
+        assert f"{home}/data/opencode is not there yet" in run("install")[1]
+    assert f"ReadWritePaths=-{home}/data/opencode" in drop_in.read_text()
+    assert set(open_) < set(drop_in.read_text().splitlines())
+    run("uninstall")
+    out = run("install", "--strict")[1]
     assert "server_url" in out and "not there yet" not in out
     data.rmdir()
     assert f"{data} is not there yet" in run("install")[1]
@@ -394,7 +424,7 @@ def test_a_configuration_that_can_not_be_written_says_what_belongs_there(
     monkeypatch.setattr(adopt, "_private", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
     code, _, err = run("install")
     assert code == 1
-    assert str(config(home)) in err and f"data_dirs: {home}/data/opencode" in err
+    assert str(config(home)) in err and f"data_dirs {home}/data/opencode" in err
     assert not unit(home).exists()
 
 
@@ -412,6 +442,22 @@ def test_a_configuration_behind_a_link_is_written_where_it_is(
     assert stat.S_IMODE((home / "dotfiles.toml").stat().st_mode) == 0o640
     run("uninstall")
     assert tree(home) == before
+
+
+def test_what_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script that was called, through its link (pipx); that of the interpreter; else the module."""
+    script = tmp_path / "venv" / "recoveryd"
+    script.parent.mkdir()
+    script.touch(0o755)
+    (tmp_path / "recoveryd").symlink_to(script)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(script.parent))
+    monkeypatch.setattr(sys, "argv", ["./recoveryd"])
+    assert service.command() == (str(tmp_path / "recoveryd"),)
+    monkeypatch.setattr(sys, "argv", ["/x/recoveryd/__main__.py"])
+    assert service.command() == (str(script),)
+    script.chmod(0o644)
+    assert service.command() == (sys.executable, "-m", "recoveryd")
 
 
 def test_words_in_a_unit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -85,7 +85,7 @@ class _Steps:
     def say(self, text: str) -> None:
         self.said.append(text)
         if self._out:
-            self._out.print(text)
+            self._out.print(text.replace(f"{Path.home()}/", "~/"))
 
 
 def _manager() -> Manager:
@@ -94,11 +94,19 @@ def _manager() -> Manager:
 
 def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> Service:
     named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
-    places, state = config.opencode, paths.state_dir()
-    folders = {state, *(store.watch_path for store in find_stores(places.data_dirs, places.databases))}
+    state, bare = paths.state_dir(), {"HOME": str(Path.home())}
+    there = load(arguments.config or paths.config_file(), {})
+    # What this shell sees is what the service will see, which looks in the usual place besides.
+    folders = {state, *_folders(config, os.environ), *_folders(there, bare)}
     outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
     command = (*service.command(), *named)
     return Service(command, service.environment(os.environ), state, tuple(sorted(outer)), strict)
+
+
+def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:
+    """Where the stores are."""
+    places = config.opencode
+    return {store.watch_path for store in find_stores(places.data_dirs, places.databases, env)}
 
 
 def _print(manager: Manager, made: Service, *, as_json: bool) -> int:
@@ -116,15 +124,16 @@ def _print(manager: Manager, made: Service, *, as_json: bool) -> int:
 def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
     """What a person should know of this service and would otherwise find out late."""
     for name in sorted(name for name in os.environ if name.startswith("RECOVERYD_")):
-        yield f"{name} is set in this shell, which the service does not see; what it says belongs into {place}."
+        yield f"{name} is set in this shell, which the service does not see: what it says belongs in {place}."
     if any(part in (".cache", "tmp") for part in Path(made.command[0]).parts):
         yield f"{made.command[0]} looks temporary; the service needs it as long as it is installed."
     if os.environ.get("SSH_CONNECTION") and sys.platform != "darwin":
         yield "it ends when you log out; `loginctl enable-linger` keeps it running on a server."
     if not made.strict:
         return
+    here = _folders(config, os.environ)
     for folder in made.writable:
-        if not folder.is_dir():
+        if folder in here and not folder.is_dir():
             yield f"{folder} is not there yet. Once OpenCode has made it: recoveryd install --strict"
         if folder == Path.home() or folder in Path.home().parents:
             yield f"a store lies in {folder} itself, so all of that may be written to."
