@@ -19,7 +19,17 @@ class Look:
     running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
     newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
     last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
-    silent: bool = False  # the unfinished message has nothing in it yet: a turn that has just begun, or never will
+    silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
+
+    @property
+    def newer(self) -> bool:
+        """Whether there is a prompt, or a turn, behind the failure: then that is not what the session is stuck on."""
+        return self.newest_user is not None or self.running > 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was asked that nothing has come of: the client may have failed on a stored part."""
+        return self.silent if self.running else self.failure is not None or self.newest_user is not None
 
 
 @dataclass(frozen=True, slots=True)
