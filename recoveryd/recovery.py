@@ -20,7 +20,7 @@ from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.places import places
-from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.rules import VERSION
@@ -183,9 +183,12 @@ class Recovery:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
         if self._config.ignores(session.id, session.directory):
             return Refusal("your configuration says to leave this session or folder alone")
-        if family(failure) is None:
+        if kind not in UNREPAIRED and family(failure) is None:
             who = failure.provider or "this provider"
-            return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
+            return Refusal(
+                f"how the client talks to {who} is not known to recoveryd, so nothing can be proved: "
+                "choose another model, or start a new session"
+            )
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self.client), self._claims.get(recovery)

@@ -1,4 +1,4 @@
-"""Sessions with up to five faults at once, drawn from all kinds that are repaired, among healthy turns of every sort."""
+"""Sessions with up to five faults at once, of all kinds that are repaired, among healthy turns of every sort."""
 
 from __future__ import annotations
 

@@ -116,7 +116,10 @@ def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> No
         tree.store, replace(failure, error={**failure.error, "data": data}), Kind.EMPTY_CONTENT
     )
     assert event.outcome is Outcome.REFUSED
-    assert event.detail == "How the client talks to anthropic is not known to recoveryd, so nothing can be proved."
+    assert event.detail == (
+        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: "
+        "choose another model, or start a new session."
+    )
 
 
 class Between:

@@ -12,18 +12,39 @@ from recoveryd.violation import Violation
 from recoveryd.wire import Block
 from recoveryd.wire_media import media_source
 
+FEW = 2  # images that are chosen one by one
+
 
 def rejected(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
-    """Take out what is refused. Where it is only too large among many, any of those will do: the latest comes first."""
+    """Take out what is refused. Where it is only too large among many, any of those will do: the latest comes first,
+    and where more than a few have to go, they go together."""
     assert violation.block is not None
-    chosen = [violation.block]
+    chosen = [[violation.block]]
     if violation.reason.endswith("images"):
-        chosen = [block for block in _blocks(bench) if any(_refused(bench, s) for s in sources(block.body))][::-1]
-    return [(_taken_out(bench, bench.part(block.part_id), violation.reason),) for block in chosen if block.part_id]
+        large = _too_large(bench)
+        excess = sum(1 for block in bench.wire.blocks() for _ in sources(block.body)) - MANY
+        chosen = [[block] for block in large] if excess <= FEW else [_enough(large, excess)]
+    return [
+        tuple(_taken_out(bench, bench.part(block.part_id), violation.reason) for block in blocks if block.part_id)
+        for blocks in chosen
+    ]
 
 
-def _blocks(bench: Bench) -> list[Block]:
-    return [block for block in bench.wire.blocks() if any(True for _ in sources(block.body))]
+def _too_large(bench: Bench) -> list[Block]:
+    """What is refused of the images and documents, the latest first."""
+    many = _many(bench)
+    return [b for b in bench.wire.blocks() if any(fault(source, many=many) for source in sources(b.body))][::-1]
+
+
+def _enough(large: Sequence[Block], excess: int) -> list[Block]:
+    """So many of them that few enough are left; those first that hold the most."""
+    chosen: list[Block] = []
+    for block in sorted(large, key=lambda block: -sum(1 for _ in sources(block.body))):
+        if excess <= 0:
+            break
+        chosen.append(block)
+        excess -= sum(1 for _ in sources(block.body))
+    return chosen
 
 
 def _many(bench: Bench) -> bool:

@@ -20,7 +20,9 @@ from tests.e2e.strict import Strict
 from tests.generate import Generated
 
 SIDE_BY_SIDE = 6
-SIGNATURE = frozenset({"thinking_signature_invalid", "thinking_block_modified"})
+# That a signature is bad shows in nothing but the provider's words, and it has words for other faults first; then for
+# the latest message, then for all. What it names goes with all thinking behind it: each of the two is said but once.
+SIGNATURE = ("thinking_block_modified", "thinking_signature_invalid")
 ROUNDS = 4  # one more than there may be
 _MARK = re.compile(rb"<(ses_\w+) (\d+)>")
 Records = dict[str, str]
@@ -35,8 +37,6 @@ class Case:
     prompts: list[Outcome] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
     planted: Records = field(default_factory=dict)
-    refused: Records = field(default_factory=dict)
-    healed: Records = field(default_factory=dict)
     undone: Records = field(default_factory=dict)
     codes: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -96,7 +96,6 @@ def play(harness: Harness, daemon: Daemon, generated: Sequence[Generated], *, bo
     history = daemon.by_session()
     for case in cases:
         case.entries = history.get(case.id, [])
-        case.healed = records(harness, case.id)
     _undo_all(daemon, cases)
     for case in cases:
         case.undone = records(harness, case.id)
@@ -139,12 +138,11 @@ def records(harness: Harness, session: str) -> Records:
         stored = files(harness.client.storage, session).items()
         return {path: content.decode("latin-1") for path, content in stored if not path.startswith("session/")}
     with contextlib.closing(sqlite3.connect(harness.client.database, timeout=10)) as db:
-        rows = {
+        return {
             f"{table} {row[0]}": repr(row)
             for table in ("message", "part")
             for row in db.execute(f"SELECT * FROM {table} WHERE session_id = ?", (session,))
         }
-    return rows
 
 
 def problems(case: Case) -> list[str]:
@@ -159,7 +157,8 @@ def problems(case: Case) -> list[str]:
         return found
     if outcomes != ["healed"] * (len(case.refusals) + case.forestalled):
         found.append(f"{len(case.refusals)} refusals, and these recoveries: {outcomes}")
-    if any(kind not in SIGNATURE for kind in case.refusals[1:]) or len(case.refusals) > ROUNDS - 1:
+    signatures = [kind for kind in case.refusals if kind in SIGNATURE]
+    if set(case.refusals[1:]) - set(SIGNATURE) or signatures != [kind for kind in SIGNATURE if kind in signatures]:
         found.append(f"a chain of refusals: {case.refusals}")
     if any("bound to a different" in str(request.refused) for outcome in case.prompts for request in outcome.requests):
         found.append("thinking was left that is bound to something else")

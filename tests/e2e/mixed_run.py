@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--version", default=DEFAULT_VERSION)
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="play the session of this number alone")
     asked = parser.parse_args()
     began = time.monotonic()
     cases: list[Case] = []
@@ -36,6 +37,8 @@ def main() -> None:
         ):
             for number, at in enumerate(range(0, asked.sessions, BATCH)):
                 batch = [mixed(rng, of) for _ in range(min(BATCH, asked.sessions - at))]
+                if asked.only is not None:
+                    batch = [made for place, made in enumerate(batch, at) if place == asked.only]
                 played = play(harness, daemon, batch, bound=number % 2 == 0)
                 for case in (case for case in played if case.problems):
                     print(f"seed {asked.seed} session {at + played.index(case)} bound {number % 2 == 0}: {case.tell()}")
@@ -49,12 +52,13 @@ def main() -> None:
 def figures(version: str, cases: list[Case]) -> str:
     """How many were broken, with how many faults, how many recoveries they took, and of which kinds."""
     broken = [case for case in cases if case.broken]
+    first = Counter([*case.refusals, "mended before it was sent"][0] for case in broken)
     return "\n".join(
         (
             f"{version}: {len(cases)} sessions, {len(broken)} refused, {sum(bool(c.problems) for c in cases)} wrong",
             f"faults put in: {dict(sorted(Counter(len(c.generated.faults) for c in broken).items()))}",
             f"recoveries: {dict(sorted(Counter(len(c.entries) for c in broken).items()))}",
-            f"first refusal: {dict(Counter(c.refusals[0] for c in broken).most_common())}",
+            f"first refusal: {dict(first.most_common())}",
             f"edits: {sum(entry['edits'] for case in broken for entry in case.entries)}",
         )
     )
