@@ -68,8 +68,7 @@ class Recovery:
         """
         started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
-        event = self._locked(store, failure, event)
-        return replace(event, seconds=time.monotonic() - started)
+        return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
 
     def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Plan | Refusal]:
         """What `attempt` of this name would do, without doing it."""
@@ -139,7 +138,7 @@ class Recovery:
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
-                return self._refuse(store, failure, event, planned)
+                return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             detail, found = sentence(actions, kind), places(session, planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
@@ -161,12 +160,17 @@ class Recovery:
         requests = requests_of(failure, forms_of(store, self.client))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
-            return (
-                event
-                if event.outcome is Outcome.HEALED
-                else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-            )
+            healed = event.outcome is Outcome.HEALED
+            return event if healed else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+
+    def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
+        """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
+        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
+        before = self._ledger.handled(failure.store, failure.session, asked)
+        if planned.understood or before is None or before.outcome is not Outcome.HEALED:
+            return planned
+        return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
     def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
         """Whether what is read back is what was written, and the rules accept it."""
@@ -185,10 +189,8 @@ class Recovery:
             return Refusal("your configuration says to leave this session or folder alone")
         if kind not in UNREPAIRED and family(failure) is None:
             who = failure.provider or "this provider"
-            return Refusal(
-                f"how the client talks to {who} is not known to recoveryd, so nothing can be proved: "
-                "choose another model, or start a new session"
-            )
+            reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"
+            return Refusal(f"{reason}: choose another model, or start a new session")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self.client), self._claims.get(recovery)

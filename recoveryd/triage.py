@@ -13,7 +13,7 @@ from recoveryd.config import Config
 from recoveryd.crash import crashed, provider_spoke
 from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import Handled, Ledger
 from recoveryd.model import Entry, Failure, Kind, Outcome
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Stamp, Store, state
@@ -84,6 +84,8 @@ class Triage:
         wait = self._until_quiet(stamp, SETTLE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
+        if look.newer and kind is not Kind.UNSENDABLE_PART and self._handled(failure):
+            return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
 
     def _until_quiet(self, stamp: Stamp, seconds: float) -> float:
@@ -107,10 +109,13 @@ class Triage:
             return quiet
         return found
 
+    def _handled(self, failure: Failure) -> Handled | None:
+        return self._ledger.handled(failure.store, failure.session, failure.message)
+
     def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
         verdict = decide(
             failure,
-            self._ledger.handled(store.id, failure.session, failure.message),
+            self._handled(failure),
             attempts=self._ledger.attempts(store.id, failure.session, since),
             gave_up=self._ledger.gave_up(store.id, failure.session, since),
             max_retries=self._config.max_retries,

@@ -189,6 +189,19 @@ def test_a_prompt_that_the_client_fails_on_is_seen_whatever_was_before_it(
     assert is_healed(tree, session)
 
 
+def test_what_is_not_understood_is_not_looked_at_again_while_another_prompt_is_on_its_way(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triage, "GRACE_S", 0.1)
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(lambda made: made.user("go"), EMPTY)
+        until(lambda: daemon.events)
+        tree.prompted(session)
+        time.sleep(0.6)
+    assert [event.outcome for event in daemon.events] == [Outcome.NOT_UNDERSTOOD]
+    assert len(daemon.history()) == 1
+
+
 def test_a_prompt_behind_a_turn_that_was_cut_off_is_no_fault(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,28 @@ def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: d
     bench.ledger.close()
 
 
+def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, bench: Bench) -> None:
+    """The client had not begun for a second, was held to have failed, and then read half of the repair."""
+    session = tree.stuck(lambda made: made.user("go"), EMPTY)
+    failure = tree.failure(session)
+    prompt = next(m.data["parentID"] for m in tree.store.load(session).messages if m.id == failure.message)
+    riddle = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert riddle.outcome is Outcome.NOT_UNDERSTOOD
+    bench.ledger.record(
+        "rcrash",
+        replace(failure, message=prompt),
+        "",
+        Kind.UNSENDABLE_PART,
+        Outcome.HEALED,
+        "",
+        session_state="",
+        rules_version=1,
+    )
+    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert event.outcome is Outcome.REFUSED
+    assert event.detail == "It was repaired while this prompt was on its way: prompt it again."
+
+
 def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     failure = tree.failure(session)

@@ -84,6 +84,11 @@ class Tree:
         self._builders[session.session["id"]] = session
         return self._write(session)
 
+    def prompted(self, session: str) -> str:
+        """The next prompt, with no answer yet."""
+        self._builders[session].user("continue")
+        return self._write(self._builders[session])
+
     def running(self, session: str) -> str:
         """The next prompt, with an answer that has begun and is not finished."""
         made = self._builders[session]

@@ -24,6 +24,7 @@ SIDE_BY_SIDE = 6
 # the latest message, then for all. What it names goes with all thinking behind it: each of the two is said but once.
 SIGNATURE = ("thinking_block_modified", "thinking_signature_invalid")
 ROUNDS = 4  # one more than there may be
+_HALF = re.compile("[\ud800-\udfff]")
 _MARK = re.compile(rb"<(ses_\w+) (\d+)>")
 Records = dict[str, str]
 
@@ -38,6 +39,7 @@ class Case:
     entries: list[dict[str, Any]] = field(default_factory=list)
     planted: Records = field(default_factory=dict)
     undone: Records = field(default_factory=dict)
+    silenced: list[str] = field(default_factory=list)  # what was said, and is not there any more once it is healed
     codes: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -96,6 +98,7 @@ def play(harness: Harness, daemon: Daemon, generated: Sequence[Generated], *, bo
     history = daemon.by_session()
     for case in cases:
         case.entries = history.get(case.id, [])
+        case.silenced = _silenced(case, _parts(harness, case.id))
     _undo_all(daemon, cases)
     for case in cases:
         case.undone = records(harness, case.id)
@@ -145,10 +148,47 @@ def records(harness: Harness, session: str) -> Records:
         }
 
 
+def _parts(harness: Harness, session: str) -> list[dict[str, Any]]:
+    """The parts that are stored and can be read."""
+    if harness.client.database.exists():
+        with contextlib.closing(sqlite3.connect(harness.client.database, timeout=10)) as db:
+            rows = [row[0] for row in db.execute("SELECT data FROM part WHERE session_id = ?", (session,))]
+    else:
+        rows = [content for path, content in files(harness.client.storage, session).items() if path.startswith("part/")]
+    found = []
+    for row in rows:
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(row))
+    return [part for part in found if isinstance(part, dict)]
+
+
+def _silenced(case: Case, now: list[dict[str, Any]]) -> list[str]:
+    """Texts and outputs that were planted and are gone, but for half a character in them, and what a revert took."""
+    kept = {json.dumps(value) for part in now for value in _said(part)}
+    planted = case.generated.planted
+    lost = []
+    for part in (part for parts in planted.parts.values() for part in parts if part["id"] not in planted.raw):
+        for value in _said(part) if not _reverted(case, part["id"]) else ():
+            whole = _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+            noted = json.dumps(whole)[:-1] + "\\n[The "  # an image was taken out of the output
+            if not kept & {json.dumps(value), json.dumps(whole)} and not any(text.startswith(noted) for text in kept):
+                lost.append(value)
+    return lost
+
+
+def _said(part: dict[str, Any]) -> list[str]:
+    """The text of user and model, and what tools gave back; blank ones say nothing."""
+    stored = part.get("state")
+    state = stored if isinstance(stored, dict) else {}
+    said = [part.get("text")] if part.get("type") == "text" else [state.get("output"), state.get("error")]
+    return [text for text in said if isinstance(text, str) and text.strip()]
+
+
 def problems(case: Case) -> list[str]:
     """What does not hold of this session: nothing, if all is well."""
     found: list[str] = []
-    outcomes = [entry["outcome"] for entry in case.entries]
+    # A client under load may read half of a repair that was made because it had not begun: told, and no recovery.
+    outcomes = [entry["outcome"] for entry in case.entries if "on its way" not in entry["detail"]]
     if not case.broken:
         if outcomes:
             found.append("it was accepted, and there is a recovery")
@@ -166,6 +206,8 @@ def problems(case: Case) -> list[str]:
         found.append("it does not go on")
     elif (why := _the_other_way(case)) is not None:
         found.append(f"it goes on in one way of thinking only: {why}")
+    if case.silenced:
+        found.append(f"healed, it does not say {case.silenced} any more")
     if any(case.codes):
         found.append(f"undo: {case.codes}")
     if lost := _lost(case, case.undone):

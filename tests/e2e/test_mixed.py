@@ -62,7 +62,7 @@ def test_all_that_is_refused_is_healed_goes_on_and_can_be_undone(played: Played)
 
 def test_one_recovery_is_enough(played: Played) -> None:
     """All faults of a session are one plan, but for a signature that only the next refusal tells of."""
-    more = [case for case in played.cases if len(case.entries) > 1]
+    more = [case for case in played.cases if sum(entry["outcome"] == "healed" for entry in case.entries) > 1]
     for case in more:
         assert set(case.refusals[1:]) <= set(SIGNATURE), case.tell()
         assert _signed_by_others(case) >= 1, case.tell()

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.build import Planted, SessionBuilder
+from tests.bus import Service, running_bus
 from tests.e2e.client import Client
 from tests.e2e.crowd import Records, records
 from tests.e2e.daemon import Daemon
@@ -27,7 +28,6 @@ from tests.e2e.harness import Harness
 from tests.e2e.install import UnavailableError, ensure
 from tests.e2e.provider import Provider
 from tests.parts import reasoning, text, tool
-from tests.test_notify import Service, running_bus
 
 pytestmark = [
     pytest.mark.e2e,
