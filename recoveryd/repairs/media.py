@@ -12,18 +12,17 @@ from recoveryd.violation import Violation
 from recoveryd.wire import Block
 from recoveryd.wire_media import media_source
 
-FEW = 2  # images that are chosen one by one
-
 
 def rejected(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
-    """Take out what is refused. Where it is only too large among many, any of those will do: the latest comes first,
-    and where more than a few have to go, they go together."""
+    """Take out what is refused. Where it is only too large among many, any of those will do, so many as have to go: the
+    latest, or first the parts that hold the most."""
     assert violation.block is not None
     chosen = [[violation.block]]
     if violation.reason.endswith("images"):
-        large = _too_large(bench)
-        excess = sum(1 for block in bench.wire.blocks() for _ in sources(block.body)) - MANY
-        chosen = [[block] for block in large] if excess <= FEW else [_enough(large, excess)]
+        latest = _too_large(bench)
+        heaviest = sorted(latest, key=lambda block: -_count(block))
+        excess = sum(map(_count, bench.wire.blocks())) - MANY
+        chosen = [_enough(latest, excess), _enough(heaviest, excess)]
     return [
         tuple(_taken_out(bench, bench.part(block.part_id), violation.reason) for block in blocks if block.part_id)
         for blocks in chosen
@@ -36,19 +35,22 @@ def _too_large(bench: Bench) -> list[Block]:
     return [b for b in bench.wire.blocks() if any(fault(source, many=many) for source in sources(b.body))][::-1]
 
 
+def _count(block: Block) -> int:
+    return sum(1 for _ in sources(block.body))
+
+
 def _enough(large: Sequence[Block], excess: int) -> list[Block]:
-    """So many of them that few enough are left; those first that hold the most."""
+    """The first of them, so many that no more than the provider takes are left."""
     chosen: list[Block] = []
-    for block in sorted(large, key=lambda block: -sum(1 for _ in sources(block.body))):
-        if excess <= 0:
-            break
-        chosen.append(block)
-        excess -= sum(1 for _ in sources(block.body))
+    for block in large:
+        if excess > 0:
+            chosen.append(block)
+            excess -= _count(block)
     return chosen
 
 
 def _many(bench: Bench) -> bool:
-    return sum(1 for block in bench.wire.blocks() for _ in sources(block.body)) > MANY
+    return sum(map(_count, bench.wire.blocks())) > MANY
 
 
 def _refused(bench: Bench, source: Json) -> str | None:
