@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from recoveryd.notify import QUIET_S, REST_S
 from tests.build import Planted, SessionBuilder
 from tests.bus import Service, running_bus
 from tests.e2e.client import Client
@@ -145,11 +146,18 @@ class Told:
     after: Records = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
-    toasts: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Play:
+    """All sessions, and the notices of both rounds as title and body."""
+
+    cases: dict[str, Told]
+    toasts: list[tuple[str, str]] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Told]]:
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     root = tmp_path_factory.mktemp("told")
     try:
         binary = ensure(str(request.param))
@@ -172,27 +180,33 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         service.stop()
 
 
-def _play(harness: Harness, daemon: Daemon, handler: type[Refuser], service: Service) -> dict[str, Told]:
+def _play(harness: Harness, daemon: Daemon, handler: type[Refuser], service: Service) -> Play:
     cases = {name: Told(_session(name, said.provider)) for name, said in SAID.items()}
     for case in cases.values():
         harness.plant(case.planted)
         case.before = records(harness, case.planted.id)
-    for times in (1, 2):
-        for name, case in cases.items():
-            handler.body = json.dumps(SAID[name].body).encode()
-            result = harness.client.prompt(
-                case.planted.id, model={"providerID": SAID[name].provider, "modelID": "m"}, timeout=90
-            )
-            case.errors.append(result.error or {})
-            harness.client.wait_idle(case.planted.id)
-        found = daemon.wait_settled([case.planted.id for case in cases.values()], times)
-    daemon.wait(lambda: len(service.toasts) >= len(cases), "a notice is missing")
-    time.sleep(0.5)  # one too many would follow its record within milliseconds
-    for name, case in cases.items():
+    first, *others = cases
+    _refuse(harness, handler, cases, [first])
+    daemon.wait(lambda: len(service.toasts) == 1, "the first notice is missing")
+    _refuse(harness, handler, cases, others)
+    daemon.wait_settled([case.planted.id for case in cases.values()], 1)
+    daemon.wait(lambda: len(service.toasts) == 2, "the notice of the others is missing")
+    _refuse(harness, handler, cases, list(cases))
+    found = daemon.wait_settled([case.planted.id for case in cases.values()], 2)
+    time.sleep(REST_S + QUIET_S + 1)  # one too many would come now
+    for case in cases.values():
         case.entries = found.get(case.planted.id, [])
         case.after = records(harness, case.planted.id)
-        case.toasts = [f"{toast[3]}: {toast[4]}" for toast in service.toasts if name in toast[3]]
-    return cases
+    return Play(cases, [(toast[3], toast[4]) for toast in service.toasts])
+
+
+def _refuse(harness: Harness, handler: type[Refuser], cases: dict[str, Told], names: list[str]) -> None:
+    for name in names:
+        handler.body = json.dumps(SAID[name].body).encode()
+        model = {"providerID": SAID[name].provider, "modelID": "m"}
+        result = harness.client.prompt(cases[name].planted.id, model=model, timeout=90)
+        cases[name].errors.append(result.error or {})
+        harness.client.wait_idle(cases[name].planted.id)
 
 
 def _session(name: str, provider: str) -> Planted:
@@ -206,9 +220,9 @@ def _session(name: str, provider: str) -> Planted:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_it_is_named_and_left_alone(told: dict[str, Told], name: str) -> None:
+def test_it_is_named_and_left_alone(told: Play, name: str) -> None:
     """Each refusal is on record under its kind, with what the user can do, and nothing was written to the session."""
-    case, said = told[name], SAID[name]
+    case, said = told.cases[name], SAID[name]
     assert [(entry["kind"], entry["outcome"], entry["edits"]) for entry in case.entries] == [
         (said.kind, "refused", 0)
     ] * 2, case.errors
@@ -217,9 +231,11 @@ def test_it_is_named_and_left_alone(told: dict[str, Told], name: str) -> None:
     assert not any("recoveryd" in content for content in case.after.values())
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_it_is_told_once(told: dict[str, Told], name: str) -> None:
-    """One notice for two refusals: which session, and what to do."""
-    [toast] = told[name].toasts
-    assert f"about {name}" in toast
-    assert SAID[name].advice in toast
+def test_each_is_told_once(told: Play) -> None:
+    """One notice for two refusals: which session and what to do, and one for all that came right behind it."""
+    first, *others = SAID
+    alone, together = told.toasts
+    assert f"about {first}" in alone[0]
+    assert SAID[first].advice in alone[1]
+    assert together[0] == f"{len(others)} sessions stuck"
+    assert sum(f"about {name}" in together[1] for name in others) == 4
