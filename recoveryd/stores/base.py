@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -43,6 +44,17 @@ class Stamp:
     def digest(self) -> str:
         """A short form of it, to be kept: has the session changed since?"""
         return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class Generation(StrEnum):
+    """Which way of keeping sessions a store is. The names are public (`status --json`, `doctor --json`)."""
+
+    JSON = "json"  # a tree of files, OpenCode up to 1.1
+    JSON_DEAD = "json_dead"  # the tree that is left when OpenCode moved to a database
+    SQLITE = "sqlite"  # a database of 1.2 to about 1.13
+    SQLITE_EVENTS = "sqlite_events"  # a database of about 1.14 to 1.18, with a table of events
+    OPENCODE_2 = "opencode_2"  # its sessions are in other tables; what we know of is frozen
+    UNKNOWN = "unknown"
 
 
 class Store(Protocol):
@@ -87,6 +99,9 @@ class Store(Protocol):
 
     def forms(self) -> tuple[str, ...]:
         """The forms ("old", "new") in which the client that uses this store may send its sessions."""
+
+    def generation(self) -> Generation:
+        """Which way of keeping sessions this is."""
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages, in no order."""
