@@ -102,11 +102,16 @@ class Ledger(LedgerFile):
             self._insert(name, failure, (title, kind, outcome, 0, detail, "[]", session_state, rules_version))
             db.execute(_SETTLE, (name,))
 
-    def finish(self, name: str, outcome: Outcome, detail: str, *, settled: bool = True) -> None:
-        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say."""
+    def finish(
+        self, name: str, outcome: Outcome, detail: str, *, settled: bool = True, seconds: float | None = None
+    ) -> None:
+        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say.
+
+        `seconds`: how long the repair took, to the disk; the first one counts.
+        """
         with self._write() as db:
-            query = "UPDATE recovery SET outcome = ?, detail = ? WHERE id = ?"
-            if not db.execute(query, (outcome.value, put(detail), name)).rowcount:
+            query = "UPDATE recovery SET outcome = ?, detail = ?, seconds = ifnull(seconds, ?) WHERE id = ?"
+            if not db.execute(query, (outcome.value, put(detail), seconds, name)).rowcount:
                 raise NotFoundError(f'There is no recovery "{name}".')
             if settled:
                 db.execute(_SETTLE, (name,))

@@ -51,6 +51,7 @@ class Recovery:
         self._abort = abort
         self._clock = clock
         self.client = Client(config.opencode)
+        self._started = 0.0  # the repair that is under way, time.monotonic()
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
 
     def on_abort(self, session_id: str) -> None:
@@ -66,7 +67,7 @@ class Recovery:
 
         `name`: the id that a proposal was given.
         """
-        started = time.monotonic()
+        self._started = started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
         return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
 
@@ -227,7 +228,8 @@ class Recovery:
         """The outcome into the ledger. What was begun and stands half written stays pending: the next start ends it."""
         if self._entry(event) is not None:
             if event.outcome is not Outcome.FAILED or self._untouched(store, event):
-                self._ledger.finish(event.id, event.outcome, event.detail)
+                seconds = time.monotonic() - self._started
+                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
             return event
         try:
             seen = store.stamp(failure.session).digest
