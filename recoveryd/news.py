@@ -21,6 +21,10 @@ class News:
             self._said[about] = text
             logger.warning("{}", text)
 
+    def forget(self, about: Hashable) -> None:
+        """It is over: the next time it is news again."""
+        self._said.pop(about, None)
+
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:
         """One thing's trouble never stops the others: what `job` raises is said."""
         try:

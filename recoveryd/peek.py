@@ -21,9 +21,9 @@ _STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 T = TypeVar("T")
 
 
-def peek(path: Path, work: Callable[[Upkeep], T], missing: T) -> T:
-    """What `work` makes of the ledger as it is; `missing` when there is none. LedgerError, BusyError."""
-    return _read(path, lambda db: work(Upkeep.on(path, db))) if path.exists() else missing
+def peek(path: Path, work: Callable[[Upkeep], T]) -> T | None:
+    """What `work` makes of the ledger as it is; None when there is none. LedgerError, BusyError."""
+    return _read(path, lambda db: work(Upkeep.on(path, db))) if path.exists() else None
 
 
 def damage(path: Path) -> str:

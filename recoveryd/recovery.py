@@ -19,6 +19,7 @@ from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.orders import ignored
 from recoveryd.places import places
 from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
@@ -186,8 +187,8 @@ class Recovery:
     def _plan(self, store: Store, session: Session, failure: Failure, kind: Kind, recovery: str) -> Plan | Refusal:
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
-        if self._config.ignores(session.id, session.directory):
-            return Refusal("your configuration says to leave this session or folder alone")
+        if self._config.ignores(session.id, session.directory, ignored(self._state_dir)):
+            return Refusal("you said to leave this session or folder alone (`recoveryd ignore` lists both)")
         if kind not in UNREPAIRED and family(failure) is None:
             who = failure.provider or "this provider"
             reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"

@@ -94,7 +94,7 @@ def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench:
     ("config", "said"),
     [
         ({"kinds": (Kind.EMPTY_CONTENT,)}, "is not among the kinds"),
-        ({"ignore": ("/planted",)}, "leave this session or folder alone"),
+        ({"ignore": ("/planted",)}, "You said to leave this session or folder alone"),
     ],
 )
 def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: dict[str, Any], said: str) -> None:
