@@ -63,7 +63,13 @@ class Upkeep(Ledger):
             " FROM recovery JOIN image USING (seq) WHERE session = ifnull(?, session) GROUP BY seq ORDER BY seq",
             (session,),
         )
-        return [Held(self.get(name), n, size, None if sole is None else bool(sole)) for name, sole, n, size in rows]
+        found = ((self.find(name), sole, n, size) for name, sole, n, size in rows)
+        return [Held(e, n, size, None if sole is None else bool(sole)) for e, sole, n, size in found if e is not None]
+
+    def image_bytes(self) -> int:
+        """Of all images together."""
+        query = "SELECT total(ifnull(length(before), 0) + ifnull(length(after), 0)) FROM image"
+        return int(self._read(query)[0][0])
 
     def beyond(self, keep_days: float, keep_mb: float, now: float, *, all_content: bool = False) -> list[Held]:
         """The recoveries whose images are beyond the limits, as `Ledger.prune` has them; see `clear`.

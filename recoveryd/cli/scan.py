@@ -12,6 +12,7 @@ from rich.console import Console
 from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
+from recoveryd.cli.progress import Bar
 from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
@@ -53,17 +54,20 @@ def scan(arguments: argparse.Namespace) -> int:
     seen = 0
     found: list[Finding] = []
     names: list[str] = []
+    bar = Bar()
     with open_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
         for store in stores_of(config):
             names.append(store.id)
-            for session in _listed(store, arguments.session):
-                seen += 1
+            sessions = list(_listed(store, arguments.session))
+            seen += len(sessions)
+            for session in bar.over(sessions, len(sessions)):
                 finding = find(store, config, session, recovery, ledger)
                 if finding is None or (arguments.kind and finding.kind != arguments.kind):
                     continue
                 if arguments.repair and not finding.healed and finding.kind is not None:
-                    finding = _repair(store, recovery, finding, quiet=arguments.json)
+                    with bar.aside():
+                        finding = _repair(store, recovery, finding, quiet=arguments.json)
                 found.append(finding)
     if arguments.session and not seen:
         raise NotFoundError(f"There is no session {arguments.session} in any store.")
