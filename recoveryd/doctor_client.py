@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from recoveryd import notify
 from recoveryd.client import Client
+from recoveryd.desktop import Desktop, can_show
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.forms import TESTED
-from recoveryd.notify import Toast
+from recoveryd.toast import Toast
 
 
 def client(patient: Patient) -> Iterator[Check]:
@@ -46,13 +46,13 @@ def toast(patient: Patient) -> Iterator[Check]:
 
 def _show() -> str:
     """Show a notice; why not, or ""."""
-    return notify.show_on_desktop(Toast("recoveryd", "This is what a notice looks like."))
+    desktop = Desktop()
+    try:
+        return desktop.show(Toast("recoveryd", "This is what a notice looks like."))
+    finally:
+        desktop.close()
 
 
 def _can_show() -> tuple[bool, str]:
     """Whether a toast can be shown now, and why not; none is shown."""
-    asked: Callable[[], tuple[bool, str]] | None = getattr(notify, "can_show", None)
-    if asked is not None:
-        return asked()
-    found = notify._has_bus()
-    return found, "" if found else "there is no session bus"
+    return can_show()
