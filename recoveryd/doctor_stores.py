@@ -11,7 +11,7 @@ from recoveryd.client import Client
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.locks import lockers, stale
-from recoveryd.status import GENERATIONS, watched_by
+from recoveryd.status import GENERATIONS, HOW, watched_by
 from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.before_wrap import before_wrap
 
@@ -59,7 +59,7 @@ def strangers(patient: Patient) -> Iterator[Check]:
         if one.watch_files:
             continue  # rows: nothing else can lie between them
         found, looked, complete = _strangers(one, deadline)
-        some = "" if complete else f" (time for {looked} sessions; there are more)"
+        some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
         if found:
             names = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
             yield warn(
@@ -88,31 +88,36 @@ def _strangers(one: Store, deadline: float) -> tuple[list[str], int, bool]:
 
 def id_wrap(patient: Patient) -> Iterator[Check]:
     version = Client(patient.config.opencode).version()
+    behind = 0
     for one in patient.living:
         generation = patient.generation(one)
         assert generation is not None
         count, complete = before_wrap(one, generation, int(patient.now * 1000), _LOOK_S)
         mended = generation is Generation.SQLITE_EVENTS and (version is None or version >= _MENDED)
-        sessions = f"{'' if complete else 'at least '}{count} session{'' if count == 1 else 's'}"
         if not count or mended:
-            note = (
-                f"{sessions} from before it, which OpenCode 1.18.33 copes with"
-                if count
-                else "no session from before it"
-            )
-            yield ok("id_wrap", f"{one.root}: {note}.", about=one.id)
-        else:
-            yield warn(
-                "id_wrap",
-                f"{one.root}: {sessions} with messages from before 2026-08-14, when OpenCode's ids started again near "
-                "zero. Older clients store a new prompt in them and never call the model.",
-                "Update OpenCode to 1.18.33 or newer, or go on in a new session.",
-                one.id,
-            )
+            behind += count
+            continue
+        yield warn(
+            "id_wrap",
+            f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
+            "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
+            "in them and never call the model.",
+            "Update OpenCode to 1.18.33 or newer, or go on in a new session.",
+            one.id,
+        )
+        behind = -1
+    if behind < 0:
+        return
+    if behind:
+        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; OpenCode 1.18.33 copes with them.")
+    else:
+        yield ok("id_wrap", "No session has messages from before 2026-08-14, when OpenCode's ids started again.")
 
 
 def watches(patient: Patient) -> Iterator[Check]:
     limit, instances = folders.limits()
+    if not patient.living:
+        return
     if limit is None:
         yield ok("watches", "This system has no limit on watched folders that could be read.")
         return
@@ -138,6 +143,7 @@ def watches(patient: Patient) -> Iterator[Check]:
 
 
 def daemon(patient: Patient) -> Iterator[Check]:
+    idle = []
     for one in patient.living:
         holder = watched_by(one, patient.state_dir)
         others = lockers(one.lock_path)
@@ -145,14 +151,15 @@ def daemon(patient: Patient) -> Iterator[Check]:
             says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
             yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
         elif holder is not None:
-            yield ok("daemon", f"{one.root} is watched ({holder}; started as a {holder.doing}).", about=one.id)
+            yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
         elif others:
             pids = ", ".join(map(str, islice(sorted(others), 3)))
-            says = (
-                f"{one.root} is locked by process {pids}, which keeps its state elsewhere or does not watch this one."
-            )
+            says = f"{one.root} is locked by process {pids}, which does not say here that it watches it."
             yield warn("daemon", says, "Is another recoveryd running, with another XDG_STATE_HOME or config?", one.id)
         else:
-            left = " A crash left a note, which does no harm." if stale(patient.state_dir, one.lock_path) else ""
-            says = f"{one.root} is not watched: what gets stuck stays so.{left}"
-            yield warn("daemon", says, "recoveryd run", one.id)
+            idle.append(one)
+    if idle:
+        left = any(stale(patient.state_dir, one.lock_path) for one in idle)
+        note = " A run that ended without a word left a note, which does no harm." if left else ""
+        names = ", ".join(str(one.root) for one in idle)
+        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd run")

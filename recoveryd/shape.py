@@ -9,7 +9,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from recoveryd.classify_patterns import LIKELY, SURE, squeeze
+from recoveryd.classify_likely import LIKELY
+from recoveryd.classify_patterns import SURE
+from recoveryd.classify_rows import squeeze
 from recoveryd.model import Edit, Json, Message, Part, Session
 
 
@@ -186,7 +188,7 @@ def error_shape(error: Json) -> dict[str, Any]:
 def known_wording(text: str) -> list[str]:
     """The sentences of recoveryd's own table that are in a text. Nothing of the text itself is returned."""
     letters = squeeze(text[:100_000])
-    pieces = (piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#]", row.words))
+    pieces = (piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
     return [piece for piece in dict.fromkeys(pieces) if len(squeeze(piece)) > 7 and squeeze(piece) in letters]
 
 

@@ -27,6 +27,8 @@ GENERATIONS: Mapping[Generation | None, str] = {
     Generation.UNKNOWN: "a database that recoveryd does not know",
     None: "not readable",
 }
+# How a `run` was started (`Holder.doing`).
+HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
 
 
 @dataclass(frozen=True, slots=True)

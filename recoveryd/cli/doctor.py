@@ -14,10 +14,11 @@ from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
 from recoveryd.config import Config
 from recoveryd.diagnosis import Check, Patient
-from recoveryd.doctor import examine, sound
+from recoveryd.doctor import CODES, examine, sound
 from recoveryd.errors import RecoverydError
 from recoveryd.stores.find import find_stores
 
+_WIDTH = 7 + max(map(len, CODES))
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -48,9 +49,9 @@ def _patient(arguments: argparse.Namespace) -> Patient:
 
 def _show(out: Console, checks: Sequence[Check]) -> None:
     for check in checks:
-        hung(out, check.level, check.says, _STYLES[check.level], width=6)
+        hung(out, f"{check.level:5} {check.code}", check.says, _STYLES[check.level], _WIDTH)
         if check.next:
-            hung(out, "", check.next, width=6, style="dim")
+            hung(out, "", check.next, "dim", _WIDTH)
     counts = {level: sum(check.level == level for check in checks) for level in ("fail", "warn")}
     out.print()
     if counts["fail"] or counts["warn"]:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, store_named, when
-from recoveryd.cli.output import Result, diff, plain, render, show_changes, table
+from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Entry, Outcome
 from recoveryd.peek import peek
@@ -43,7 +43,8 @@ def _stats(arguments: argparse.Namespace) -> int:
             return
         rows = [(str(n.total), _percent(n.success), _time(n.median_seconds), _outcomes(n)) for n in lines]
         table(out, ["in all", "healed", "median", "kind: what came of it"], rows)
-        out.print("\nhealed: of those tried; median: from the start of a repair to the disk.")
+        out.print()
+        wrapped(out, "healed: of those tried; median: from the start of a repair to the disk.")
 
     data = [
         {
@@ -79,10 +80,10 @@ def show(arguments: argparse.Namespace) -> int:
 
     def show_entry(out: Console) -> None:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
-        out.print(f"session  {plain(entry.title or '(no title)')} ({entry.session})")
-        out.print(f"store    {plain(entry.store)}")
-        out.print(f"refused  {cause(entry.kind)} ({entry.kind})")
-        out.print(f"done     {plain(entry.detail)}")
+        hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
+        hung(out, "store", entry.store, width=9)
+        hung(out, "refused", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
+        hung(out, "done", entry.detail, width=9)
         if changes:
             out.print()
             show_changes(out, changes)

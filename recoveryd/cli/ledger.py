@@ -71,12 +71,11 @@ def export(arguments: argparse.Namespace) -> int:
         entry = ledger.get(arguments.id)
         folder = arguments.out or Path(f"recoveryd-{entry.id}")
         files = write(entry, ledger.changes(entry.id), folder)
-    words = (
-        f"Wrote {len(files)} file{'' if len(files) == 1 else 's'} into {folder}, readable by you alone. index.json says"
-    )
+    originals = len(files) - 1
+    words = f"Wrote {originals} original{'' if originals == 1 else 's'} and index.json into {folder}, for you alone."
+    told = " They hold what your session said." if originals else " This recovery only added what was not there before."
     data = {"id": entry.id, "folder": str(folder), "files": files}
-    show = f"{words} which is which. They hold what your session said."
-    return render(Result(data, lambda out: wrapped(out, show)), as_json=arguments.json)
+    return render(Result(data, lambda out: wrapped(out, words + told)), as_json=arguments.json)
 
 
 def _open() -> Upkeep:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OK, WRONG, USAGE = 0, 1, 2
+_NARROW = 76  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A plain table that folds its last column to the width of the terminal."""
+    """A plain table that folds its last column to the width of the terminal, or below the others where it is narrow."""
+    if out.width < _NARROW:
+        for *cells, last in rows:
+            wrapped(out, "  ".join(cells))
+            wrapped(out, last, 4)
+        return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -163,9 +163,8 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen == 1 else f"{seen} sessions"
-    out.print(
-        f"{sessions} in {', '.join(plain(n) for n in names)}: " + ("none is stuck." if not stuck else f"{stuck} stuck.")
-    )
+    where = names[0] if len(names) == 1 else f"{len(names)} stores"
+    out.print(f"{sessions} in {plain(where)}: " + ("none is stuck." if not stuck else f"{stuck} stuck."))
     if diff:
         for finding in found:
             out.print()

@@ -15,10 +15,8 @@ from recoveryd.cli.common import config_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
 from recoveryd.locks import Holder
 from recoveryd.model import Entry, Outcome
-from recoveryd.status import GENERATIONS, Status, StoreStatus
+from recoveryd.status import GENERATIONS, HOW, Status, StoreStatus
 from recoveryd.status import status as gather
-
-_HOW = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -69,7 +67,7 @@ def _show(out: Console, found: Status) -> None:
         field(
             out,
             "running",
-            f"{_HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
+            f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
         )
     if not found.running:
         field(out, "running", "no; what gets stuck stays so. To start it: recoveryd run")
@@ -97,7 +95,7 @@ def _show(out: Console, found: Status) -> None:
 
 
 def _store(store: StoreStatus) -> str:
-    state = f"watched by pid {store.watched.pid}" if store.watched else "not watched"
+    state = "watched" if store.watched else "not watched"
     dead = store.generation is not None and GENERATIONS[store.generation].startswith("a database of OpenCode 2")
     problem = f". {store.problem}" if store.problem and not dead else ""
     return f"{store.id}: {GENERATIONS[store.generation]}; {state}{problem}"
@@ -105,7 +103,7 @@ def _store(store: StoreStatus) -> str:
 
 def _sum(counts: Mapping[Outcome, int]) -> str:
     said = [f"{n} {outcome.value.replace('_', ' ')}" for outcome in Outcome if (n := counts.get(outcome, 0))]
-    return ", ".join(said) or "nothing"
+    return ", ".join(said) or "nothing yet"
 
 
 def _ids(entries: Sequence[Entry]) -> str:

@@ -55,7 +55,10 @@ def _ignore(commands: Commands) -> None:
 
 def _ledger(commands: Commands) -> None:
     made = commands.add_parser("ledger", help="take content out of the ledger (prune, forget, export)")
-    made.description = "The ledger holds the originals of what was repaired: a second copy of what\nyour sessions say."
+    made.description = (
+        "Take originals out of the ledger.\n\nIt holds what was repaired as it was before: a second copy of what your\n"
+        "sessions say."
+    )
     made.epilog = "example: recoveryd ledger forget ses_1a2b --dry-run"
     actions = made.add_subparsers(title="actions", metavar="ACTION", required=True)
 
