@@ -23,6 +23,7 @@ SHELL = (
     "recoveryd.patrol",
     "recoveryd.daemon",
     "recoveryd.demo",
+    "recoveryd.bundle",
     "recoveryd.cli",
 )
 PURE = (
