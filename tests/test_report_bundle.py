@@ -159,6 +159,25 @@ def test_no_secret_and_no_piece_of_one_is_in_a_report(
         assert json.loads(report) == made
 
 
+def test_what_would_be_edited_is_told_without_the_words_of_it(tmp_path: Path, secrets: Secrets, bench: Bench) -> None:
+    tree = Tree(tmp_path)
+
+    def turns(session: SessionBuilder) -> None:
+        session.user(secrets.one("go {}"))
+        call = tool("bash", {"command": secrets.one()}, secrets.one(), call_id=secrets.one("toolu {}"))
+        session.assistant(reasoning(secrets.one()), call, text(secrets.one("behind {}")))
+        session.user(text(secrets.one("half \ud83d {}")))
+        session.assistant(text(secrets.one()), tool("edit", secrets.one("no object {}"), secrets.one()))
+        session.user("next")
+        session.assistant(reasoning(secrets.one()), text(" "))
+
+    session = tree.stuck(turns, f"{MISSING} {secrets.one()}", title=secrets.one())
+    made = bundle(Sources(Config(), [tree.store], bench.ledger, bench.state), session)
+    actions = {edit["action"] for edit in made["plan"]["edits"]}
+    assert actions >= {"split_step", "mend_call", "mend_unicode", "placeholder"}
+    assert secrets.found_in(json.dumps(made)) == []
+
+
 def test_the_test_would_find_a_secret(secrets: Secrets) -> None:
     planted = secrets.one("path/\u00e9{}")
     assert secrets.found_in(json.dumps({"a": planted[:9]}))
