@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recoveryd import failpoint
 from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
@@ -128,9 +129,10 @@ class Ledger(LedgerFile):
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
     def attempts(self, store: str, session: str, since: float) -> int:
-        """How many recoveries of the session began to write edits since `since`, in seconds since the epoch."""
-        query = "SELECT count(*) FROM recovery WHERE store = ? AND session = ? AND time >= ? AND edits > 0"
-        return int(self._read(query, (store, session, since))[0][0])
+        """How many recoveries of the session with edits came to an end since `since`, in seconds since the epoch."""
+        where = "store = ? AND session = ? AND time >= ? AND edits > 0 AND outcome != ?"
+        values = (store, session, since, Outcome.PENDING)
+        return int(self._read(f"SELECT count(*) FROM recovery WHERE {where}", values)[0][0])  # noqa: S608
 
     def gave_up(self, store: str, session: str, since: float) -> bool:
         """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""
@@ -217,6 +219,7 @@ class Ledger(LedgerFile):
         self._db.execute(INSERT, [put(v) for v in values])
 
     def _images(self, name: str, changes: Sequence[Change]) -> None:
+        failpoint.reach("ledger images")
         (seq,) = self._db.execute("SELECT seq FROM recovery WHERE id = ?", (name,)).fetchone()
         images = [(seq, n, put(c.key), c.before, c.after, c.mode) for n, c in enumerate(changes)]
         self._db.execute("DELETE FROM image WHERE seq = ?", (seq,))

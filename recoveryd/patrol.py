@@ -74,6 +74,8 @@ class Patrol:
         `again`: also at those that are open. Raises nothing of the store's.
         """
         try:
+            if again:
+                self._settled.discard(store.id)
             if store.exists():
                 self._lock(store)
                 self._sweep_sessions(store, self._healer.open(store) if again else ())
@@ -93,10 +95,19 @@ class Patrol:
             self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._state_dir, store.id)
             lock.acquire()
         if store.id not in self._settled:
+            self._settle(store)
+
+    def _settle(self, store: Store) -> None:
+        """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
+        waiting = self._healer.open(store)
+        cut_off = {entry.session for entry in self._ledger.pending() if entry.store == store.id}
+        for session in cut_off.difference(waiting):
             with recovery_lock(self._state_dir, store.id):
-                for settled in settle(store, self._ledger):
-                    logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
-            self._settled.add(store.id)
+                ended = settle(store, self._ledger, session)
+            for settled in ended:
+                text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
+                self._news.say((store.id, settled.entry.id), text)
+        self._settled.add(store.id)
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
         first = store.id not in self._marks

@@ -21,6 +21,11 @@ class Settled:
     outcome: Outcome
     detail: str
 
+    @property
+    def open(self) -> bool:
+        """Whether it could not be brought to an end now."""
+        return self.outcome in (Outcome.PENDING, Outcome.UNDOING)
+
 
 def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:
     """Bring every recovery of `store` (or of one session) that was cut off to an end: whole, taken back, or a conflict.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recoveryd.errors import StoreError
+from recoveryd.errors import DiskError, StoreError
 from recoveryd.stores.opencode import valid_id
 
 MAX_FILE = 64 * 1024 * 1024  # bytes
@@ -27,14 +27,20 @@ _SENTENCES = {
     errno.EPERM: ("the system does not allow it", "Check the owner and the attributes of the file and of its folder."),
     errno.EROFS: ("the file system is read-only", "Mount it writable, or leave this store out."),
     errno.EMFILE: ("too many files are open", "Raise the limit of open files (ulimit -n)."),
+    errno.EFBIG: ("the limit of a file's size is reached", "Raise it (ulimit -f), or free some space."),
     errno.EIO: ("the disk reports an error", "Check the disk before anything else is written to it."),
 }
 
 
+# What lies there has to change, or it stays so.
+_LASTING = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL})
+
+
 def trouble(error: OSError, what: str) -> StoreError:
-    """An errno as a sentence: `what` is what could not be done ("read /a/b")."""
+    """An errno as a sentence: `what` is what could not be done ("read /a/b"). DiskError for all that may pass."""
     reason, hint = _SENTENCES.get(error.errno or 0, (error.strerror or str(error), ""))
-    return StoreError(f"Can't {what}: {reason}.", hint)
+    kind = StoreError if error.errno in _LASTING else DiskError
+    return kind(f"Can't {what}: {reason}.", hint)
 
 
 def split(key: str) -> tuple[str, ...]:
