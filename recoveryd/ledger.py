@@ -81,10 +81,18 @@ class Ledger(LedgerFile):
             self._images(name, images)
 
     def keep(self, failure: Failure, title: str, kind: Kind | None, changes: Sequence[Change], detail: str) -> str:
-        """What a forced undo is about to write over, as a recovery of its own; returns its id."""
+        """What a forced undo is about to write over, as a recovery of its own that is being undone; returns its id."""
         name = new_id()
-        self.begin(name, failure, title, kind, changes, (), detail, session_state="", rules_version=0)
+        with self._write():
+            self._insert(name, failure, (title, kind, Outcome.UNDOING, len(changes), detail, "[]", "", 0))
+            self._images(name, changes)
         return name
+
+    def undone(self, *names: str) -> None:
+        """These were undone: all of them say so from now on, or none."""
+        with self._write() as db:
+            db.executemany("UPDATE recovery SET outcome = 'undone' WHERE id = ?", ((name,) for name in names))
+            db.executemany(_SETTLE, ((name,) for name in names))
 
     def record(
         self,
@@ -141,9 +149,8 @@ class Ledger(LedgerFile):
 
     def history(self, limit: int, session: str | None = None) -> list[Entry]:
         """Newest first."""
-        if session is None:
-            return self._entries("ORDER BY seq DESC LIMIT ?", limit)
-        return self._entries("WHERE session = ? ORDER BY seq DESC LIMIT ?", session, limit)
+        which = () if session is None else (session,)
+        return self._entries(f"{'WHERE session = ? ' if which else ''}ORDER BY seq DESC LIMIT ?", *which, limit)
 
     def get(self, name: str) -> Entry:
         """The recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near ids."""
@@ -194,12 +201,8 @@ class Ledger(LedgerFile):
             self._read("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(gone)
 
-    def remember(self, store: str, session: str, stamp: str) -> None:
-        """What a session looked like when it was last found in order; see `remember_many`."""
-        self.remember_many(store, {session: stamp})
-
     def remember_many(self, store: str, stamps: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """The same for many sessions in one transaction; `gone` sessions are forgotten."""
+        """What sessions looked like when they were last found in order, by session; `gone` ones are forgotten."""
         with self._write() as db:
             rows = ((put(store), put(session), put(stamp)) for session, stamp in stamps.items())
             db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)

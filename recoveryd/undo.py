@@ -130,21 +130,19 @@ def _answered(store: Store, entry: Entry) -> bool:
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
-    if forced:
+    if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
-        kept = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
-        ledger.mark(kept, Outcome.UNDOING)  # cut off by a crash, it is itself taken back: never a heal
-        try:
-            store.apply(todo)
-        except StoreError as error:
-            ledger.finish(kept, Outcome.FAILED, error.message, settled=False)
-            raise
-        ledger.mark(kept, Outcome.UNDONE)
-    else:
-        ledger.mark(entry.id, Outcome.UNDOING)  # a crash in the middle is finished at the next start
-        try:
-            store.apply(todo)
-        except StoreError:
-            ledger.mark(entry.id, entry.outcome)
-            raise
-    ledger.mark(entry.id, Outcome.UNDONE)
+        doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+    else:  # a crash in the middle is finished at the next start
+        doing = entry.id
+        ledger.mark(doing, Outcome.UNDOING)
+    try:
+        store.apply(todo)
+    except StoreError as error:
+        if all(state(store, change) == "before" for change in todo):  # else it is left to `settle`
+            if forced:
+                ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
+            else:
+                ledger.mark(doing, entry.outcome)
+        raise
+    ledger.undone(doing, entry.id)
