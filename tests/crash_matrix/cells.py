@@ -133,36 +133,33 @@ class Bench:
 
     def _judged(self, step: int, name: str, theirs: Records) -> Cell:
         now, entries = self._place.records(), work.entries(self._place, self._session)
-        found = self._state(now, entries, theirs)
+        states = self._states(now, entries, theirs)
+        # Where the client wrote over the only difference, the ledger decides.
+        found = min(states, key=lambda state: bool(self._untrue(state, entries)), default="")
         wrong = [] if found else [f"the session is a mixture: {_unlike(now, self._before)}"]
-        foreign = {**self._foreign, **theirs}
-        wrong += self._untrue(found, entries) + self._lost(now, entries, foreign) + self._place.strays()
+        wrong += self._untrue(found, entries) + self._lost(now, entries, theirs) + self._place.strays()
         child.run(partial(work.heal, self._place, self._session, 2))
         healed = self._place.records()
         then = "left" if healed == now else "healed"
-        if found == "as it was" and self._scenario.action == "repair" and then == "left" and not foreign:
+        if found == "as it was" and self._scenario.action == "repair" and then == "left" and not theirs:
             wrong.append("it is not healed afterwards")
-        wrong += self._undone(foreign)
+        wrong += self._undone(theirs)
         return Cell(step, name, found, " ".join(entry.outcome for entry in entries), then, "; ".join(wrong))
 
-    def _state(self, now: Records, entries: list[work.Kept], theirs: Records) -> str:
-        """Which of the states it may have been left in, but for what the client wrote since; "" for none of them."""
+    def _states(self, now: Records, entries: list[work.Kept], theirs: Records) -> list[str]:
+        """Which of the states it may have been left in this is, but for what the client wrote since."""
         known = {"as it was": self._before, "taken back": {**self._broken, **self._foreign}}
         if self._scenario.action.startswith("undo"):
             known = {"still healed": self._before, "undone": self._broken}
-        for name, records in known.items():
-            if now == {**records, **theirs}:
-                return name
         healed: dict[str, bytes | None] = dict(self._broken)
         for change in entries[0].changes if entries else ():
             healed[change.key] = change.after
-        whole = {key: content for key, content in healed.items() if content is not None}
-        return "healed" if now == {**whole, **theirs} else ""
+        known["healed"] = {key: content for key, content in healed.items() if content is not None}
+        return [name for name, records in known.items() if now == {**records, **theirs}]
 
     def _untrue(self, found: str, entries: list[work.Kept]) -> list[str]:
         """Where the ledger says anything else than what is there."""
-        main = next((entry for entry in entries if not entry.forced), None)
-        said = main.outcome if main is not None else ""
+        said = entries[-1].outcome if entries else ""  # newer ones are those of forced undos
         true = {
             "as it was": ("", "failed", "conflict"),
             "taken back": ("failed", "conflict"),
@@ -179,23 +176,24 @@ class Bench:
         wrong = [] if said in true else [f"{found}, and the ledger says {said!r}"]
         return wrong + [f"{entry.outcome} is left" for entry in entries if entry.outcome in ("pending", "undoing")]
 
-    def _lost(self, now: Records, entries: list[work.Kept], foreign: Records) -> list[str]:
+    def _lost(self, now: Records, entries: list[work.Kept], theirs: Records) -> list[str]:
         """What the client stored last, and is neither in the store nor in the ledger."""
         kept = {(c.key, image) for entry in entries for c in entry.changes for image in (c.before, c.after)}
-        stored = {**self._broken, **foreign}
+        stored = {**self._broken, **self._foreign, **theirs}
         return [f"{key} is lost" for key, raw in stored.items() if now.get(key) != raw and (key, raw) not in kept]
 
-    def _undone(self, foreign: Records) -> list[str]:
+    def _undone(self, theirs: Records) -> list[str]:
         """All that stands is taken back: the session is what the client made of it, to the byte."""
+        versions = [self._broken, self._foreign, theirs]
         refused = child.run(partial(work.take_back, self._place, self._session)).result
-        if refused and foreign:
+        if refused and (self._foreign or theirs):
             refused = child.run(partial(work.take_back, self._place, self._session, force=True)).result
         now, entries = self._place.records(), work.entries(self._place, self._session)
         wrong = [f"undo: {reason}" for reason in refused]
-        keys = now.keys() | self._broken.keys()
-        other = [key for key in keys if now.get(key) not in (self._broken.get(key), foreign.get(key, b""))]
+        whole = [key for key in self._broken if key not in now] + [*now]
+        other = [key for key in whole if not any(now.get(key) == version.get(key, b"") for version in versions)]
         wrong += [f"after the undo {key} is not as the client wrote it" for key in other]
-        return wrong + self._lost(now, entries, foreign) + self._place.strays()
+        return wrong + self._lost(now, entries, theirs) + self._place.strays()
 
 
 def _unlike(now: Records, then: Records) -> str:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
 
-from recoveryd.model import Failure
+from recoveryd.model import Failure, Part
 from recoveryd.stores import rows
 from recoveryd.stores.base import Store
 from recoveryd.stores.opencode_files import OpencodeFiles
@@ -79,8 +79,15 @@ class Place(ABC):
         """Everything that the client keeps of messages and parts, byte for byte."""
 
     @abstractmethod
-    def write(self, key: str, words: str) -> bytes:
-        """The client writes another text into a record, or makes it anew; the record as it is then."""
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        """The client writes another text into a record, or makes it anew; the record as it is then.
+
+        `patience`: seconds that it waits for a lock of ours.
+        """
+
+    @abstractmethod
+    def key(self, part: Part) -> str:
+        """The key of a part's record."""
 
     @abstractmethod
     def strays(self) -> list[str]:
@@ -105,7 +112,7 @@ class JsonPlace(Place):
         found = [path for kind in ("message", "part") for path in (self.root / kind).rglob("*") if path.is_file()]
         return {str(path.relative_to(self.root)): path.read_bytes() for path in sorted(found)}
 
-    def write(self, key: str, words: str) -> bytes:
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
         path = self.root / key
         try:
             said = json.loads(path.read_bytes())
@@ -114,6 +121,9 @@ class JsonPlace(Place):
             said = {"id": path.stem, "messageID": path.parent.name, "type": "text"}
         path.write_bytes(dump({**said, "text": words}))
         return path.read_bytes()
+
+    def key(self, part: Part) -> str:
+        return f"part/{part.message_id}/{part.id}.json"
 
     def strays(self) -> list[str]:
         return [str(path) for path in self.data.rglob("*") if path.is_file() and path.suffix != ".json"] + [
@@ -145,9 +155,9 @@ class SqlitePlace(Place):
                     found[f"{table}/{row[0]}"] = rows.image(dict(zip(columns, row, strict=True)))
             return found
 
-    def write(self, key: str, words: str) -> bytes:
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
         _, identifier = key.split("/")
-        with closing(sqlite3.connect(self.path, timeout=5)) as db, db:
+        with closing(sqlite3.connect(self.path, timeout=patience)) as db, db:
             row = db.execute("SELECT data FROM part WHERE id = ?", (identifier,)).fetchone()
             now = int(time.time() * 1000)
             if row is None:
@@ -159,6 +169,9 @@ class SqlitePlace(Place):
                 data = json.dumps({**json.loads(row[0]), "text": words})
                 db.execute("UPDATE part SET data = ?, time_updated = ? WHERE id = ?", (data, now, identifier))
         return self.records()[key]
+
+    def key(self, part: Part) -> str:
+        return f"part/{part.id}"
 
     def strays(self) -> list[str]:
         own = {self.path.name + suffix for suffix in ("", "-wal", "-shm")}

@@ -107,15 +107,14 @@ def take_back(place: Place, session: str, *, force: bool = False) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the ledger has of one recovery; `forced`: of what a forced undo wrote over."""
+    """What the ledger has of one recovery."""
 
+    id: str
     outcome: str
     changes: list[Change]
-    forced: bool
 
 
 def entries(place: Place, session: str) -> list[Kept]:
     """What the ledger has of a session, newest first."""
     with opened(place) as ledger:
-        found = ledger.history(1000, session)
-        return [Kept(e.outcome.value, ledger.changes(e.id), e.detail.startswith("Forced undo")) for e in found]
+        return [Kept(e.id, e.outcome.value, ledger.changes(e.id)) for e in ledger.history(1000, session)]
