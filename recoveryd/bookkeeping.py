@@ -75,18 +75,18 @@ class Book:
         """
         healed = None
         for settled in settle(store, self._ledger, failure.session):
-            logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
             if settled.open:
                 raise DiskError(settled.detail)
             entry = settled.entry
-            if entry.message != failure.message:
+            own = entry.message == failure.message
+            if own and settled.outcome is Outcome.FAILED:
+                self._ledger.drop(entry.id)
                 continue
-            if settled.outcome is Outcome.HEALED:
+            logger.warning("{}: {} ({})", entry.id, settled.detail, settled.outcome)
+            if own and settled.outcome is Outcome.HEALED:
                 changes = tuple(self._ledger.changes(entry.id))
                 healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)
                 healed = replace(healed, actions=entry.actions, changes=changes)
-            elif settled.outcome is Outcome.FAILED:
-                self._ledger.drop(entry.id)
         return healed
 
     def _untouched(self, store: Store, event: Event) -> bool:

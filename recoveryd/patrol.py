@@ -15,7 +15,7 @@ from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock, recovery_lock
 from recoveryd.news import News
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store
+from recoveryd.stores.base import Store, is_of
 from recoveryd.undo import settle
 
 
@@ -100,7 +100,7 @@ class Patrol:
     def _settle(self, store: Store) -> None:
         """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
         waiting = self._healer.open(store)
-        cut_off = {entry.session for entry in self._ledger.pending() if entry.store == store.id}
+        cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
         for session in cut_off.difference(waiting):
             with recovery_lock(self._state_dir, store.id):
                 ended = settle(store, self._ledger, session)

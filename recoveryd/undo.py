@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Outcome
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, is_of, state
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -32,7 +32,7 @@ def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Set
 
     Only under the recovery lock: without it, what another process is just writing looks cut off.
     """
-    mine = [entry for entry in ledger.pending() if entry.store == store.id and session in (None, entry.session)]
+    mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
     return [_settle(store, ledger, entry) for entry in mine]
 
 
@@ -64,7 +64,7 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
         return Settled(entry, entry.outcome, error.message)
-    return _close(ledger, entry, Outcome.FAILED, "Cut off by a crash and taken back.", settled=False)
+    return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
 
 
 def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Settled:

@@ -16,7 +16,8 @@ from recoveryd.stores.opencode import valid_id
 MAX_FILE = 64 * 1024 * 1024  # bytes
 SUFFIX = ".json"
 _RECORD = re.compile(r"[A-Za-z0-9_-]+\.json")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # its owner may move it and leave a symlink behind
+_FOLDER = _ROOT | os.O_NOFOLLOW
 # A FIFO that nobody writes to would hold up an ordinary open for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -55,7 +56,7 @@ def split(key: str) -> tuple[str, ...]:
 def folder(root: Path, *names: str) -> Iterator[int]:
     """A descriptor of a folder below `root`. FileNotFoundError; StoreError for a symlink on the way, or no folder."""
     path = "/".join((str(root), *names[:1]))
-    fd = _open_folder(path, None, path)
+    fd = _open_folder(path, None, path, _FOLDER if names else _ROOT)
     try:
         for name in names[1:]:
             path = f"{path}/{name}"
@@ -67,9 +68,9 @@ def folder(root: Path, *names: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _open_folder(name: str, above: int | None, path: str) -> int:
+def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) -> int:
     try:
-        return os.open(name, _FOLDER, dir_fd=above)
+        return os.open(name, flags, dir_fd=above)
     except FileNotFoundError:
         raise
     except OSError as error:
