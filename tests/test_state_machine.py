@@ -212,13 +212,10 @@ class Machine(RuleBasedStateMachine):
     def _do(self, job: Callable[[], Any], at_step: child.AtStep | None = None) -> None:
         """In this process, as other threads of it would be seen by the client's writes."""
         self.since, numbers = self.count, iter(range(10**6))
-        if at_step is not None:
-            failpoint.reach = lambda name: at_step(next(numbers), name)
-        try:
-            with suppress(RecoverydError):
-                job()
-        finally:
-            failpoint.reach = failpoint._nothing
+        with pytest.MonkeyPatch.context() as patch, suppress(RecoverydError):
+            if at_step is not None:
+                patch.setattr(failpoint, "reach", lambda name: at_step(next(numbers), name))
+            job()
 
     def _session(self, builder: SessionBuilder) -> None:
         if not builder.messages:

@@ -135,13 +135,14 @@ class SqlitePlace(Place):
     """The database of OpenCode from 1.2 on."""
 
     name = "sqlite"
+    version = NEW
 
     def _make(self) -> None:
         self.path = self.data / "opencode.db"
         self.path.parent.mkdir(parents=True)
         with closing(sqlite3.connect(self.path)) as db:
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(SCHEMAS[NEW])
+            db.executescript(SCHEMAS[self.version])
         self.store = OpencodeSqlite(self.path, busy_s=0.2)
 
     def write_planted(self, planted: Planted) -> None:
