@@ -17,6 +17,19 @@ class Callbacks:
     on_abort: Callable[[str], object] | None = None
     on_complete: Callable[[Event], object] | None = None
 
+    def then(self, other: Callbacks) -> Callbacks:
+        """These first, and then `other`; what one of them raises is logged and keeps nothing from the other."""
+
+        def on_abort(session: str) -> None:
+            safely("on_abort", self.on_abort, session)
+            safely("on_abort", other.on_abort, session)
+
+        def on_complete(event: Event) -> None:
+            safely("on_complete", self.on_complete, event)
+            safely("on_complete", other.on_complete, event)
+
+        return Callbacks(on_abort, on_complete)
+
 
 def safely(name: str, function: Callable[..., object] | None, *arguments: object) -> None:
     """Call it if there is one. What it raises is logged and changes nothing."""

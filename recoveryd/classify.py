@@ -1,8 +1,9 @@
 """A recorded error -> why the provider refused, or None. Pure.
 
 Providers, gateways and clients wrap the cause: JSON inside JSON strings, cut off or broken, folded by a terminal,
-quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with the
-sentences of `classify_patterns`. JSON is parsed where it parses, only to leave out what echoes the request.
+quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with sentences:
+those of one provider (`classify_patterns`), or else what they have in common (`classify_likely`). JSON is parsed where
+it parses, only to leave out what echoes the request.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recoveryd.classify_patterns import LIKELY, SURE, Row, squeeze
+from recoveryd.classify_likely import LIKELY
+from recoveryd.classify_patterns import SURE
+from recoveryd.classify_rows import Row, squeeze
 from recoveryd.model import Kind
 
-_HEAD, _TAIL = 48_000, 16_000  # characters of a text that are looked at: a provider's sentence stands at either end
-_TOTAL = 160_000
+_JSON = 48_000  # characters of a text that is read as JSON
+_HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
+_TOTAL = 48_000
 _NODES = 2_000
 _ROUNDS = 5
 
@@ -76,10 +80,17 @@ def classify(error: object) -> Kind | None:
     """
     value = (_parsed(error) or error) if isinstance(error, str) else error
     name = _name(value)
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    found = _find(tuple(_texts(value)))
-    return found.kind if found else None
+    if name in _BY_NAME and _BY_NAME[name] is None:
+        return None
+    kinds = _kinds(value)
+    if name in _BY_NAME and kinds != (Kind.MEDIA_REJECTED,):
+        return _BY_NAME[name]  # the client calls every answer 413 an overflow, also one about too large images
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def candidates(error: object) -> tuple[Kind, ...]:
+    """The kinds that the words of an error fit: more than one is why `classify` says None."""
+    return _kinds((_parsed(error) or error) if isinstance(error, str) else error)
 
 
 def classify_text(text: str) -> Kind | None:
@@ -90,7 +101,7 @@ def classify_text(text: str) -> Kind | None:
 def named_ids(error: object) -> tuple[str, ...]:
     """Ids of tool calls that the error names, each once, in the order of the text."""
     ids: dict[str, None] = {}
-    for text in _texts(error):
+    for text in texts_of(error):
         for match in _ID.finditer(text):
             _add(ids, match.group())
         for match in _NAMED.finditer(text):
@@ -101,9 +112,10 @@ def named_ids(error: object) -> tuple[str, ...]:
 
 def position(error: object) -> tuple[int, int | None] | None:
     """`messages.N[.content.M]` of the sentence that classified the error. Counts what was sent, not what is stored."""
-    found = _find(tuple(_texts(error)))
-    if found is None:
+    matches = _find(tuple(texts_of(error)))
+    if len(matches) != 1:
         return None
+    found = matches[0]
     text = _BLANKS.sub(" ", found.text)
     letters = [index for index, char in enumerate(text) if char.isalnum()]
     start, end = letters[found.start], letters[found.end - 1]
@@ -127,7 +139,7 @@ def _name(error: object) -> str:
     return ""
 
 
-def _texts(error: object) -> list[str]:
+def texts_of(error: object) -> list[str]:
     """The texts of an error, unescaped. A string that is JSON is looked into."""
     texts: list[str] = []
     budget = _TOTAL
@@ -151,7 +163,7 @@ def _texts(error: object) -> list[str]:
 
 
 def _parsed(text: str) -> object:
-    if len(text) > _HEAD or text.lstrip()[:1] not in ("{", "["):
+    if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         value = json.loads(text)
@@ -184,13 +196,19 @@ def _char(match: re.Match[str]) -> str:
 
 
 @lru_cache(16)  # kind and position of one error are asked for one after the other
-def _find(texts: tuple[str, ...]) -> _Match | None:
+def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
+    """The first match of each kind, of the first table that has any."""
     for table in (SURE, LIKELY):
-        matches = list(_matches(table, texts))
-        kinds = {match.kind for match in matches}
-        if kinds:
-            return matches[0] if len(kinds) == 1 else None
-    return None
+        first: dict[Kind, _Match] = {}
+        for match in _matches(table, texts):
+            first.setdefault(match.kind, match)
+        if first:
+            return tuple(first.values())
+    return ()
+
+
+def _kinds(error: object) -> tuple[Kind, ...]:
+    return tuple(match.kind for match in _find(tuple(texts_of(error))))
 
 
 def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]:
@@ -201,7 +219,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
         if any(words in text for words in row.unless for text in everything):
             continue
         for index, text in enumerate(left):
-            found = row.pattern.search(text) if row.head in text else None
+            found = row.find(text)
             if found is None:
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them

@@ -1,8 +1,7 @@
 """What providers say when they refuse a stored conversation: sentences, each with its kind and who says it.
 
-Letters and digits are compared, nothing else: case, blanks, quotes and punctuation do not count (`classify` says why).
-` * ` stands for up to 80 letters, `#` for a number or nothing. `none` holds the traps: they look like a kind and are
-none. What an earlier row matched, a later may not. `[unless a, b]`: not if these words are anywhere in the error.
+`classify_rows` says how they are written. `none` holds the traps: they look like a kind and are none. What an earlier
+row matched, a later may not.
 
 Sources are public threads; the texts are in `tests/data`. Anthropic's words also come from Bedrock, Vertex, Copilot and
 OpenRouter, OpenAI's from Azure, DeepSeek, Qwen, Moonshot, xAI and vLLM.
@@ -10,11 +9,7 @@ OpenRouter, OpenAI's from Azure, DeepSeek, Qwen, Moonshot, xAI and vLLM.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-from recoveryd.model import Kind
+from recoveryd.classify_rows import read
 
 _SURE = """
 none
@@ -159,89 +154,4 @@ context_overflow
   clients: context exceeds model limit | too large to compact
 """
 
-# Asked only when no sure row speaks: what is left of a cut sentence, and words that several providers share.
-_LIKELY = """
-none
-  LiteLLM, around errors of other kinds too: ContextWindowExceededError
-media_rejected
-  Anthropic, a cut path [unless download, fetch]: image.source | document.source | pdf.source
-  several [unless download, fetch, image_url]: invalid image | image is too large | image too large | image is too small
-thinking_signature_invalid
-  Gemini: thought_signature
-  several: signature in thinking block | thinking block * signature
-tool_result_missing
-  several: tool_use * without * tool_result | tool_call * without * response | no corresponding tool_result
-  several: missing tool_result | missing tool response | missing tool output | no matching tool_result | unanswered tool
-tool_result_orphan
-  several: tool_result * without * tool_use | no corresponding tool_use | orphaned tool_result | no matching tool_use
-  several: not match any tool_call | not match any tool_use | tool_call_id * not found | tool_use_id * not found
-tool_call_invalid
-  OpenAI, a cut path [unless tool_use_failed]: messages[#].tool_calls[#].function | messages[#].tool_calls[#].id
-  OpenAI, a cut path: input[#].call_id
-  several [unless tool_use_failed]: arguments must be valid json | arguments must be in json format
-  several: duplicate tool_use | duplicate tool_call | duplicate call_id | invalid tool_call_id | invalid tool_use_id
-  Bedrock Converse, a cut path: member.toolUse. | toolUse.input
-empty_content
-  several: content must not be empty | content cannot be empty | content can not be empty | content should not be empty
-  several: content must be non-empty | message content is empty | messages must not be empty | content field * cannot be
-  several: non-empty content | empty content block | empty text block | empty assistant message | with empty content
-invalid_unicode
-  any JSON reader [unless reading from, session file]: surrogate
-assistant_prefill
-  several: last message cannot be | must end with a user | must end with user
-role_order
-  several: must start with a user | must begin with a user | consecutive user messages | consecutive assistant messages
-reasoning_item
-  several: encrypted_content * decrypt | decrypt * encrypted_content | encrypted_content * invalid
-  several: invalid encrypted_content
-reasoning_missing
-  several: missing * reasoning_content
-context_overflow
-  several [unless per minute, quota]: exceed * context window | exceed * context length | context window exceeded
-  several [unless per minute, quota]: context length exceeded | too long for * context | input is too long
-  several [unless per minute, quota]: prompt too long | too many input tokens
-"""
-
-_GAP = 80
-_NO_LETTERS = re.compile(r"[\W_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One sentence. `kind` is None for a trap; `head` is a literal that the text must hold for `pattern` to match."""
-
-    kind: Kind | None
-    words: str
-    said_by: str
-    unless: tuple[str, ...] = ()
-    head: str = field(init=False)
-    pattern: re.Pattern[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        first, *rest = (r"\d{0,12}".join(map(squeeze, piece.split("#"))) for piece in self.words.split("*"))
-        # Atomic groups: a gap is tried once, so that no text makes the search slow.
-        pattern = first + "".join(f"(?>.{{0,{_GAP}}}?{piece})" for piece in rest)
-        object.__setattr__(self, "pattern", re.compile(pattern))
-        object.__setattr__(self, "head", squeeze(re.split(r"[*#]", self.words)[0]))
-        object.__setattr__(self, "unless", tuple(map(squeeze, self.unless)))
-
-
-def squeeze(text: str) -> str:
-    """Letters and digits alone, in lower case: ``messages.1: Invalid `signature` `` is messages1invalidsignature."""
-    return _NO_LETTERS.sub("", text.lower())
-
-
-def _read(table: str) -> Iterator[Row]:
-    kind: Kind | None = None
-    for line in table.strip().splitlines():
-        if not line.startswith(" "):
-            kind = None if line == "none" else Kind(line)
-            continue
-        source, _, sentences = line.strip().partition(": ")
-        said_by, _, but = source.removesuffix("]").partition(" [unless ")
-        unless = tuple(but.split(", ")) if but else ()
-        yield from (Row(kind, words.strip(), said_by, unless) for words in sentences.split(" | "))
-
-
-SURE: tuple[Row, ...] = tuple(_read(_SURE))
-LIKELY: tuple[Row, ...] = tuple(_read(_LIKELY))
+SURE = read(_SURE)

@@ -1,14 +1,15 @@
-"""The daemon: watches, sweeps, and does what is due, in one thread."""
+"""The daemon: watches, sweeps, and does what is due, in one thread; all of it anew for another configuration."""
 
 from __future__ import annotations
 
 import queue
-import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+from loguru import logger
 
 from recoveryd import paths
 from recoveryd.callbacks import Callbacks
@@ -16,10 +17,14 @@ from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.healer import Healer
 from recoveryd.ledger import Ledger
+from recoveryd.locks import StoreLock
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.patrol import Patrol
 from recoveryd.schedule import Schedule
+from recoveryd.sdnotify import ServiceManager
+from recoveryd.signals import heed
+from recoveryd.standing import Standing
 from recoveryd.stores.base import Store
 from recoveryd.stores.find import find_stores
 from recoveryd.triage import SETTLE_S
@@ -32,6 +37,7 @@ _PRUNE_S = 86_400.0
 class Daemon:
     """Heals the sessions of all stores until `stop`. `callbacks` are a parent system's; the rest is for tests.
 
+    `load` reads the configuration again for `reload` (SIGHUP); what it raises is logged, and the old one stays.
     Raises `BusyError` from `run` when another daemon watches the stores.
     """
 
@@ -43,39 +49,69 @@ class Daemon:
         state_dir: Path | None = None,
         stores: Sequence[Store] | None = None,
         env: Mapping[str, str] | None = None,
+        load: Callable[[], Config] | None = None,
     ) -> None:
         self.config = config or Config()
         self.state_dir = paths.make_private(state_dir or paths.state_dir())
-        places = self.config.opencode
-        self.stores = {
-            s.id: s for s in (stores if stores is not None else find_stores(places.data_dirs, places.databases, env))
-        }
+        self._given, self._env, self._load = stores, env, load
+        self.stores = self._find()
         self._callbacks = callbacks or Callbacks()
         self._inbox: queue.SimpleQueue[tuple[str, str | None] | None] = queue.SimpleQueue()
         self._schedule = Schedule()
         self._news = News()
+        self._locks: dict[Path, StoreLock] = {}
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
-        self._stopping = False
+        self._tell(ServiceManager({}))
+        self._stopping = self._renewing = False
+
+    def _find(self) -> dict[str, Store]:
+        places = self.config.opencode
+        found = self._given
+        if found is None:
+            found = find_stores(places.data_dirs, places.databases, self._env)
+        return {store.id: store for store in found}
+
+    def _tell(self, manager: ServiceManager) -> None:
+        self._manager, self._standing = manager, Standing(manager)
+        self._tick_s = min(SWEEP_S, (manager.watchdog_s or 3 * SWEEP_S) / 3)
 
     def stop(self, *_: object) -> None:
         """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
         self._stopping = True
         self._inbox.put(None)
 
+    def reload(self) -> None:
+        """Reads the configuration again, after what is under way. Safe in a signal handler and from any thread."""
+        self._renewing = True
+        self._inbox.put(None)
+
     def run(self, *, signals: bool = False) -> None:
-        """Watch and heal until `stop`; with `signals`, also until SIGTERM or SIGINT."""
+        """Watch and heal until `stop`.
+
+        With `signals` the process is ours: it ends at SIGTERM and SIGINT, does `reload` at SIGHUP, and tells the
+        service manager that started it how it is.
+        """
         if signals:
-            signal.signal(signal.SIGTERM, self.stop)
-            signal.signal(signal.SIGINT, self.stop)
-        notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
+            heed(self.stop, self.reload)
+            self._tell(ServiceManager(self._env))
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
-                self._work(ledger, notifier)
+                self._work(ledger)
+                while not self._stopping:  # a new configuration
+                    self.stores = self._find()
+                    self._work(ledger)
         finally:
-            notifier.close()
+            for lock in self._locks.values():
+                lock.release()
 
-    def _work(self, ledger: Ledger, notifier: Notifier) -> None:
+    def _work(self, ledger: Ledger) -> None:
+        """Until `stop`, or until there is another configuration."""
+        self._schedule = Schedule()
+        self._asked.clear()
+        self._swept.clear()
+        self._standing.unready()
+        notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
             self.config, ledger, self.state_dir, self._schedule, notifier, self._news, self._callbacks
         )
@@ -87,26 +123,61 @@ class Daemon:
             self.state_dir,
             lookback_hours=self.config.lookback_hours,
             stopping=lambda: self._stopping,
+            progress=self._alive,
+            locks=self._locks,
         )
         try:
             self._patrol.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
-                self._loop()
+                self._loop(ledger)
             self._healer.finish()
         finally:
-            self._patrol.release()
+            notifier.close()
 
-    def _loop(self) -> None:
+    def _loop(self, ledger: Ledger) -> None:
         self._tick_later()
         for store_id in self.stores:  # the watcher speaks only of those that have messages yet
             self._touched(store_id, None)
-        while not self._stopping:
+        while not self._stopping and not self._renewed():
             self._receive()
             while not self._stopping and (job := self._schedule.pop()) is not None:
                 self._news.safely("work", job)
+                self._news.safely("status", partial(self._speak, ledger))
                 if not self._inbox.empty():
                     break
+        if self._stopping:
+            self._manager.stopping()
+
+    def _renewed(self) -> bool:
+        """Whether there is another configuration, which was asked for and is sound."""
+        if not self._renewing or self._load is None:
+            return False
+        self._renewing = False
+        self._manager.reloading()
+        try:
+            config = self._load()
+        except RecoverydError as error:
+            logger.error("The configuration is refused, and the one before stays:\n{}", error)
+        else:
+            if config != self.config:
+                logger.info("the configuration was read again and has changed")
+                self.config = config
+                return True
+            logger.info("the configuration was read again; nothing in it has changed")
+        self._standing.same_as_before()
+        return False
+
+    def _speak(self, ledger: Ledger) -> None:
+        """After each job: what the service manager hears of it."""
+        self._alive()
+        if self.stores.keys() <= self._swept.keys():
+            self._standing.ready(self.stores.values(), ledger, self._healer.told)
+
+    def _alive(self) -> None:
+        """This thread is, or it would not get here."""
+        if self._watcher.alive():
+            self._manager.alive()
 
     def _receive(self) -> None:
         """Wait for a touch or for the next job; then take all touches there are, so that many count as one."""
@@ -126,7 +197,9 @@ class Daemon:
         self._inbox.put((store_id, session))
 
     def _touched(self, store_id: str, session: str | None) -> None:
-        store, key = self.stores[store_id], (store_id, "")
+        store, key = self.stores.get(store_id), (store_id, "")
+        if store is None:  # said by the watcher of the configuration before
+            return
         if session is not None:
             self._healer.later(store, session)
         elif key not in self._schedule:  # never put off: a client that streams would do so for ever
@@ -135,11 +208,13 @@ class Daemon:
 
     def _sweep(self, store: Store, *, again: bool = False) -> None:
         self._asked.discard(store.id)
-        self._patrol.sweep(store, again=again)
-        self._swept[store.id] = time.monotonic()
+        try:
+            self._patrol.sweep(store, again=again)
+        finally:
+            self._swept[store.id] = time.monotonic()
 
     def _tick_later(self) -> None:
-        self._schedule.at(SWEEP_S, "tick", self._tick)
+        self._schedule.at(self._tick_s, "tick", self._tick)
 
     def _tick(self) -> None:
         self._tick_later()

@@ -50,6 +50,17 @@ def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tup
     return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
 
 
+def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """One edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
+    halves = {(e.message_id, e.action) for e in edits if e.part_id is None}
+    kept = []
+    for edit in edits:
+        opens = edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start"
+        if not opens and (edit.part_id is None or (edit.message_id, edit.action) not in halves):
+            kept.append(edit)
+    return tuple(kept)
+
+
 def stored(session: Session) -> frozenset[tuple[str, str]]:
     """The records that `session` has: what an `Edit.record` may name."""
     records = {(message.id, "") for message in session.messages}

@@ -12,10 +12,11 @@ from loguru import logger
 from recoveryd.callbacks import Callbacks
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
+from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
-from recoveryd.notify import Notifier, Toast
+from recoveryd.notify import Notifier
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event, headline, notice
 from recoveryd.rules import VERSION
@@ -49,9 +50,12 @@ class Healer:
         self._notifier = notifier
         self._news = news
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why))
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks)
+        self._hooks = Commands(config.hooks)
+        both = (callbacks or Callbacks()).then(self._hooks.callbacks)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=both)
         self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
+        self.told = 0  # recoveries that came to an end, healed or not
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""
@@ -74,9 +78,10 @@ class Healer:
         return attended
 
     def finish(self) -> None:
-        """Before the daemon goes: what was repaired a moment ago is read back and told."""
+        """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
         for recovery in list(self._unconfirmed):
             self._news.safely("confirm", partial(self._confirm, recovery))
+        self._hooks.close()
 
     def _look(self, store: Store, session: str) -> Attended:
         verdict = self._triage.judge(store, session)
@@ -93,11 +98,12 @@ class Healer:
             return "done"
         if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
-        event = gave_up_event(new_id(), failure, kind, verdict.reason)
+        title = next((e.title for e in self._ledger.history(9, failure.session) if e.title), "")
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
         self._ledger.record(
             event.id,
             failure,
-            "",
+            title,
             kind,
             Outcome.GAVE_UP,
             event.detail,
@@ -140,11 +146,12 @@ class Healer:
             self._open.add((event.store, event.session))
 
     def _tell(self, event: Event) -> None:
+        self.told += 1
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)
         if not self._told_before(event):
-            self._notifier.send(Toast(*notice(event)))
+            self._notifier.send(notice(event))
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""

@@ -94,6 +94,12 @@ def watcher(state_dir: Path, store: str) -> Holder | None:
     return _read_note(_note(state_dir, store, "run.json"))
 
 
+def watchers(state_dir: Path) -> list[Holder]:
+    """Every `run` that watches a store and keeps its notes here."""
+    found = [_read_note(note) for note in sorted(state_dir.glob("*.run.json"))]
+    return [holder for holder in found if holder is not None]
+
+
 @contextmanager
 def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str = "a recovery") -> Iterator[None]:
     """The short lock that recoveries, `undo` and `scan --repair` share for a store. Waits up to `timeout` seconds.

@@ -184,7 +184,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the disk."""
+    """What a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the disk.
+
+    `places`: where each of `actions` was done ("turn 14, tool bash").
+    """
 
     id: str
     store: str
@@ -197,6 +200,7 @@ class Event:
     actions: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     seconds: float = 0.0
+    places: tuple[str, ...] = ()
 
 
 def _millis(data: Json, key: str) -> int:

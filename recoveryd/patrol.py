@@ -20,7 +20,11 @@ from recoveryd.undo import settle
 
 
 class Patrol:
-    """Sweeps stores. `stores` is the daemon's own table: one that another daemon watches is taken out of it."""
+    """Sweeps stores. `stores` is the daemon's own table: one that another daemon watches is taken out of it.
+
+    `progress` is called after each session; `locks` are those that are held already, by folder. Their owner releases
+    them, and those that are added.
+    """
 
     def __init__(
         self,
@@ -32,6 +36,8 @@ class Patrol:
         *,
         lookback_hours: float,
         stopping: Callable[[], bool],
+        progress: Callable[[], object] = lambda: None,
+        locks: dict[Path, StoreLock] | None = None,
     ) -> None:
         self.stores = stores
         self._ledger = ledger
@@ -41,7 +47,8 @@ class Patrol:
         self._lookback_hours = lookback_hours
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
-        self._locks: dict[Path, StoreLock] = {}
+        self._progress = progress
+        self._locks = {} if locks is None else locks
         self._marks: dict[str, dict[str, str]] = {}
 
     def take_locks(self) -> None:
@@ -59,14 +66,12 @@ class Patrol:
                 del self.stores[store.id]
             except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
                 self._news.say((store.id, "lock"), error.message)
+        for folder in self._locks.keys() - {store.lock_path for store in self.stores.values()}:
+            self._locks.pop(folder).release()
         if busy and not any(store.exists() for store in self.stores.values()):
             raise busy[0]
         for refused in busy:
             logger.warning("{}", refused.message)
-
-    def release(self) -> None:
-        for lock in self._locks.values():
-            lock.release()
 
     def sweep(self, store: Store, *, again: bool = False) -> None:
         """Look at every session that changed since it was last found in order; the first one catches up.
@@ -125,6 +130,7 @@ class Patrol:
             if self._stopping():
                 return
             attended = self._healer.attend(store, session)
+            self._progress()
             old += attended == "old"
             if attended != "open":
                 fresh[session] = mark

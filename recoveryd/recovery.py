@@ -21,6 +21,7 @@ from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.places import places
 from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
@@ -145,7 +146,8 @@ class Recovery:
                     return self._settled(store, failure, event, session, planned)
                 return self._refuse(store, failure, event, planned)
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
-            event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
+            detail, found = sentence(actions, kind), places(session, planned.edits)
+            event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
             if not written:
                 self._stop_turn(failure)
             self._book.keep(store, failure, event, written=written)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from recoveryd.edits import deeds
 from recoveryd.model import Edit, Event, Failure, Kind, Outcome
 from recoveryd.plan import UNREPAIRED
 from recoveryd.repairs import REPAIRS
+from recoveryd.toast import Button, Toast, clean
 
 # Action of an edit -> what was done, for one and for several.
 ACTIONS: Mapping[str, tuple[str, str]] = {
@@ -38,29 +41,29 @@ CAUSES: Mapping[Kind, str] = {
     Kind.THINKING_BLOCK_MODIFIED: "thinking that is not as the model wrote it",
     Kind.THINKING_FINAL_BLOCK: "a message that ends in thinking",
     Kind.EMPTY_CONTENT: "an empty message or text",
-    Kind.ROLE_ORDER: "a conversation that does not begin with the user",
+    Kind.ROLE_ORDER: "messages in an order that the provider does not take",
     Kind.TOOL_CALL_INVALID: "a tool call with an illegal id, name or input",
     Kind.INVALID_UNICODE: "half a character that can't be sent",
     Kind.MEDIA_REJECTED: "an image or file that the provider does not take",
     Kind.ASSISTANT_PREFILL: "a request that ends with the assistant's words",
     Kind.TRAILING_WHITESPACE: "an answer that ends in white space",
-    Kind.REASONING_ITEM: "a reasoning item that the provider does not find",
+    Kind.REASONING_ITEM: "a reasoning item that the provider does not find or can't read",
     Kind.REASONING_MISSING: "reasoning that the provider wants back",
     Kind.CONTEXT_OVERFLOW: "a conversation longer than the model can take",
     Kind.UNSENDABLE_PART: "a part that the client itself can't send",
 }
 
 
+def status_line(roots: Sequence[str], healed: int) -> str:
+    """What the daemon does, for `systemctl status`: the stores it watches, and how many recoveries today brought."""
+    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for OpenCode's first session"
+    return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"
+
+
 def actions_of(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """The deeds behind `edits`, one name each; two parts of one deed (a closed turn, a new message) count once."""
-    halves = {(e.message_id, e.action) for e in edits if e.part_id is None}
-    names = []
-    for edit in edits:
-        opens = edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start"
-        if opens or (edit.part_id is not None and (edit.message_id, edit.action) in halves):
-            continue
-        names.append(edit.action)
-    return tuple(names)
+    """What was done, one name a deed."""
+    return tuple(edit.action for edit in deeds(edits))
 
 
 def sentence(actions: Sequence[str], kind: Kind | None) -> str:
@@ -87,7 +90,7 @@ def repairable(kind: Kind | None) -> bool:
 def remedy(kind: Kind | None) -> str:
     """What recoveryd would do, or what the user can."""
     if kind is None:
-        return "Nothing in the stored session is to blame, so nothing is edited."
+        return "Nothing is edited."
     if repairable(kind):
         return REMEDIES[kind]
     return f"Nothing is edited: {UNREPAIRED.get(kind, 'recoveryd has no repair for this yet')}."
@@ -109,10 +112,10 @@ REMEDIES: Mapping[Kind, str] = {
 }
 
 
-def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str) -> Event:
+def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:
     """The last notice of a session that is at its cap."""
     detail = f"{reason} It is left alone until a prompt is answered."
-    return Event(name, failure.store, failure.session, "", failure.message, kind, Outcome.GAVE_UP, detail)
+    return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)
 
 
 def headline(event: Event) -> str:
@@ -120,17 +123,64 @@ def headline(event: Event) -> str:
     return f"{event.session}: {cause(event.kind)}: {event.outcome} ({event.detail})"
 
 
-def notice(event: Event) -> tuple[str, str]:
-    """Title and body of a desktop notice: which session, what was done, how to go on."""
-    title = event.title or event.session
-    if event.outcome is Outcome.HEALED:
-        taken = "set_aside_thinking" in event.actions
-        degraded = " The model goes on without that thinking." if taken else ""
-        body = (
-            f"{event.detail}.{degraded} Say “continue” to go on; an open TUI shows it once the session is loaded again."
-        )
-        return f"Session healed: {title}", f"{body} Undo: recoveryd undo {event.id}"
-    if event.outcome is Outcome.GAVE_UP:
-        return f"Session given up: {title}", event.detail
+def notice(event: Event, buttons: tuple[Button, ...] = ()) -> Toast:
+    """A desktop notice: which session, what was done and where, how to go on."""
+    news = _NEWS.get(event.outcome, "stuck")
+    name = clean(event.title, 80) or event.session
+    body = _healed(event) if event.outcome is Outcome.HEALED else f"{_unhealed(event)}\n{_next_step(event)}"
+    return Toast(f"Session {news}: {name}", body.strip(), buttons, news, event.session, name)
+
+
+_NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}
+_LINES = 5  # deeds that "Show" shows
+
+
+def _healed(event: Event) -> str:
+    degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
+    place = where(event.places)
+    did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
+    done = f"{did[:1].upper()}{did[1:]}.{degraded}"
+    how = "Say “continue” to go on; an open TUI shows it once the session is loaded again."
+    return f"{done}\n{how}\nUndo: recoveryd undo {event.id}"
+
+
+def _unhealed(event: Event) -> str:
+    if event.outcome is Outcome.GAVE_UP or event.kind is Kind.CONTEXT_OVERFLOW:  # said in the detail
+        return event.detail
     about = cause(event.kind)
-    return f"Session stuck: {title}", f"{about[:1].upper()}{about[1:]}. {event.detail}"
+    return f"{about[:1].upper()}{about[1:]}. {event.detail}"
+
+
+def _next_step(event: Event) -> str:
+    """What a refusal asks of the user is in its detail."""
+    if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
+        return f"What it is: recoveryd explain --session {event.session}"
+    if event.outcome in (Outcome.CONFLICT, Outcome.FAILED):
+        return f"To try again: recoveryd scan --repair --session {event.session}"
+    return ""
+
+
+def where(places: Sequence[str]) -> str:
+    """ "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
+    named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
+    more = len(named) - 1
+    rest = f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
+    return f"{named[0]}{rest}" if named else ""
+
+
+def details(event: Event) -> Toast:
+    """What the button "Show" shows: the deeds of a recovery, one line each, and no content."""
+    why = _WHY.get(event.kind, "") if event.kind is not None else ""
+    done = Counter(zip(event.places, event.actions, strict=False))
+    lines = [f"• {place}: {ACTIONS[action][n > 1].format(n=n, why=why)}" for (place, action), n in done.items()]
+    more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
+    return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
+
+
+def buttons(event: Event, press: Callable[[str, Event], object], *, can_continue: bool = False) -> tuple[Button, ...]:
+    """The buttons under a healed session; each calls `press(its title, event)`. "Continue" needs a client."""
+    if event.outcome is not Outcome.HEALED:
+        return ()
+    titles = ("Continue", "Undo", "Show") if can_continue else ("Undo", "Show")
+    return tuple(Button(title, partial(press, title, event)) for title in titles)

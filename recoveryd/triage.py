@@ -14,9 +14,9 @@ from recoveryd.crash import crashed, provider_spoke
 from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Ledger
-from recoveryd.model import Failure, Kind
+from recoveryd.model import Entry, Failure, Kind, Outcome
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Look, Stamp, Store
+from recoveryd.stores.base import Look, Stamp, Store, state
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
@@ -122,3 +122,28 @@ class Triage:
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
         return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state)
+
+
+def stuck(store: Store, session: str, client: Client) -> tuple[Failure, Kind] | None:
+    """What a session is stuck on, whenever that was and whatever was done about it; None when it is not.
+
+    Other errors (a rate limit, an account) are none. Errors of the store pass through.
+    """
+    look = store.look(session)
+    kind = classify(look.failure.error) if look.failure is not None else None
+    if look.failure is not None and (kind is not None or provider_spoke(look.failure)):
+        return None if kind is None else (look.failure, kind)
+    if not look.silent if look.running else look.failure is None and look.newest_user is None:
+        return None
+    found = crashed(store.load(session), look.failure, forms_of(store, client))
+    return None if found is None else (found, Kind.UNSENDABLE_PART)
+
+
+def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
+    """The repair of this failure, if it was made and still stands: the next prompt will be accepted."""
+    for entry in ledger.history(50, failure.session):
+        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
+            changes = ledger.changes(entry.id)
+            if changes and all(state(store, change) == "after" for change in changes):
+                return entry
+    return None

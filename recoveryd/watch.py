@@ -100,6 +100,11 @@ class Watcher:
                     break
         self._touch(fresh)
 
+    def alive(self) -> bool:
+        """Whether its threads live. A folder that can't be watched is a problem, not a death."""
+        observer = self._observer
+        return self._thread.is_alive() and (observer is None or observer.is_alive())
+
     def problems(self) -> list[str]:
         """What keeps writes from being noticed at once, a sentence each. Counts folders: not for a busy loop."""
         with self._lock:

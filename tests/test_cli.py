@@ -22,7 +22,7 @@ from recoveryd.model import Kind, Outcome
 from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
-COMMANDS = ["run", "scan", "explain", "history", "show", "undo", "config", "demo"]
+COMMANDS = ["run", "scan", "explain", "history", "show", "undo", "config", "install", "uninstall", "demo"]
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -283,12 +283,15 @@ def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path) -> N
 def test_explain_says_what_a_text_means(run: Run) -> None:
     code, out, _ = run("explain", MISSING)
     assert code == 0
-    assert out.startswith("tool_result_missing: the request holds a tool call without its result.\n")
+    assert out.startswith("tool_result_missing: a tool call without its result.\n")
     data = as_json(run, "explain", MISSING)
     assert data.keys() == {"kind", "repairable", "action"}
     assert (data["kind"], data["repairable"]) == ("tool_result_missing", True)
     assert run("explain", "-", stdin=MISSING.encode())[1] == out
     assert as_json(run, "explain", "rate limit exceeded")["kind"] is None
+    assert "Wait a little" in run("explain", "rate limit exceeded")[1]
+    assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]
+    assert "does not know this error" in run("explain", "???")[1]
 
 
 def test_explain_names_the_part_that_killed_a_session(tree: Tree, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -111,6 +112,21 @@ def test_what_is_refused_while_it_runs_is_healed_and_told_once(tree: Tree, tmp_p
     assert [entry.id for entry in daemon.history()] == [event.id]
 
 
+def test_the_process_of_a_parent_system_speaks_for_itself(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its service manager hears nothing of us."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind(str(tmp_path / "s"))
+        heard.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "s"))
+        with running(tmp_path, tree.store) as daemon:
+            tree.stuck()
+            until(lambda: daemon.events)
+        with pytest.raises(BlockingIOError):
+            heard.recv(99)
+
+
 def test_what_was_refused_before_is_caught_up_with(tree: Tree, tmp_path: Path) -> None:
     sessions = [tree.stuck(), tree.stuck(blank_answer, EMPTY)]
     with running(tmp_path, tree.store) as daemon:
@@ -210,6 +226,7 @@ def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path)
     assert outcomes == [Outcome.HEALED, Outcome.HEALED, Outcome.GAVE_UP]
     assert daemon.events[-1].detail.startswith("The session was repaired 2 times and is refused again.")
     assert daemon.history()[0].outcome is Outcome.GAVE_UP
+    assert {event.title for event in daemon.events} == {"My session"}
     assert daemon.aborted == [session] * 2, "what is given up is not touched"
 
 

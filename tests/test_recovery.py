@@ -47,6 +47,7 @@ def test_a_refused_session_is_healed_on_the_disk_and_kept_in_the_ledger(tree: Tr
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.HEALED
     assert (event.kind, event.title, event.actions) == (Kind.TOOL_RESULT_MISSING, "My session", ("split_step",))
+    assert event.places == ("turn 1, tool bash",)
     assert event.detail == "Put 1 tool result right behind its call"
     assert event.seconds > 0
     assert refusal(tree.store.load(session), thinking=False) is None

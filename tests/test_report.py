@@ -10,7 +10,19 @@ from hypothesis import given, settings
 
 from recoveryd.model import Edit, Event, Failure, Kind, Outcome
 from recoveryd.plan import Plan, plan
-from recoveryd.report import ACTIONS, CAUSES, actions_of, cause, gave_up_event, notice, remedy, repairable, sentence
+from recoveryd.report import (
+    ACTIONS,
+    CAUSES,
+    actions_of,
+    buttons,
+    cause,
+    details,
+    gave_up_event,
+    notice,
+    remedy,
+    repairable,
+    sentence,
+)
 from tests.generate import CHANCE, generate
 from tests.judge import stuck
 from tests.values import as_session
@@ -77,34 +89,90 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
     assert cause(None) and remedy(None)
 
 
-def test_a_notice_names_the_session_and_how_to_go_on_and_back() -> None:
-    title, body = notice(event())
-    assert title == "Session healed: My session"
-    assert body.startswith("Took out 1 blank text. ")
-    assert "“continue”" in body and body.endswith("Undo: recoveryd undo rabc")
-    assert "thinking" not in body
+def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> None:
+    toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)))
+    assert (toast.title, toast.news) == ("Session healed: My session", "healed")
+    assert (toast.session, toast.name) == ("ses_1", "My session")
+    done, how, back = toast.body.splitlines()
+    assert done == "Turn 2, text: took out 1 blank text."
+    assert "“continue”" in how and "loaded again" in how
+    assert back == "Undo: recoveryd undo rabc"
+    assert "thinking" not in toast.body
+    assert notice(event()).body.startswith("Took out 1 blank text.\n")
 
 
-def test_a_session_without_a_title_is_named_by_its_id() -> None:
-    assert notice(event(title=""))[0] == "Session healed: ses_1"
+@pytest.mark.parametrize("title", ["", " \n", "\u200b\u3164"])
+def test_a_session_without_a_title_is_named_by_its_id(title: str) -> None:
+    assert notice(event(title=title)).title == "Session healed: ses_1"
+    assert notice(event(title=title)).name == "ses_1"
 
 
 def test_a_degraded_mode_is_said() -> None:
-    assert "without that thinking" in notice(event(actions=("set_aside_thinking",)))[1]
+    assert "without that thinking" in notice(event(actions=("set_aside_thinking",))).body
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.NOT_UNDERSTOOD, Outcome.CONFLICT, Outcome.FAILED])
-def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome) -> None:
-    title, body = notice(event(outcome, detail="The disk is full."))
-    assert title == "Session stuck: My session"
-    assert body == "An empty message or text. The disk is full."
-    assert "healed" not in title + body
+@pytest.mark.parametrize(
+    ("outcome", "then"),
+    [
+        (Outcome.REFUSED, ""),
+        (Outcome.NOT_UNDERSTOOD, "\nWhat it is: recoveryd explain --session ses_1"),
+        (Outcome.CONFLICT, "\nTo try again: recoveryd scan --repair --session ses_1"),
+        (Outcome.FAILED, "\nTo try again: recoveryd scan --repair --session ses_1"),
+    ],
+)
+def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, then: str) -> None:
+    toast = notice(event(outcome, detail="The disk is full."))
+    assert (toast.title, toast.news) == ("Session stuck: My session", "stuck")
+    assert toast.body == "An empty message or text. The disk is full." + then
+    assert "healed" not in toast.title + toast.body
+
+
+def test_what_the_detail_says_is_not_said_twice() -> None:
+    long = "The conversation is longer than the model can take: /compact it, or start a new session."
+    assert notice(event(Outcome.REFUSED, kind=Kind.CONTEXT_OVERFLOW, detail=long)).body == long
 
 
 def test_the_last_notice_says_why_and_until_when() -> None:
     failure = Failure("st", "ses_1", "msg_1", 1, {})
-    given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, "The session was repaired 3 times and is refused again.")
+    reason = "The session was repaired 3 times and is refused again."
+    given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, reason, "My session")
     assert given_up.outcome is Outcome.GAVE_UP
-    title, body = notice(given_up)
-    assert title == "Session given up: ses_1"
-    assert body == "The session was repaired 3 times and is refused again. It is left alone until a prompt is answered."
+    toast = notice(given_up)
+    assert (toast.title, toast.news) == ("Session given up: My session", "given up")
+    assert toast.body.splitlines() == [
+        f"{reason} It is left alone until a prompt is answered.",
+        "What it is: recoveryd explain --session ses_1",
+    ]
+
+
+def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_event() -> None:
+    pressed: list[tuple[str, Event]] = []
+    for can_continue, titles in ((False, ["Undo", "Show"]), (True, ["Continue", "Undo", "Show"])):
+        made = buttons(event(), lambda name, told: pressed.append((name, told)), can_continue=can_continue)
+        assert [button.title for button in made] == titles
+        assert notice(event(), made).buttons == made
+    for button in made:
+        button.pressed()
+    assert pressed == [("Continue", event()), ("Undo", event()), ("Show", event())]
+    for outcome in set(Outcome) - {Outcome.HEALED}:
+        assert buttons(event(outcome), lambda *_: None) == ()
+
+
+def test_details_are_the_deeds_and_no_content() -> None:
+    did = ("set_aside_thinking", "set_aside_thinking", "close_turn")
+    where = ("turn 2, thinking", "turn 2, thinking", "end of turn 9")
+    toast = details(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
+    assert toast.news == "", "an answer to the user: shown at once, by itself"
+    assert toast.title == "What was done: My session"
+    assert toast.body.splitlines() == [
+        "• turn 2, thinking: took out 2 thinking blocks the provider no longer accepts",
+        "• end of turn 9: closed the open turn",
+        "All of it: recoveryd show rabc",
+    ]
+
+
+def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None:
+    places = tuple(f"turn {n}, text" for n in range(9))
+    lines = details(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
+    assert (len(lines), lines[-2:]) == (7, ["and 4 more", "All of it: recoveryd show rabc"])
+    assert details(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"

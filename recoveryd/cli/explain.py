@@ -10,10 +10,11 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.classify import classify, classify_text
+from recoveryd.classify import candidates, classify, classify_text
 from recoveryd.cli.common import config_of, stores_of
 from recoveryd.cli.output import OK, USAGE, WRONG, Result, render, wrapped
 from recoveryd.cli.scan import Finding, find, show_finding
+from recoveryd.elsewhere import elsewhere
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.model import Kind
 from recoveryd.report import cause, remedy, repairable
@@ -31,17 +32,29 @@ def explain(arguments: argparse.Namespace) -> int:
     kind = classify_text(text)
 
     def say(out: Console) -> None:
-        if kind is None:
-            wrapped(out, "This is not about the stored history of a session, as far as recoveryd knows.")
-        else:
-            wrapped(out, f"{kind}: the request holds {cause(kind)}.")
+        wrapped(out, _no_kind(text) if kind is None else f"{kind}: {cause(kind)}.")
         wrapped(out, remedy(kind))
+        if repairable(kind):
+            wrapped(out, _WHOSE)
 
-    return render(Result(_verdict(kind), say), as_json=arguments.json)
+    return render(Result(_verdict(kind, text), say), as_json=arguments.json)
 
 
-def _verdict(kind: Kind | None) -> dict[str, Any]:
-    return {"kind": kind, "repairable": repairable(kind), "action": remedy(kind)}
+_WHOSE = "This is done for providers that speak Anthropic's Messages API; sessions of others are left as they are."
+_UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
+
+
+def _no_kind(error: object) -> str:
+    """Why there is no kind, in words for the user."""
+    kinds = candidates(error)
+    if len(kinds) > 1:
+        return f"This fits more than one kind ({', '.join(sorted(kinds))}), and recoveryd does not guess."
+    return elsewhere(error) or _UNKNOWN
+
+
+def _verdict(kind: Kind | None, error: object) -> dict[str, Any]:
+    action = remedy(kind) if kind is not None else f"{remedy(kind)} {_no_kind(error)}"
+    return {"kind": kind, "repairable": repairable(kind), "action": action}
 
 
 def _lines() -> int:
@@ -52,24 +65,22 @@ def _lines() -> int:
             continue
         try:
             asked = json.loads(line)
-            kind = _asked(asked)
-            answer = _verdict(kind)
+            kind, error = _asked(asked)
+            answer = _verdict(kind, error)
         except (ValueError, RecursionError):
             code = WRONG
-            answer = {**_verdict(None), "problem": "this line is no JSON object with an error or a text"}
+            answer = {**_verdict(None, ""), "problem": "this line is no JSON object with an error or a text"}
         print(json.dumps(answer), flush=True)  # noqa: T201
     return code
 
 
-def _asked(asked: object) -> Kind | None:
+def _asked(asked: object) -> tuple[Kind | None, object]:
+    """The kind of what a line asks about, and what that is."""
     if isinstance(asked, Mapping):
         error, text = asked.get("error"), asked.get("text")
-        if isinstance(error, Mapping):
-            return classify(error)
-        if isinstance(text, str):
-            return classify_text(text)
-        if isinstance(error, str):
-            return classify_text(error)
+        for one in (error if isinstance(error, Mapping) else None, text, error):
+            if isinstance(one, (Mapping, str)):
+                return classify(one), one
     raise ValueError(asked)
 
 

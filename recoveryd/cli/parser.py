@@ -29,6 +29,8 @@ def make_parser() -> argparse.ArgumentParser:
     _show(commands)
     _undo(commands)
     _config(commands)
+    _install(commands)
+    _uninstall(commands)
     _demo(commands)
     return parser
 
@@ -61,12 +63,15 @@ def _later(name: str) -> Callable[[argparse.Namespace], int]:
     return call
 
 
-_MODULES = {"show": "history", "undo": "history"}
+_MODULES = {"show": "history", "undo": "history", "uninstall": "install"}
 
 
 def _run(commands: Commands) -> None:
     made = _command(commands, "run", "watch the stores and heal sessions until stopped", "recoveryd run", json=False)
     made.add_argument("--dry-run", action="store_true", help="say what would be repaired, and write nothing")
+    made.add_argument(
+        "--launchd", action="store_true", help="end with 0 on a bad configuration, or launchd would try it for ever"
+    )
     made.add_argument("--log-level", choices=["DEBUG", "INFO", "WARNING", "ERROR"], help="how much is logged")
 
 
@@ -115,6 +120,24 @@ def _config(commands: Commands) -> None:
     made.add_argument(
         "what", choices=["path", "show", "check"], help="the file's path; all settings; a check of the file"
     )
+
+
+def _install(commands: Commands) -> None:
+    help = "have recoveryd run as a service of yours, now and at each login"
+    made = _command(commands, "install", help, "recoveryd install --strict")
+    made.add_argument("--print", action="store_true", help="show the unit, and write nothing")
+    made.add_argument(
+        "--strict",
+        action=argparse.BooleanOptionalAction,
+        help="let it write to the stores and its own state alone (systemd; default: as it was installed before)",
+    )
+
+
+def _uninstall(commands: Commands) -> None:
+    help = "take the service out; the ledger stays, for `undo`"
+    made = _command(commands, "uninstall", help, "recoveryd uninstall")
+    made.add_argument("--purge", action="store_true", help="remove the ledger and the configuration, too")
+    made.add_argument("--yes", action="store_true", help="purge without being asked")
 
 
 def _demo(commands: Commands) -> None:

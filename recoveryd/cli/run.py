@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
+from typing import TextIO, cast
+
+from loguru import logger
 
 from recoveryd import paths
 from recoveryd.cli.common import config_of
+from recoveryd.config import Config
 from recoveryd.daemon import Daemon
+from recoveryd.errors import ConfigError
 from recoveryd.logs import setup
 
 
+class _Nowhere(io.TextIOBase):
+    """launchd keeps what is on stderr in a file that nobody rotates; the log has its own."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 def run(arguments: argparse.Namespace) -> int:
-    config = config_of(arguments)
-    if arguments.dry_run:
-        config = config.model_copy(update={"dry_run": True})
-    state = paths.make_private(paths.state_dir())
-    setup(arguments.log_level or config.log.level, paths.log_file(state))
-    Daemon(config, state_dir=state).run(signals=True)
+    log = paths.log_file(state := paths.make_private(paths.state_dir()))
+    stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
+
+    def load() -> Config:
+        config = config_of(arguments)
+        if arguments.dry_run:
+            config = config.model_copy(update={"dry_run": True})
+        setup(arguments.log_level or config.log.level, log, stream)
+        return config
+
+    try:
+        config = load()
+    except ConfigError as error:
+        if not arguments.launchd:
+            raise
+        setup("INFO", log, stream)
+        logger.error("recoveryd does not run:\n{}", error)
+        return 0
+    Daemon(config, state_dir=state, load=load).run(signals=True)
     return 0

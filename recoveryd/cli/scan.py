@@ -10,19 +10,16 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.classify import classify
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
-from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.crash import crashed, provider_spoke
 from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
 from recoveryd.recovery import Recovery
 from recoveryd.report import actions_of, cause, sentence
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store
+from recoveryd.triage import standing, stuck
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +82,17 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     title = ""
     try:
-        failure, kind = _stuck(store, session, recovery.client)
-        if failure is None or kind is None:
-            return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
-        healed = _healed(store, ledger, failure)
+        known = stuck(store, session, recovery.client)
+        if known is None:
+            return None
+        failure, kind = known
+        healed = standing(store, ledger, failure) if ledger is not None else None
         name = new_id()
         loaded, planned = recovery.propose(store, failure, kind, name)
         title = loaded.title
         if healed is not None:
-            return Finding(failure, title, kind, healed, healed=True)
+            action = f"{healed.detail} ({healed.id}); prompt it to go on"
+            return Finding(failure, title, kind, action, healed=True)
         reason = store.live()
         if reason is None and store.look(session).running and kind is not Kind.UNSENDABLE_PART:
             reason = "a turn of it is running, or was cut off; look again when it has ended"
@@ -110,26 +109,6 @@ def find(
     except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
         words = f"a fault of recoveryd: {type(error).__name__}: {error}"
         return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
-
-
-def _stuck(store: Store, session: str, client: Client) -> tuple[Failure | None, Kind | None]:
-    look = store.look(session)
-    kind = classify(look.failure.error) if look.failure is not None else None
-    if kind is not None or (look.failure is not None and provider_spoke(look.failure)):
-        return look.failure, kind
-    if not look.silent if look.running else look.failure is None and look.newest_user is None:
-        return None, None
-    return crashed(store.load(session), look.failure, forms_of(store, client)), Kind.UNSENDABLE_PART
-
-
-def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:
-    """What was done about this failure, if it was and still stands: the next prompt will be accepted."""
-    for entry in ledger.history(50, failure.session) if ledger is not None else ():
-        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
-            changes = ledger.changes(entry.id) if ledger is not None else []
-            if changes and all(state(store, change) == "after" for change in changes):
-                return f"{entry.detail} ({entry.id}); prompt it to go on"
-    return None
 
 
 def _listed(store: Store, session: str | None) -> Iterator[str]:

@@ -83,27 +83,29 @@ class OpencodeFiles:
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all folders with messages, of both depths."""
-        seen: set[str] = set()
-        for name in self._reader.folders("message"):
-            # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
-            flat = name.startswith("ses") or tree.ids(tree.names(self.root, "message", name))
-            for session in [name] if flat else self._reader.folders("message", name):
-                if session not in seen:
-                    seen.add(session)
-                    yield session
+        return (session for session, _ in self._sessions())
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
         """Each session whose folder has another time than `known`: that of a new message, not of one written over."""
         del since_ms  # an old failure is still worth a summary
         gone = set(known)
-        for session_id in self.session_ids():
-            gone.discard(session_id)
-            with suppress(OSError, NotFoundError):
-                mark = str(self.root.joinpath(*self._reader.where(session_id)).lstat().st_mtime_ns)
-                if known.get(session_id) != mark:
-                    yield session_id, mark
-        for session_id in gone:
-            yield session_id, ""
+        for session, changed in self._sessions():
+            gone.discard(session)
+            if known.get(session) != (mark := str(changed)):
+                yield session, mark
+        for session in gone:
+            yield session, ""
+
+    def _sessions(self) -> Iterator[tuple[str, int]]:
+        """Each session and when its folder changed, in nanoseconds; one listing, since there may be ten thousand."""
+        seen: set[str] = set()
+        for name, changed in self._reader.folders("message"):
+            # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
+            flat = name.startswith("ses") or tree.ids(tree.names(self.root, "message", name))
+            for session in [(name, changed)] if flat else self._reader.folders("message", name):
+                if session[0] not in seen:
+                    seen.add(session[0])
+                    yield session
 
     def look(self, session_id: str) -> Look:
         """What is stuck now: reads messages from the newest back, until one settles it."""

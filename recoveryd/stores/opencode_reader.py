@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.errors import NotFoundError, StoreError
@@ -26,13 +27,14 @@ class Reader:
         self.max_file = max_file
         self.max_session = max_session
 
-    def folders(self, *below: str) -> Iterator[str]:
-        """The folders with a name that can be an id; symlinks are none."""
+    def folders(self, *below: str) -> Iterator[tuple[str, int]]:
+        """The folders with a name that can be an id, and when each changed, in nanoseconds; symlinks are none."""
         try:
             with os.scandir(self.root.joinpath(*below)) as entries:
                 for entry in entries:
                     if opencode.valid_id(entry.name) and entry.is_dir(follow_symlinks=False):
-                        yield entry.name
+                        with suppress(FileNotFoundError):
+                            yield entry.name, entry.stat(follow_symlinks=False).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -43,14 +45,14 @@ class Reader:
         if opencode.valid_id(session_id):
             if os.path.lexists(f"{self.root}/message/{session_id}"):
                 return ("message", session_id)
-            for project in self.folders("message"):
+            for project, _ in self.folders("message"):
                 if os.path.lexists(self.root / "message" / project / session_id):
                     return ("message", project, session_id)
         raise NotFoundError(f"There is no session {session_id!r} in {self.root}.")
 
     def session_file(self, session_id: str) -> tuple[Folder, str] | None:
         """Folder and id of `session/<project>/<session>.json`; None when the client has none."""
-        for project in self.folders("session"):
+        for project, _ in self.folders("session"):
             if os.path.lexists(self.root / "session" / project / (session_id + tree.SUFFIX)):
                 return ("session", project), session_id
         return None

@@ -35,9 +35,9 @@ class Daemon:
         self.command = [sys.executable, "-m", "recoveryd", "run"]
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
-        self._env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        self._env |= {f"XDG_{name.upper()}_HOME": str(self.root / name) for name in ("config", "state", "cache")}
-        self._env |= {"HOME": str(self.root / "home"), "XDG_DATA_HOME": str(data_home.resolve()), **(env or {})}
+        self.env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self.env |= {f"XDG_{name.upper()}_HOME": str(self.root / name) for name in ("config", "state", "cache")}
+        self.env |= {"HOME": str(self.root / "home"), "XDG_DATA_HOME": str(data_home.resolve()), **(env or {})}
         (self.root / "home").mkdir(parents=True, exist_ok=True)
         (self.root / "config" / "recoveryd").mkdir(parents=True, exist_ok=True)
         (self.root / "config" / "recoveryd" / "config.toml").write_text(config)
@@ -67,7 +67,7 @@ class Daemon:
         said = len(self.log)
         self._log = self.output.open("ab")
         self._process = subprocess.Popen(
-            self.command, cwd=self.root, env=self._env, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+            self.command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
         )
         try:
             if ready:
@@ -114,7 +114,7 @@ class Daemon:
         return subprocess.run(
             command,
             cwd=self.root,
-            env=self._env,
+            env=self.env,
             input=stdin,
             capture_output=True,
             text=True,

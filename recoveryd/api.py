@@ -1,0 +1,61 @@
+"""For a parent system: one error, or one session, without a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recoveryd import paths
+from recoveryd.callbacks import Callbacks
+from recoveryd.classify import classify
+from recoveryd.config import Config
+from recoveryd.errors import NotFoundError
+from recoveryd.ledger import Ledger
+from recoveryd.model import Event, Outcome
+from recoveryd.recovery import Recovery
+from recoveryd.report import repairable
+from recoveryd.stores.base import Store
+from recoveryd.stores.find import find_stores
+from recoveryd.triage import standing, stuck
+
+
+def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
+    """Whether recoveryd has a repair for `error`: as the client records it, as a text, or an exception with one."""
+    return repairable(classify(error if isinstance(error, Mapping) else str(error)))
+
+
+def recover(
+    session_id: str,
+    config: Config | None = None,
+    *,
+    callbacks: Callbacks | None = None,
+    state_dir: Path | None = None,
+    stores: Sequence[Store] | None = None,
+) -> Event | None:
+    """Repair one session now, whatever was tried before, also beside a running daemon; None when it is not stuck,
+    or was healed already and waits for a prompt.
+
+    `Event.outcome` says what became of it; `pending` means "not now" (a turn runs), `detail` says why. `state_dir` and
+    `stores` are found as the daemon finds them. Raises `NotFoundError` when no store has the session, `RecoverydError`
+    when the ledger can't be used; troubles with the store are outcomes.
+    """
+    config = config or Config()
+    state = paths.make_private(state_dir or paths.state_dir())
+    if stores is None:
+        stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
+    for store in stores:
+        if store.exists() and session_id in set(store.session_ids()):
+            with Ledger(paths.ledger_file(state)) as ledger:
+                return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger)
+    raise NotFoundError(f"There is no session {session_id} in any store.")
+
+
+def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger) -> Event | None:
+    found = stuck(store, session, recovery.client)
+    if found is None or standing(store, ledger, found[0]) is not None:
+        return None
+    event = recovery.attempt(store, *found)
+    if event.outcome is not Outcome.PENDING:
+        recovery.on_complete(event)
+    return event

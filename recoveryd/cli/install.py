@@ -1,0 +1,158 @@
+"""`recoveryd install` and `recoveryd uninstall`"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from recoveryd import __version__, adopt, leave, paths, service
+from recoveryd.cli.common import config_of
+from recoveryd.cli.output import Result, console, render
+from recoveryd.config import Config, load
+from recoveryd.errors import RecoverydError, RefusedError
+from recoveryd.launchd import Launchd
+from recoveryd.service import Manager, Service
+from recoveryd.stores.find import find_stores
+from recoveryd.systemd import Systemd
+
+
+def install(arguments: argparse.Namespace) -> int:
+    config, place = config_of(arguments), arguments.config or paths.config_file()
+    manager = _manager()
+    if arguments.print:
+        return _print(manager, _service(arguments, config, strict=bool(arguments.strict)), as_json=arguments.json)
+    service.refuse_sudo(os.environ)
+    manager.check()
+    strict = manager.was_strict() if arguments.strict is None else arguments.strict
+    made = _service(arguments, config, strict=strict)
+    manager.unit(made)  # what can't be written in one is said before anything is
+    service.try_out(service.command(), os.environ)
+    steps = _Steps(shown=not arguments.json)
+    state = paths.make_private(paths.state_dir())
+    found = adopt.seen(config, load(place, {}), os.environ, state)
+    adopt.adopt(found, place, os.environ, state, steps.say)
+    for note in _notes(config, made, place):
+        steps.say(f"note: {note}")
+    manager.start(made, steps.say)
+    log = paths.log_file(state)
+
+    def show(out: Console) -> None:
+        out.print(f"recoveryd {__version__} is installed. The log: {manager.log_command}")
+        out.print("To take it out again: recoveryd uninstall")
+
+    data = {"steps": steps.said, "strict": strict, "log": str(log), "log_command": manager.log_command}
+    return render(Result(data, show), as_json=arguments.json)
+
+
+def uninstall(arguments: argparse.Namespace) -> int:
+    service.refuse_sudo(os.environ)
+    manager, state = _manager(), paths.state_dir()
+    config = arguments.config or paths.config_file()
+    if arguments.purge and not arguments.yes:
+        _ask(leave.recoveries(state))
+    steps = _Steps(shown=not arguments.json)
+    with suppress(RecoverydError):
+        manager.check()  # the manager says where its files are; without it they are removed all the same
+    manager.stop(steps.say)
+    empty = manager.gone(steps.say)
+    leave.while_alone(state)
+    kept = None if arguments.purge else leave.tidy(state, steps.say)
+    if arguments.purge:
+        leave.purge(state, config, steps.say)
+    leave.drop_empty([*empty, state, config.parent])
+
+    def show(out: Console) -> None:
+        if kept:
+            out.print(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)")
+        out.print("The program goes the way it came: pipx uninstall recoveryd, or remove its venv.")
+
+    return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
+
+
+class _Steps:
+    """What was done, told at once to a person."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self.said: list[str] = []
+        self._out = console() if shown else None
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        if self._out:
+            self._out.print(text.replace(f"{Path.home()}/", "~/"))
+
+
+def _manager() -> Manager:
+    return Launchd(os.environ) if sys.platform == "darwin" else Systemd(os.environ)
+
+
+def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> Service:
+    named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
+    state, bare = paths.state_dir(), {"HOME": str(Path.home())}
+    there = load(arguments.config or paths.config_file(), {})
+    # What this shell sees is what the service will see, which looks in the usual place besides.
+    folders = {state, *_folders(config, os.environ), *_folders(there, bare)}
+    outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
+    command = (*service.command(), *named)
+    return Service(command, service.environment(os.environ), state, tuple(sorted(outer)), strict)
+
+
+def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:
+    """Where the stores are."""
+    places = config.opencode
+    return {store.watch_path for store in find_stores(places.data_dirs, places.databases, env)}
+
+
+def _print(manager: Manager, made: Service, *, as_json: bool) -> int:
+    units = {str(path): text for path, text in manager.unit(made).items()}
+
+    def show(out: Console) -> None:
+        for path, text in units.items():
+            if len(units) > 1:
+                out.print(f"# {path}")
+            out.file.write(text)  # as it is: a plist has tabs
+
+    return render(Result({"units": units}, show), as_json=as_json)
+
+
+def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
+    """What a person should know of this service and would otherwise find out late."""
+    for name in sorted(name for name in os.environ if name.startswith("RECOVERYD_")):
+        yield f"{name} is set in this shell, which the service does not see: what it says belongs in {place}."
+    if any(part in (".cache", "tmp") for part in Path(made.command[0]).parts):
+        yield f"{made.command[0]} looks temporary; the service needs it as long as it is installed."
+    if os.environ.get("SSH_CONNECTION") and sys.platform != "darwin":
+        yield "it ends when you log out; `loginctl enable-linger` keeps it running on a server."
+    if not made.strict:
+        return
+    here = _folders(config, os.environ)
+    for folder in made.writable:
+        if folder in here and not folder.is_dir():
+            yield f"{folder} is not there yet. Once OpenCode has made it: recoveryd install --strict"
+        if folder == Path.home() or folder in Path.home().parents:
+            yield f"a store lies in {folder} itself, so all of that may be written to."
+    if not config.opencode.server_url:
+        yield (
+            "--strict keeps it from looking into other processes. If your client listens on a port, write that address"
+            f" to server_url in [opencode] of {place}, or it will not be found."
+        )
+
+
+def _ask(count: int) -> None:
+    """Raises `RefusedError` unless a person agrees."""
+    if not count:
+        return
+    times = "the recovery it holds can't" if count == 1 else f"the {count} recoveries it holds can't"
+    what = f"This removes the ledger: {times} be undone any more, and what was set aside is gone."
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RefusedError(what, "Add --yes if that is what you want.")
+    sys.stderr.write(f"{what} Go on? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise RefusedError("Nothing was removed.")

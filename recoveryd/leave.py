@@ -1,0 +1,70 @@
+"""What stays of recoveryd when its service goes: the ledger, or nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd import adopt, paths
+from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.ledger import Ledger
+from recoveryd.locks import watchers
+from recoveryd.service import Say
+
+
+def recoveries(state: Path) -> int:
+    """How many the ledger knows, up to 1000; those of one that can't be read count as one."""
+    file = paths.ledger_file(state)
+    if not file.exists():
+        return 0
+    try:
+        with Ledger(file) as ledger:
+            return len(ledger.history(1000))
+    except RecoverydError:
+        return 1
+
+
+def while_alone(state: Path) -> None:
+    """Raises `BusyError` while any recoveryd runs: its files can't be taken from it."""
+    for holder in watchers(state):
+        raise BusyError(
+            f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
+            "End that one, and run `recoveryd uninstall` again.",
+        )
+
+
+def tidy(state: Path, say: Say) -> Path | None:
+    """Remove all of the state folder but a ledger that holds something; returns that one."""
+    password = adopt.forget(state, say)
+    ledger = paths.ledger_file(state)
+    kept = recoveries(state) > 0
+    names = []
+    for path in sorted(state.iterdir()) if state.is_dir() else []:
+        ours = path.name.startswith(ledger.name)
+        # On macOS the configuration is in the same folder.
+        if path.is_dir() or path in (paths.config_file(), password) or (ours and kept):
+            continue
+        path.unlink()
+        names.append(path.name)
+    if names:
+        say(f"removed: the log and what else was in {state} ({', '.join(names)})")
+    return ledger if kept else None
+
+
+def purge(state: Path, config: Path, say: Say) -> None:
+    """Remove the ledger, the log and the configuration."""
+    if config.exists() or config.is_symlink():
+        config.unlink()
+        say(f"removed: {config}")
+    if state.is_dir():
+        shutil.rmtree(state.resolve())
+        say(f"removed: {state}, with the ledger and the log")
+
+
+def drop_empty(folders: Iterable[Path]) -> None:
+    """Remove those folders that nothing is left in."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
