@@ -112,6 +112,7 @@ class Patrol:
             for settled in ended:
                 text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
                 self._news.say((store.id, settled.entry.id), text)
+                self._healer.later(store, session)  # it may be as it was remembered, and stuck
         self._settled.add(store.id)
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:

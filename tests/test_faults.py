@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
 import threading
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -155,7 +157,7 @@ def test_a_database_that_another_program_holds(tmp_path: Path, often: None, how:
         before = place.records()
         other.execute(f"BEGIN {how}")
         with running(tmp_path / "d", place.store) as daemon:
-            time.sleep(3)
+            time.sleep(1.2)
             assert daemon.history() == []
             assert daemon.events == []
             other.execute("ROLLBACK")
@@ -292,5 +294,39 @@ def test_half_a_repair_that_can_not_be_taken_back_now_is_never_repaired_upon(
         failing.clear()
         assert worker.attend(session) == "done"
         assert [entry.outcome for entry in ledger.history(9)] == [Outcome.HEALED]
+    assert work.take_back(place, session) == []
+    assert place.records() == before
+
+
+def test_half_a_repair_that_a_start_can_not_take_back_waits_for_the_disk(
+    tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first sweep after the disk works again takes it back, and then it is made anew."""
+    place = JsonPlace(tmp_path)
+    place.start()
+    session = place.plant("many")
+    before = place.records()
+    seen: list[str] = []
+
+    def kill(_: int, name: str) -> None:
+        seen.append(name)
+        if seen.count("rename") > 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert child.run(partial(work.heal, place, session), kill).signal
+    half = place.records()
+    assert half != before
+    failing = [True]
+
+    def reach(name: str) -> None:
+        if failing and not name.startswith("ledger"):
+            child.fail(name, place.name)
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    with running(place.home, place.store) as daemon:
+        time.sleep(1)
+        assert place.records() == half
+        failing.clear()
+        until(lambda: daemon.events and daemon.events[-1].outcome is Outcome.HEALED)
     assert work.take_back(place, session) == []
     assert place.records() == before
