@@ -53,6 +53,10 @@ class BusyStoreError(StoreError):
     exit_code = 75
 
 
+class DiskError(StoreError):
+    """The system did not let a store be read or written: a full or broken disk, a permission. It may pass."""
+
+
 class ConflictError(StoreError):
     """A record is not what was read from it: the client wrote since. Nothing of the set was left half written."""
 

@@ -27,6 +27,7 @@ from recoveryd.stores.base import Store
 from recoveryd.triage import SETTLE_S, Next, Triage
 
 CONFIRM_S = 1.0
+_RETRY_S = 60.0
 
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -143,17 +144,28 @@ class Healer:
         if event.outcome is Outcome.HEALED:
             self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
-        elif event.outcome is Outcome.PENDING:
-            self._news.say(about, f"session {failure.session}: {event.detail}")
+            return "done"
+        return self._ended(event)
+
+    def _ended(self, event: Event) -> Attended:
+        """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""
+        about = (event.store, event.message)
+        if event.outcome is Outcome.PENDING:
+            self._news.say(about, f"session {event.session}: {event.detail}")
             return "open"
-        else:
+        if event.outcome is not Outcome.FAILED or self._news.new(about, event.detail):
             self._tell(event)
-        return "done"
+        return "open" if event.outcome is Outcome.FAILED else "done"
 
     def _confirm(self, recovery: str) -> None:
-        event = self._unconfirmed[recovery]()
+        try:
+            event = self._unconfirmed[recovery]()
+        except RecoverydError:  # the ledger's: nothing is told before it can be said what stands
+            self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
+            raise
         del self._unconfirmed[recovery]
-        self._tell(event)
+        if self._ended(event) == "open":
+            self._open.add((event.store, event.session))
 
     def _tell(self, event: Event) -> None:
         self.told += 1

@@ -10,13 +10,15 @@ import base64
 import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recoveryd import failpoint
 from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, droppable, joined, sole
-from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
+from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
+from recoveryd.ledger_marks import Marks
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
@@ -42,7 +44,7 @@ def new_id() -> str:
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
-class Ledger(LedgerFile):
+class Ledger(Marks):
     """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
 
     def begin(
@@ -80,10 +82,18 @@ class Ledger(LedgerFile):
             self._images(name, images)
 
     def keep(self, failure: Failure, title: str, kind: Kind | None, changes: Sequence[Change], detail: str) -> str:
-        """What a forced undo is about to write over, as a recovery of its own; returns its id."""
+        """What a forced undo is about to write over, as a recovery of its own that is being undone; returns its id."""
         name = new_id()
-        self.begin(name, failure, title, kind, changes, (), detail, session_state="", rules_version=0)
+        with self._write():
+            self._insert(name, failure, (title, kind, Outcome.UNDOING, len(changes), detail, "[]", "", 0))
+            self._images(name, changes)
         return name
+
+    def undone(self, *names: str) -> None:
+        """These were undone: all of them say so from now on, or none."""
+        with self._write() as db:
+            db.executemany("UPDATE recovery SET outcome = 'undone' WHERE id = ?", ((name,) for name in names))
+            db.executemany(_SETTLE, ((name,) for name in names))
 
     def record(
         self,
@@ -133,9 +143,10 @@ class Ledger(LedgerFile):
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
     def attempts(self, store: str, session: str, since: float) -> int:
-        """How many recoveries of the session began to write edits since `since`, in seconds since the epoch."""
-        query = "SELECT count(*) FROM recovery WHERE store = ? AND session = ? AND time >= ? AND edits > 0"
-        return int(self._read(query, (store, session, since))[0][0])
+        """How many recoveries of the session with edits came to an end since `since`, in seconds since the epoch."""
+        where = "store = ? AND session = ? AND time >= ? AND edits > 0 AND outcome != ?"
+        values = (store, session, since, Outcome.PENDING)
+        return int(self._read(f"SELECT count(*) FROM recovery WHERE {where}", values)[0][0])  # noqa: S608
 
     def gave_up(self, store: str, session: str, since: float) -> bool:
         """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""
@@ -144,9 +155,8 @@ class Ledger(LedgerFile):
 
     def history(self, limit: int, session: str | None = None) -> list[Entry]:
         """Newest first."""
-        if session is None:
-            return self._entries("ORDER BY seq DESC LIMIT ?", limit)
-        return self._entries("WHERE session = ? ORDER BY seq DESC LIMIT ?", session, limit)
+        which = () if session is None else (session,)
+        return self._entries(f"{'WHERE session = ? ' if which else ''}ORDER BY seq DESC LIMIT ?", *which, limit)
 
     def get(self, name: str) -> Entry:
         """The recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near ids."""
@@ -197,22 +207,6 @@ class Ledger(LedgerFile):
             self._read("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(gone)
 
-    def remember(self, store: str, session: str, stamp: str) -> None:
-        """What a session looked like when it was last found in order; see `remember_many`."""
-        self.remember_many(store, {session: stamp})
-
-    def remember_many(self, store: str, stamps: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """The same for many sessions in one transaction; `gone` sessions are forgotten."""
-        with self._write() as db:
-            rows = ((put(store), put(session), put(stamp)) for session, stamp in stamps.items())
-            db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)
-            db.executemany("DELETE FROM seen WHERE store = ? AND session = ?", ((put(store), put(s)) for s in gone))
-
-    def remembered(self, store: str) -> dict[str, str]:
-        """Session to stamp, of all sessions of the store."""
-        rows = self._read("SELECT session, stamp FROM seen WHERE store = ?", (store,))
-        return {text(session): text(stamp) for session, stamp in rows}
-
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return [entry(row) for row in self._read(SELECT + where, values)]
 
@@ -222,6 +216,7 @@ class Ledger(LedgerFile):
         self._db.execute(INSERT, [put(v) for v in values])
 
     def _images(self, name: str, changes: Sequence[Change]) -> None:
+        failpoint.reach("ledger images")
         (seq,) = self._db.execute("SELECT seq FROM recovery WHERE id = ?", (name,)).fetchone()
         images = [(seq, n, put(c.key), c.before, c.after, c.mode) for n, c in enumerate(changes)]
         self._db.execute("DELETE FROM image WHERE seq = ?", (seq,))

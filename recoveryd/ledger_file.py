@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from recoveryd import failpoint
 from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.ledger_schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 from recoveryd.model import Entry, Kind, Outcome
@@ -70,10 +71,13 @@ class LedgerFile:
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         with _in_words(self.path):
+            failpoint.reach("ledger begin")
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                failpoint.reach("ledger commit")
                 self._db.execute("COMMIT")
+                failpoint.reach("ledger committed")
             except BaseException:
                 self._db.rollback()
                 raise

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from recoveryd import __version__
-from recoveryd.errors import BusyError, NotFoundError, StoreError
+from recoveryd.errors import BusyError, DiskError, NotFoundError, StoreError
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 
@@ -149,7 +149,7 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(f"The lock {path} can't be made: {error.strerror or error}.") from error
+        raise DiskError(f"The lock {path} can't be made: {error.strerror or error}.") from error
     try:
         deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
         while not _try_lock(fd, path):

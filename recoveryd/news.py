@@ -17,13 +17,18 @@ class News:
 
     def say(self, about: Hashable, text: str) -> None:
         """Log `text` unless it is what was said last `about` this."""
-        if self._said.get(about) != text:
-            self._said[about] = text
+        if self.new(about, text):
             logger.warning("{}", text)
 
     def forget(self, about: Hashable) -> None:
         """It is over: the next time it is news again."""
         self._said.pop(about, None)
+
+    def new(self, about: Hashable, text: str) -> bool:
+        """Whether `text` is not what was said last `about` this; it counts as said from now on."""
+        new = self._said.get(about) != text
+        self._said[about] = text
+        return new
 
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:
         """One thing's trouble never stops the others: what `job` raises is said."""

@@ -15,7 +15,7 @@ from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock, recovery_lock
 from recoveryd.news import News
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store
+from recoveryd.stores.base import Store, is_of
 from recoveryd.undo import settle
 
 
@@ -79,6 +79,8 @@ class Patrol:
         `again`: also at those that are open. Raises nothing of the store's.
         """
         try:
+            if again:
+                self._settled.discard(store.id)
             if store.exists():
                 self._lock(store)
                 self._sweep_sessions(store, self._healer.open(store) if again else ())
@@ -99,10 +101,20 @@ class Patrol:
             lock.acquire()
         lock.watch(store.id)
         if store.id not in self._settled:
+            self._settle(store)
+
+    def _settle(self, store: Store) -> None:
+        """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
+        waiting = self._healer.open(store)
+        cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
+        for session in cut_off.difference(waiting):
             with recovery_lock(self._state_dir, store.id):
-                for settled in settle(store, self._ledger):
-                    logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
-            self._settled.add(store.id)
+                ended = settle(store, self._ledger, session)
+            for settled in ended:
+                text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
+                self._news.say((store.id, settled.entry.id), text)
+                self._healer.later(store, session)  # it may be as it was remembered, and stuck
+        self._settled.add(store.id)
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
         first = store.id not in self._marks

@@ -9,24 +9,24 @@ from pathlib import Path
 
 from loguru import logger
 
+from recoveryd import failpoint
+from recoveryd.bookkeeping import Book
 from recoveryd.callbacks import Callbacks, safely
 from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, RecoverydError, StoreError
+from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, DiskError, RecoverydError
 from recoveryd.family import family
 from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.orders import ignored
 from recoveryd.places import places
 from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
-from recoveryd.rules import VERSION
 from recoveryd.stores.base import Store, state
-from recoveryd.undo import settle
 from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
@@ -45,15 +45,15 @@ class Recovery:
         abort: Callable[[Failure], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._ledger = ledger
+        self._book = Book(ledger)
         self._config = config
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
         self._abort = abort
         self._clock = clock
         self.client = Client(config.opencode)
-        self._started = 0.0  # the repair that is under way, time.monotonic()
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
+        self._aborted: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
@@ -68,7 +68,7 @@ class Recovery:
 
         `name`: the id that a proposal was given.
         """
-        self._started = started = time.monotonic()
+        self._book.started = started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
         return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
 
@@ -88,9 +88,10 @@ class Recovery:
             with recovery_lock(self._state_dir, store.id):
                 if event.outcome is Outcome.PENDING:
                     return self._repair(store, failure, event)
-                known = self._entry(event)
+                known = self._book.entry(event)
                 if known is None or known.outcome is not Outcome.HEALED:
                     return replace(event, outcome=known.outcome if known else Outcome.UNDONE)  # undone by the user
+                failpoint.reach("confirm")
                 if all(state(store, change) == "after" for change in event.changes):
                     return event
                 logger.info("{}: the client wrote over the repair {}; it is made again", failure.session, event.id)
@@ -99,6 +100,8 @@ class Recovery:
             return self._not_now(store, event, error.message)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
+        except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
+            return self._failed(store, failure, event, f"{error.message} {error.hint}".rstrip(), close=False)
         except RecoverydError as error:
             return self._failed(store, failure, event, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
@@ -107,19 +110,19 @@ class Recovery:
 
     def _not_now(self, store: Store, event: Event, detail: str) -> Event:
         """Nothing is recorded of what passes by itself: the failure stays open, and is looked at again."""
-        known = self._entry(event)
+        known = self._book.entry(event)
         if known is not None and known.outcome is Outcome.HEALED:
             return event
-        if known is not None and self._untouched(store, event):
-            self._ledger.drop(event.id)
+        self._book.drop_untouched(store, event)
         return replace(event, outcome=Outcome.PENDING, detail=detail, changes=())
 
-    def _failed(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
-        known = self._entry(event)
+    def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
+        known = self._book.entry(event)
         if known is not None and known.outcome is Outcome.HEALED:
             logger.warning("{}: {} could not be confirmed: {}", failure.session, event.id, detail)
             return event
-        return self._close(store, failure, replace(event, outcome=Outcome.FAILED, detail=detail))
+        event = replace(event, outcome=Outcome.FAILED, detail=detail)
+        return self._book.close(store, failure, event) if close else event
 
     def _repair(self, store: Store, failure: Failure, event: Event) -> Event:
         """Plan and write until it stands. An event that is healed already is made again, as the same recovery."""
@@ -127,11 +130,12 @@ class Recovery:
         assert kind is not None
         reason = store.live()
         if reason is not None:
-            raise StoreError(reason)
+            raise DiskError(reason)
         if store.look(failure.session).running and kind is not Kind.UNSENDABLE_PART:
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
-        for settled in settle(store, self._ledger, failure.session):
-            logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
+        healed = self._book.settle(store, failure, event)
+        if healed is not None:
+            return healed
         written = event.outcome is Outcome.HEALED
         for _ in range(ROUNDS):
             session = store.load(failure.session)
@@ -144,7 +148,9 @@ class Recovery:
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             detail, found = sentence(actions, kind), places(session, planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
-            self._keep_images(store, failure, event, written=written)
+            if not written:
+                self._stop_turn(failure)
+            self._book.keep(store, failure, event, written=written)
             try:
                 store.apply(changes)
             except ConflictError as error:
@@ -153,9 +159,9 @@ class Recovery:
             written = True
             self._claims[event.id] = planned.claims
             if self._stands(store, failure, planned, changes):
-                return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
+                return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         detail = "The client kept writing to this session; its own version stays."
-        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
+        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
@@ -163,14 +169,13 @@ class Recovery:
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
             healed = event.outcome is Outcome.HEALED
-            return event if healed else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+            return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
 
     def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
         """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
         asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
-        before = self._ledger.handled(failure.store, failure.session, asked)
-        if planned.understood or before is None or before.outcome is not Outcome.HEALED:
+        if planned.understood or not self._book.healed(failure, asked):
             return planned
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
@@ -178,6 +183,7 @@ class Recovery:
         """Whether what is read back is what was written, and the rules accept it."""
         if any(state(store, change) != "after" for change in changes):
             return False
+        failpoint.reach("read back")
         session = store.load(failure.session)
         left = objections(session, requests_of(failure, forms_of(store, self.client)), planned.claims)
         for violation in left:
@@ -198,58 +204,14 @@ class Recovery:
         forms, claims = forms_of(store, self.client), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
-    def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
-        """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
-        if self._entry(event) is None:
+    def _stop_turn(self, failure: Failure) -> None:
+        key = failure.store, failure.session, failure.message
+        if key not in self._aborted:
+            self._aborted.add(key)
             self.on_abort(failure.session)
             safely("abort", self._abort, failure)
-            self._ledger.begin(
-                event.id,
-                failure,
-                event.title,
-                event.kind,
-                event.changes,
-                event.actions,
-                event.detail,
-                session_state=store.stamp(failure.session).digest,
-                rules_version=VERSION,
-            )
-        else:
-            self._ledger.rewrite(event.id, event.changes, event.actions, event.detail, keep=written)
-
-    def _entry(self, event: Event) -> Entry | None:
-        return self._ledger.find(event.id)
 
     def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         detail = f"{refusal.reason[:1].upper()}{refusal.reason[1:]}."
-        return self._close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
-
-    def _close(self, store: Store, failure: Failure, event: Event) -> Event:
-        """The outcome into the ledger. What was begun and stands half written stays pending: the next start ends it."""
-        if self._entry(event) is not None:
-            if event.outcome is not Outcome.FAILED or self._untouched(store, event):
-                seconds = time.monotonic() - self._started
-                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
-            return event
-        try:
-            seen = store.stamp(failure.session).digest
-        except RecoverydError:
-            seen = ""
-        self._ledger.record(
-            event.id,
-            failure,
-            event.title,
-            event.kind,
-            event.outcome,
-            event.detail,
-            session_state=seen,
-            rules_version=VERSION,
-        )
-        return event
-
-    def _untouched(self, store: Store, event: Event) -> bool:
-        try:
-            return all(state(store, change) == "before" for change in self._ledger.changes(event.id))
-        except RecoverydError:
-            return False
+        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))

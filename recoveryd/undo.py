@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Outcome
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, is_of, state
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -21,13 +21,18 @@ class Settled:
     outcome: Outcome
     detail: str
 
+    @property
+    def open(self) -> bool:
+        """Whether it could not be brought to an end now."""
+        return self.outcome in (Outcome.PENDING, Outcome.UNDOING)
+
 
 def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:
     """Bring every recovery of `store` (or of one session) that was cut off to an end: whole, taken back, or a conflict.
 
     Only under the recovery lock: without it, what another process is just writing looks cut off.
     """
-    mine = [entry for entry in ledger.pending() if entry.store == store.id and session in (None, entry.session)]
+    mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
     return [_settle(store, ledger, entry) for entry in mine]
 
 
@@ -59,7 +64,7 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
         return Settled(entry, entry.outcome, error.message)
-    return _close(ledger, entry, Outcome.FAILED, "Cut off by a crash and taken back.", settled=False)
+    return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
 
 
 def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Settled:
@@ -125,21 +130,19 @@ def _answered(store: Store, entry: Entry) -> bool:
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
-    if forced:
+    if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
-        kept = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
-        ledger.mark(kept, Outcome.UNDOING)  # cut off by a crash, it is itself taken back: never a heal
-        try:
-            store.apply(todo)
-        except StoreError as error:
-            ledger.finish(kept, Outcome.FAILED, error.message, settled=False)
-            raise
-        ledger.mark(kept, Outcome.UNDONE)
-    else:
-        ledger.mark(entry.id, Outcome.UNDOING)  # a crash in the middle is finished at the next start
-        try:
-            store.apply(todo)
-        except StoreError:
-            ledger.mark(entry.id, entry.outcome)
-            raise
-    ledger.mark(entry.id, Outcome.UNDONE)
+        doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+    else:  # a crash in the middle is finished at the next start
+        doing = entry.id
+        ledger.mark(doing, Outcome.UNDOING)
+    try:
+        store.apply(todo)
+    except StoreError as error:
+        if all(state(store, change) == "before" for change in todo):  # else it is left to `settle`
+            if forced:
+                ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
+            else:
+                ledger.mark(doing, entry.outcome)
+        raise
+    ledger.undone(doing, entry.id)

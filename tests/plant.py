@@ -42,7 +42,7 @@ def write_sqlite(planted: Planted, database: Path, project_id: str = "global", d
     with contextlib.closing(sqlite3.connect(database, timeout=10)) as db, db:
         known = ("id", "worktree", "time_created", "time_updated", "sandboxes")
         _insert(db, "project", dict(zip(known, (project_id, "/", 0, 0, "[]"), strict=True)), "OR IGNORE ")
-        _insert(db, "session", row)
+        _insert(db, "session", row, "OR IGNORE ")  # one that goes on is there
         for message in planted.messages:
             made = message["time"]["created"]
             times = {"session_id": planted.id, "time_created": made, "time_updated": made}

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change, Edit
-from recoveryd.stores import atomic, base
+from recoveryd.stores import base
 from tests.json_tree import NOW, SES, Tree, name
 
 
@@ -128,7 +129,7 @@ def test_a_write_of_the_client_in_the_middle_is_kept_and_the_rest_taken_back(
         if steps.count("compare") == 2:
             (tree.root / changes[1].key).write_bytes(theirs)
 
-    monkeypatch.setattr(atomic, "step", step)
+    monkeypatch.setattr(failpoint, "reach", step)
     with pytest.raises(ConflictError, match=r"prt_2\.json"):
         tree.store.apply(changes)
     assert tree.files() == before
@@ -248,7 +249,7 @@ def test_what_can_not_be_put_back_is_named(tree: Tree, monkeypatch: pytest.Monke
         if seen.count("compare") >= 2:
             raise OSError(errno.EIO, "broken disk")
 
-    monkeypatch.setattr(atomic, "step", step)
+    monkeypatch.setattr(failpoint, "reach", step)
     with pytest.raises(StoreError, match=r"could not be put back: .*prt_1\.json"):
         tree.store.apply(changes)
 
@@ -256,6 +257,7 @@ def test_what_can_not_be_put_back_is_named(tree: Tree, monkeypatch: pytest.Monke
 KILL = """
 import os, pickle, sys
 from pathlib import Path
+from recoveryd import failpoint
 from recoveryd.stores import atomic
 root, at, changes = Path(sys.argv[1]), int(sys.argv[2]), pickle.loads(sys.stdin.buffer.read())
 count = 0
@@ -264,7 +266,7 @@ def step(name):
     count += 1
     if count == at:
         os._exit(9)
-atomic.step = step
+failpoint.reach = step
 atomic.apply(root, changes)
 """
 

@@ -408,6 +408,8 @@ def test_a_crash_while_it_was_made_again_is_healed_at_the_next_start(tree: Tree,
         session = tree.stuck(blank_answer, EMPTY)
         until(lambda: daemon.events)
     event = daemon.events[0]
+    with running(tmp_path, tree.store) as daemon, Ledger(daemon.state / "ledger.db") as ledger:
+        until(lambda: ledger.remembered(tree.store.id))
     with Ledger(daemon.state / "ledger.db") as ledger:
         changes = ledger.changes(event.id)
         ledger.rewrite(event.id, changes, event.actions, event.detail)  # as `confirm` does before it writes

@@ -135,8 +135,9 @@ class TestEntries:
 
     def test_what_a_forced_undo_writes_over_is_kept(self, ledger: Ledger, clock: Clock) -> None:
         name = ledger.keep(failure(), "t", None, [Change("k", WORDS, BLANK)], "Forced undo.")
-        assert ledger.get(name).outcome is Outcome.PENDING
-        ledger.mark(name, Outcome.UNDONE)
+        assert ledger.get(name).outcome is Outcome.UNDOING
+        ledger.undone(name)
+        assert ledger.get(name).outcome is Outcome.UNDONE
         assert ledger.prune(1, 0, clock.now + 99 * DAY) == 0
         assert ledger.changes(name) == [Change("k", WORDS, BLANK)]
 
@@ -249,7 +250,7 @@ class TestEntries:
             name = new_id()
             ledger.begin(name, of, title, None, [change], [action], detail, session_state=key, rules_version=1)
             ledger.finish(name, Outcome.HEALED, detail)
-            ledger.remember(store, session, title)
+            ledger.remember_many(store, {session: title})
             got = ledger.get(name)
             assert (got.store, got.session, got.message, got.title, got.detail) == (
                 store,
@@ -308,7 +309,7 @@ class TestRetention:
 class TestMemory:
     def test_stamps_of_a_store_are_replaced_and_forgotten(self, ledger: Ledger) -> None:
         ledger.remember_many("a", {f"ses_{n}": "1" for n in range(100)})
-        ledger.remember("b", "ses_0", "9")
+        ledger.remember_many("b", {"ses_0": "9"})
         ledger.remember_many("a", {"ses_0": "2"}, gone=[f"ses_{n}" for n in range(2, 100)])
         assert ledger.remembered("a") == {"ses_0": "2", "ses_1": "1"}
         assert ledger.remembered("b") == {"ses_0": "9"}

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change, Edit
-from recoveryd.stores import atomic, base, rows
+from recoveryd.stores import base, rows
 from tests.database import NEW, SCHEMAS, Base, text
 from tests.json_tree import NOW, SES, name
 
@@ -206,7 +207,7 @@ def test_a_fault_between_any_two_statements_leaves_everything_as_it_was(
     changes = edits(db, asked, answered)
     before = db.rows()
     names: list[str] = []
-    monkeypatch.setattr(atomic, "step", names.append)
+    monkeypatch.setattr(failpoint, "reach", names.append)
     db.store.apply(changes)
     db.store.apply(back(changes))
     assert names[: len(names) // 2] == ["begin", *["compare"] * 8, *["write"] * 8, "commit", "committed"]
@@ -217,7 +218,7 @@ def test_a_fault_between_any_two_statements_leaves_everything_as_it_was(
             if next(count) == at:
                 raise fault
 
-        monkeypatch.setattr(atomic, "step", step)
+        monkeypatch.setattr(failpoint, "reach", step)
         with pytest.raises((StoreError, KeyboardInterrupt, OSError)):
             db.store.apply(changes)
         assert db.rows() == before
@@ -227,7 +228,7 @@ def test_a_fault_between_any_two_statements_leaves_everything_as_it_was(
 KILL = """
 import os, pickle, signal, sys
 from pathlib import Path
-from recoveryd.stores import atomic
+from recoveryd import failpoint
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 at, changes = int(sys.argv[2]), pickle.loads(sys.stdin.buffer.read())
 def step(name):
@@ -235,7 +236,7 @@ def step(name):
     at -= 1
     if at < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-atomic.step = step
+failpoint.reach = step
 OpencodeSqlite(Path(sys.argv[1])).apply(changes)
 """
 

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recoveryd.recovery as module
+from recoveryd import failpoint
 from recoveryd.callbacks import Callbacks
 from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Kind, Outcome
 from recoveryd.plan import Plan, plan
-from recoveryd.stores import atomic
 from recoveryd.undo import put_back
 from tests.generate import generate, soup
 from tests.judge import refusal, stuck
@@ -214,7 +214,7 @@ def test_a_write_between_compare_and_rename_of_a_later_file_takes_all_back(
         if steps.count("compare") == 2 and name == "compare":
             write_over(thinking, text="thought again")
 
-    monkeypatch.setattr(atomic, "step", step)
+    monkeypatch.setattr(failpoint, "reach", step)
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.HEALED
     assert refusal(tree.store.load(session), thinking=False) is None
@@ -233,12 +233,15 @@ def test_a_store_that_cannot_be_written_is_a_failure_that_is_told(
         if name == "create":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic, "step", full)
+    monkeypatch.setattr(failpoint, "reach", full)
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.FAILED
     assert "the disk is full" in event.detail
+    assert "it is tried again then" in event.detail
     assert tree.files() == before
-    assert bench.ledger.get(event.id).outcome is Outcome.FAILED
+    monkeypatch.undo()
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert [entry.outcome for entry in bench.ledger.history(9)] == [Outcome.HEALED], "the first try counts for nothing"
 
 
 def test_a_store_that_cannot_be_read_is_a_failure_that_is_told(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd import failpoint
 from recoveryd.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.model import Change, Entry, Event, Outcome
 from recoveryd.stores import atomic
@@ -163,7 +164,7 @@ def test_an_undo_that_cannot_write_leaves_all_as_it_is(
         if name == "create":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic, "step", full)
+    monkeypatch.setattr(failpoint, "reach", full)
     with pytest.raises(StoreError, match="the disk is full"):
         undo(tree.store, bench.ledger, entry(bench, event))
     assert tree.files() == after

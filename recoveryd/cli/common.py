@@ -9,7 +9,7 @@ from recoveryd import paths
 from recoveryd.config import Config, load
 from recoveryd.errors import NotFoundError
 from recoveryd.ledger import Ledger
-from recoveryd.stores.base import Store
+from recoveryd.stores.base import Store, is_of
 from recoveryd.stores.find import find_stores
 
 
@@ -32,7 +32,7 @@ def stores_of(config: Config) -> list[Store]:
 def store_named(config: Config, store_id: str) -> Store:
     """The store that a ledger entry belongs to. NotFoundError when it is not there any more."""
     for store in stores_of(config):
-        if store.id == store_id:
+        if is_of(store, store_id):
             return store
     raise NotFoundError(
         f"The store {store_id} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?"

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change
 from recoveryd.stores import tree
 
 # The client reads every file whose name does not begin with a dot.
 TEMPORARY = ".recoveryd-"
+_LONGEST_NAME = 255  # bytes; names of records are ASCII
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _no_step(name: str) -> None:
-    """Called before each step with its name; tests put a crash or a fault in its place."""
-
-
-step: Callable[[str], None] = _no_step
+def _temporary(name: str) -> str:
+    """What the new content of a record is called until it is complete: never a name that is too long."""
+    if len(TEMPORARY) + len(name) <= _LONGEST_NAME:
+        return TEMPORARY + name
+    return TEMPORARY + hashlib.blake2s(name.encode()).hexdigest()
 
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
@@ -73,6 +76,7 @@ def clean(root: Path, keys: Iterable[str]) -> int:
                     continue
                 found = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                    failpoint.reach("clean")
                     os.unlink(name, dir_fd=fd)
                     removed += 1
     return removed
@@ -96,13 +100,14 @@ def _prepare(root: Path, change: Change, made: list[tuple[str, ...]]) -> None:
         _make_folders(root, folders, made)
         with tree.folder(root, *folders) as fd:
             with suppress(FileNotFoundError):  # of a crash: the lock of a recovery keeps others of us away
-                os.unlink(TEMPORARY + name, dir_fd=fd)
-            step("create")
-            file = os.open(TEMPORARY + name, _NEW, 0o600, dir_fd=fd)
+                os.unlink(_temporary(name), dir_fd=fd)
+            failpoint.reach("create")
+            file = os.open(_temporary(name), _NEW, 0o600, dir_fd=fd)
             try:
+                failpoint.reach("write")
                 _fill(file, change.after)
                 _dress(file, fd, name, change.mode)
-                step("sync")
+                failpoint.reach("sync")
                 _fsync(file)
             finally:
                 os.close(file)
@@ -114,6 +119,7 @@ def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]
     for depth in range(1, len(folders) + 1):
         above, name = folders[: depth - 1], folders[depth - 1]
         with tree.folder(root, *above) as fd, suppress(FileExistsError):
+            failpoint.reach("mkdir")
             os.mkdir(name, 0o700, dir_fd=fd)
             made.append(tuple(folders[:depth]))
             os.chmod(name, stat.S_IMODE(os.fstat(fd).st_mode), dir_fd=fd)
@@ -140,15 +146,15 @@ def _dress(file: int, fd: int, name: str, mode: int | None) -> None:
 
 def _swap(root: Path, change: Change) -> None:
     *folders, name = tree.split(change.key)
-    step("compare")
+    failpoint.reach("compare")
     _compare(root, change)
     try:
         with tree.folder(root, *folders) as fd:
             if change.after is not None:
-                step("rename")
-                os.rename(TEMPORARY + name, name, src_dir_fd=fd, dst_dir_fd=fd)
+                failpoint.reach("rename")
+                os.rename(_temporary(name), name, src_dir_fd=fd, dst_dir_fd=fd)
             elif change.before is not None:
-                step("unlink")
+                failpoint.reach("unlink")
                 os.unlink(name, dir_fd=fd)
     except OSError as error:
         raise tree.trouble(error, f"write {root / change.key}") from error
@@ -159,7 +165,7 @@ def _sync(root: Path, changes: Iterable[Change]) -> None:
     folders = {tree.split(change.key)[:-1]: change for change in changes}
     for names, change in folders.items():
         try:
-            step("folder")
+            failpoint.reach("folder")
             with tree.folder(root, *names) as fd:
                 _fsync(fd)
             if any(c.after is None and tree.split(c.key)[:-1] == names for c in changes):
@@ -174,6 +180,7 @@ def _drop_folder(root: Path, names: tuple[str, ...]) -> None:
         return
     with tree.folder(root, *names[:-1]) as fd:
         try:
+            failpoint.reach("rmdir")
             os.rmdir(names[-1], dir_fd=fd)
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EACCES, errno.EPERM}:
@@ -204,7 +211,7 @@ def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, .
 def _discard(root: Path, key: str) -> None:
     *folders, name = tree.split(key)
     with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
-        os.unlink(TEMPORARY + name, dir_fd=fd)
+        os.unlink(_temporary(name), dir_fd=fd)
 
 
 def _fsync(fd: int) -> None:

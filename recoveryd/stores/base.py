@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,6 +140,11 @@ class Store(Protocol):
 
     def clean(self, keys: Iterable[str]) -> int:
         """Remove what a crash left behind where `keys` were being written. Returns how many things."""
+
+
+def is_of(store: Store, store_id: str) -> bool:
+    """Whether a recovery of the store of this id is one of `store`: also after it was moved away and linked to."""
+    return store.id == store_id or store.id == os.path.realpath(store_id)
 
 
 def state(store: Store, change: Change) -> Literal["before", "after", "other"]:

@@ -78,7 +78,7 @@ class Cursor:
 
 def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int) -> Iterator[str]:
     """The sessions of messages made since, where they were written since, and of older ones that were not finished."""
-    start = max(since_ms, place.looked - OVERLAP_MS)
+    start = max(since_ms, min(place.looked, ended.looked) - OVERLAP_MS)  # the clock may have jumped back
     recent: dict[str, int] = {}
     for low, high in ranges(start, ended.looked):
         recent.update(db.execute(IN_RANGE, (low, high, start)))

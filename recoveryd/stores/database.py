@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from recoveryd.errors import BusyStoreError, StoreError
+from recoveryd.errors import BusyStoreError, DiskError, StoreError
 from recoveryd.stores import tree
 
 BUSY_S = 2.0  # how long another program's lock is waited for
@@ -34,6 +34,7 @@ _SENTENCES = {
     sqlite3.SQLITE_FULL: ("can't be written to: the disk is full", _SPACE),
     sqlite3.SQLITE_IOERR: ("can't be used: the disk reports an error", "Check the disk before anything else."),
 }
+_LASTING = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 # Closing any descriptor of a file drops all the locks that this process has on it, so only one thread at a time has a
@@ -151,7 +152,8 @@ def in_words(path: Path, doing: str, max_row: int = tree.MAX_FILE) -> Iterator[N
         if isinstance(error, sqlite3.DataError) or code == sqlite3.SQLITE_TOOBIG:
             raise StoreError(f"A row of {path} is too large: at most {max_row:,} bytes are read.") from error
         reason, hint = _SENTENCES.get(code, (f"can't be used: SQLite says {str(error)!r}", ""))
-        raise StoreError(f"Can't {doing} {path}: it {reason}.", hint) from error
+        kind = StoreError if code in _LASTING or code not in _SENTENCES else DiskError
+        raise kind(f"Can't {doing} {path}: it {reason}.", hint) from error
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

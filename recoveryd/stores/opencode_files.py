@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.errors import NotFoundError, StoreError
+from recoveryd.errors import DiskError, NotFoundError
 from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, tree
 from recoveryd.stores.base import Generation, Look, Stamp
@@ -180,7 +180,7 @@ class OpencodeFiles:
         """
         dead = self.live()
         if dead:
-            raise StoreError(dead)
+            raise DiskError(dead)
         try:
             atomic.apply(self.root, changes)
         except OSError as error:

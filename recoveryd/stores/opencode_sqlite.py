@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.errors import BusyStoreError, StoreError
+from recoveryd.errors import BusyStoreError, DiskError, StoreError
 from recoveryd.model import Change, Edit, Message, Session
 from recoveryd.stores import opencode, rows, transaction, tree
 from recoveryd.stores.base import Generation, Look, Stamp
@@ -137,7 +137,7 @@ class OpencodeSqlite:
         """Write all of `changes` in one transaction, or none. BusyStoreError when another writer doesn't let go."""
         dead = self.live()
         if dead:
-            raise StoreError(dead)
+            raise DiskError(dead)
         transaction.apply(self._database, changes)
 
     def read(self, key: str) -> bytes | None:

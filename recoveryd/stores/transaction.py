@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change
-from recoveryd.stores import atomic, rows
+from recoveryd.stores import rows
 from recoveryd.stores.database import Database
 
 
@@ -27,7 +28,7 @@ def apply(database: Database, changes: Sequence[Change]) -> None:
         raise StoreError("One record was to be changed twice at once.")
     writes = [_write(change) for change in changes]
     with database.writing() as connection:
-        atomic.step("begin")
+        failpoint.reach("begin")
         connection.execute("BEGIN IMMEDIATE")
         try:
             refused = rows.reason(rows.schema(connection), database.path)
@@ -38,9 +39,9 @@ def apply(database: Database, changes: Sequence[Change]) -> None:
             for write in writes:
                 if write.after is not None or write.before is not None:
                     _carry_out(connection, write, database)
-            atomic.step("commit")
+            failpoint.reach("commit")
             connection.execute("COMMIT")
-            atomic.step("committed")
+            failpoint.reach("committed")
         except BaseException:
             # What made SQLite fail may have ended the transaction as well; closing ends it in any case.
             with suppress(sqlite3.Error):
@@ -57,14 +58,14 @@ def _write(change: Change) -> _Write:
 
 
 def _compare(connection: sqlite3.Connection, write: _Write, database: Database) -> None:
-    atomic.step("compare")
+    failpoint.reach("compare")
     now = rows.fetch(connection, write.table, write.id, database.path)
     if (None if now is None else rows.image(now)) != write.before:
         raise _conflict(write, database, "is not what was read before: the client wrote since")
 
 
 def _carry_out(connection: sqlite3.Connection, write: _Write, database: Database) -> None:
-    atomic.step("write")
+    failpoint.reach("write")
     if write.after is None:
         if write.table == "message" and _has_parts(connection, write.id):
             raise _conflict(write, database, "has parts that are not ours: the client wrote since")

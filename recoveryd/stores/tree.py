@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recoveryd.errors import StoreError
+from recoveryd.errors import DiskError, StoreError
 from recoveryd.stores.opencode import valid_id
 
 MAX_FILE = 64 * 1024 * 1024  # bytes
 SUFFIX = ".json"
 _RECORD = re.compile(r"[A-Za-z0-9_-]+\.json")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # its owner may move it and leave a symlink behind
+_FOLDER = _ROOT | os.O_NOFOLLOW
 # A FIFO that nobody writes to would hold up an ordinary open for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -27,14 +28,20 @@ _SENTENCES = {
     errno.EPERM: ("the system does not allow it", "Check the owner and the attributes of the file and of its folder."),
     errno.EROFS: ("the file system is read-only", "Mount it writable, or leave this store out."),
     errno.EMFILE: ("too many files are open", "Raise the limit of open files (ulimit -n)."),
+    errno.EFBIG: ("the limit of a file's size is reached", "Raise it (ulimit -f), or free some space."),
     errno.EIO: ("the disk reports an error", "Check the disk before anything else is written to it."),
 }
 
 
+# What lies there has to change, or it stays so.
+_LASTING = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL})
+
+
 def trouble(error: OSError, what: str) -> StoreError:
-    """An errno as a sentence: `what` is what could not be done ("read /a/b")."""
+    """An errno as a sentence: `what` is what could not be done ("read /a/b"). DiskError for all that may pass."""
     reason, hint = _SENTENCES.get(error.errno or 0, (error.strerror or str(error), ""))
-    return StoreError(f"Can't {what}: {reason}.", hint)
+    kind = StoreError if error.errno in _LASTING else DiskError
+    return kind(f"Can't {what}: {reason}.", hint)
 
 
 def split(key: str) -> tuple[str, ...]:
@@ -49,7 +56,7 @@ def split(key: str) -> tuple[str, ...]:
 def folder(root: Path, *names: str) -> Iterator[int]:
     """A descriptor of a folder below `root`. FileNotFoundError; StoreError for a symlink on the way, or no folder."""
     path = "/".join((str(root), *names[:1]))
-    fd = _open_folder(path, None, path)
+    fd = _open_folder(path, None, path, _FOLDER if names else _ROOT)
     try:
         for name in names[1:]:
             path = f"{path}/{name}"
@@ -61,9 +68,9 @@ def folder(root: Path, *names: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _open_folder(name: str, above: int | None, path: str) -> int:
+def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) -> int:
     try:
-        return os.open(name, _FOLDER, dir_fd=above)
+        return os.open(name, flags, dir_fd=above)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -32,6 +32,7 @@ class Daemon:
         self.storage = data_home.resolve() / "opencode" / "storage"
         self.state = self.root / "state" / "recoveryd"
         self.output = self.root / "run.log"
+        self.command = [sys.executable, "-m", "recoveryd", "run"]
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
         self.env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -65,9 +66,8 @@ class Daemon:
         assert self._process is None, "recoveryd is running"
         said = len(self.log)
         self._log = self.output.open("ab")
-        command = [sys.executable, "-m", "recoveryd", "run"]
         self._process = subprocess.Popen(
-            command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+            self.command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
         )
         try:
             if ready:

@@ -1,0 +1,104 @@
+"""What of a recovery goes into the ledger, and when: before an edit its images, then how it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from loguru import logger
+
+from recoveryd.errors import DiskError, RecoverydError
+from recoveryd.ledger import Ledger
+from recoveryd.model import Entry, Event, Failure, Outcome
+from recoveryd.rules import VERSION
+from recoveryd.stores.base import Store, state
+from recoveryd.undo import settle
+
+
+class Book:
+    """Keeps the account of recoveries in `ledger`, each under the id of its event."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.started = 0.0  # when the repair that is under way began, time.monotonic()
+
+    def entry(self, event: Event) -> Entry | None:
+        """What the ledger has of it so far."""
+        return self._ledger.find(event.id)
+
+    def keep(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
+        """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
+        if self.entry(event) is not None:
+            self._ledger.rewrite(event.id, event.changes, event.actions, event.detail, keep=written)
+            return
+        self._ledger.begin(
+            event.id,
+            failure,
+            event.title,
+            event.kind,
+            event.changes,
+            event.actions,
+            event.detail,
+            session_state=store.stamp(failure.session).digest,
+            rules_version=VERSION,
+        )
+
+    def close(self, store: Store, failure: Failure, event: Event) -> Event:
+        """The outcome. What was begun and stands half written stays pending: the next attempt or start ends it."""
+        if self.entry(event) is not None:
+            if event.outcome is not Outcome.FAILED or self._untouched(store, event):
+                seconds = time.monotonic() - self.started
+                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
+            return event
+        try:
+            seen = store.stamp(failure.session).digest
+        except RecoverydError:
+            seen = ""
+        self._ledger.record(
+            event.id,
+            failure,
+            event.title,
+            event.kind,
+            event.outcome,
+            event.detail,
+            session_state=seen,
+            rules_version=VERSION,
+        )
+        return event
+
+    def drop_untouched(self, store: Store, event: Event) -> None:
+        """Forget what was begun if nothing of it was written."""
+        if self.entry(event) is not None and self._untouched(store, event):
+            self._ledger.drop(event.id)
+
+    def settle(self, store: Store, failure: Failure, event: Event) -> Event | None:
+        """Bring what was cut off in this session to an end; the event of this failure's own repair, if that stands.
+
+        An earlier try at it that was taken back counts for nothing. DiskError: a half repair is still there.
+        """
+        healed = None
+        for settled in settle(store, self._ledger, failure.session):
+            if settled.open:
+                raise DiskError(settled.detail)
+            entry = settled.entry
+            own = entry.message == failure.message
+            if own and settled.outcome is Outcome.FAILED:
+                self._ledger.drop(entry.id)
+                continue
+            logger.warning("{}: {} ({})", entry.id, settled.detail, settled.outcome)
+            if own and settled.outcome is Outcome.HEALED:
+                changes = tuple(self._ledger.changes(entry.id))
+                healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)
+                healed = replace(healed, actions=entry.actions, changes=changes)
+        return healed
+
+    def healed(self, failure: Failure, message: str) -> bool:
+        """Whether the failure of `message`, in the session of `failure`, was repaired."""
+        handled = self._ledger.handled(failure.store, failure.session, message)
+        return handled is not None and handled.outcome is Outcome.HEALED
+
+    def _untouched(self, store: Store, event: Event) -> bool:
+        try:
+            return all(state(store, change) == "before" for change in self._ledger.changes(event.id))
+        except RecoverydError:
+            return False

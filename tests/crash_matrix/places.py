@@ -1,0 +1,203 @@
+"""Either store in a folder, with a ledger beside it: what the client keeps there, and its own writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from contextlib import closing
+from pathlib import Path
+
+from recoveryd.model import Failure, Part
+from recoveryd.stores import rows
+from recoveryd.stores.base import Store
+from recoveryd.stores.opencode_files import OpencodeFiles
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from tests.build import Planted, SessionBuilder
+from tests.database import NEW, SCHEMAS
+from tests.parts import api_error, text, tool
+from tests.plant import dump, write_sqlite, write_tree
+
+EMPTY = "messages: text content blocks must be non-empty"
+Records = dict[str, bytes]  # by the store's own keys
+
+
+class Place(ABC):
+    """A store under `folder` that `start` makes and `reset` takes back to what `save` saw."""
+
+    name: str
+    store: Store
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.saved = folder / "saved"
+        self.state = self.home / "state"
+        self.data = self.home / "data" / "opencode"
+
+    def start(self) -> None:
+        """An empty store and no ledger."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.state.mkdir(parents=True, mode=0o700)
+        self._make()
+
+    def save(self) -> None:
+        """Remember all that is there, the ledger too."""
+        shutil.rmtree(self.saved, ignore_errors=True)
+        shutil.copytree(self.home, self.saved)
+
+    def reset(self) -> None:
+        """As it was at `save`, at the same path."""
+        shutil.rmtree(self.home)
+        shutil.copytree(self.saved, self.home)
+
+    def plant(self, faults: str, *, seed: int = 7) -> str:
+        """A session with so many faults ("one", "many"), refused a moment ago; its id."""
+        session = SessionBuilder(int(time.time() * 1000) - 60_000, seed=seed)
+        FAULTS[faults](session)
+        session.failed("continue", api_error(EMPTY, 400))
+        planted = session.planted()
+        self.write_planted(planted)
+        return planted.id
+
+    def failure(self, session: str) -> Failure:
+        """The refusal that the session is stuck on."""
+        found = self.store.look(session).failure
+        assert found is not None
+        return found
+
+    @abstractmethod
+    def _make(self) -> None: ...
+
+    @abstractmethod
+    def write_planted(self, planted: Planted) -> None:
+        """A whole session, as the client has it."""
+
+    @abstractmethod
+    def records(self) -> Records:
+        """Everything that the client keeps of messages and parts, byte for byte."""
+
+    @abstractmethod
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        """The client writes another text into a record, or makes it anew; the record as it is then.
+
+        `patience`: seconds that it waits for a lock of ours.
+        """
+
+    @abstractmethod
+    def key(self, part: Part) -> str:
+        """The key of a part's record."""
+
+    @abstractmethod
+    def strays(self) -> list[str]:
+        """What lies in the store and is nothing of the client's."""
+
+
+class JsonPlace(Place):
+    """The tree of OpenCode up to 1.1."""
+
+    name = "json"
+
+    def _make(self) -> None:
+        self.root = self.data / "storage"
+        for folder in ("session", "message", "part"):
+            (self.root / folder).mkdir(parents=True)
+        self.store = OpencodeFiles(self.root)
+
+    def write_planted(self, planted: Planted) -> None:
+        write_tree(planted, self.root)
+
+    def records(self) -> Records:
+        found = [path for kind in ("message", "part") for path in (self.root / kind).rglob("*") if path.is_file()]
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in sorted(found)}
+
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        path = self.root / key
+        try:
+            said = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            path.parent.mkdir(exist_ok=True)
+            said = {"id": path.stem, "messageID": path.parent.name, "type": "text"}
+        path.write_bytes(dump({**said, "text": words}))
+        return path.read_bytes()
+
+    def key(self, part: Part) -> str:
+        return f"part/{part.message_id}/{part.id}.json"
+
+    def strays(self) -> list[str]:
+        return [str(path) for path in self.data.rglob("*") if path.is_file() and path.suffix != ".json"] + [
+            str(path) for path in self.data.rglob(".*")
+        ]
+
+
+class SqlitePlace(Place):
+    """The database of OpenCode from 1.2 on."""
+
+    name = "sqlite"
+    version = NEW
+
+    def _make(self) -> None:
+        self.path = self.data / "opencode.db"
+        self.path.parent.mkdir(parents=True)
+        with closing(sqlite3.connect(self.path)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.executescript(SCHEMAS[self.version])
+        self.store = OpencodeSqlite(self.path, busy_s=0.2)
+
+    def write_planted(self, planted: Planted) -> None:
+        write_sqlite(planted, self.path)
+
+    def records(self) -> Records:
+        with closing(sqlite3.connect(self.path, timeout=5)) as db:
+            found = {}
+            for table, columns in rows.COLUMNS.items():
+                for row in db.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+                    found[f"{table}/{row[0]}"] = rows.image(dict(zip(columns, row, strict=True)))
+            return found
+
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        _, identifier = key.split("/")
+        with closing(sqlite3.connect(self.path, timeout=patience)) as db, db:
+            row = db.execute("SELECT data FROM part WHERE id = ?", (identifier,)).fetchone()
+            now = int(time.time() * 1000)
+            if row is None:
+                message, session = db.execute("SELECT id, session_id FROM message ORDER BY id LIMIT 1").fetchone()
+                data = json.dumps({"type": "text", "text": words})
+                values = (identifier, message, session, now, now, data)
+                db.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", values)
+            else:
+                data = json.dumps({**json.loads(row[0]), "text": words})
+                db.execute("UPDATE part SET data = ?, time_updated = ? WHERE id = ?", (data, now, identifier))
+        return self.records()[key]
+
+    def key(self, part: Part) -> str:
+        return f"part/{part.id}"
+
+    def strays(self) -> list[str]:
+        own = {self.path.name + suffix for suffix in ("", "-wal", "-shm")}
+        return [str(path) for path in self.data.rglob("*") if path.name not in own]
+
+
+def _one(session: SessionBuilder) -> None:
+    """One record is changed."""
+    session.user("go")
+    session.assistant(text(" "))
+
+
+def _many(session: SessionBuilder) -> None:
+    """Records are changed, added and taken out, and one gets a folder of its own."""
+    session.user()
+    session.assistant("hello")
+    session.user("go")
+    session.assistant(tool(), text("behind"))
+    session.user("next")
+    session.assistant(text(" "), text("said"))
+    session.user("more")
+    session.assistant("half \ud800")
+    session.user("last")
+    session.assistant(text(" "))
+
+
+FAULTS = {"one": _one, "many": _many}
+PLACES: dict[str, type[Place]] = {place.name: place for place in (JsonPlace, SqlitePlace)}

@@ -1,0 +1,120 @@
+"""What the children do: what the daemon does about a session, a start of the daemon, an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from recoveryd import triage
+from recoveryd.config import Config, Notify
+from recoveryd.daemon import Daemon
+from recoveryd.errors import RecoverydError
+from recoveryd.healer import Healer
+from recoveryd.ledger import Ledger
+from recoveryd.locks import recovery_lock
+from recoveryd.model import Change, Entry, Event, Outcome
+from recoveryd.news import News
+from recoveryd.notify import Notifier
+from recoveryd.paths import ledger_file
+from recoveryd.recovery import Recovery
+from recoveryd.schedule import Schedule
+from recoveryd.settings import OpenCode
+from recoveryd.undo import undo
+from tests.crash_matrix.places import Place
+
+# Nothing listens there: no client that happens to run on this machine is asked.
+CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
+triage.SETTLE_S = triage.GRACE_S = 0.0  # nobody else writes there
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[Ledger]:
+    """The ledger of this place."""
+    with Ledger(ledger_file(place.state)) as ledger:
+        yield ledger
+
+
+class Worker:
+    """The part of the daemon that attends to sessions, without its loop."""
+
+    def __init__(self, place: Place, ledger: Ledger) -> None:
+        self._place = place
+        self._healer = Healer(CONFIG, ledger, place.state, Schedule(), Notifier(enabled=False), News())
+
+    def attend(self, session: str, times: int = 1) -> str:
+        """Look at a session, at the most so often; then read back what was repaired."""
+        attended = ""
+        for _ in range(times):
+            attended = self._healer.attend(self._place.store, session)
+            if attended != "open":
+                break
+        self._healer.finish()
+        return attended
+
+
+def heal(place: Place, session: str, times: int = 1) -> str:
+    """The whole recovery of a session, the second look at it too."""
+    with opened(place) as ledger:
+        return Worker(place, ledger).attend(session, times)
+
+
+def start(place: Place) -> None:
+    """A start of the daemon, that ends at once."""
+    daemon = Daemon(CONFIG, state_dir=place.state, stores=[place.store])
+    daemon.stop()
+    daemon.run()
+
+
+def confirm(place: Place, session: str) -> str:
+    """Read back a repair that the client wrote over meanwhile."""
+    with opened(place) as ledger:
+        failure = place.failure(session)
+        entry = ledger.history(1, session)[0]
+        recovery = Recovery(ledger, CONFIG, place.state)
+        event = _event(entry, ledger.changes(entry.id))
+        return recovery.confirm(place.store, failure, event).outcome
+
+
+def _event(entry: Entry, changes: list[Change]) -> Event:
+    """The event of a recovery that stands in the ledger."""
+    return Event(
+        entry.id,
+        entry.store,
+        entry.session,
+        entry.title,
+        entry.message,
+        entry.kind,
+        Outcome.HEALED,
+        entry.detail,
+        entry.actions,
+        tuple(changes),
+    )
+
+
+def take_back(place: Place, session: str, *, force: bool = False) -> list[str]:
+    """Undo every repair of a session that stands, newest first; what was refused, in words."""
+    refused = []
+    with opened(place) as ledger, recovery_lock(place.state, place.store.id):
+        for entry in ledger.history(1000, session):
+            if entry.outcome is Outcome.HEALED:
+                try:
+                    undo(place.store, ledger, entry, force=force)
+                except RecoverydError as error:
+                    refused.append(error.message)
+    return refused
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the ledger has of one recovery."""
+
+    id: str
+    outcome: str
+    changes: list[Change]
+
+
+def entries(place: Place, session: str) -> list[Kept]:
+    """What the ledger has of a session, newest first."""
+    with opened(place) as ledger:
+        return [Kept(e.id, e.outcome.value, ledger.changes(e.id)) for e in ledger.history(1000, session)]

@@ -1,0 +1,70 @@
+"""Each step of a recovery is once the last one: what a start makes of the session, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd import failpoint
+from tests.crash_matrix import child
+from tests.crash_matrix.cells import Bench, Scenario
+from tests.crash_matrix.places import JsonPlace
+
+# What has to be among the steps of a repair of several records, or a step has lost its name.
+JSON_STEPS = {"mkdir", "create", "write", "sync", "compare", "rename", "unlink", "folder", "read back", "confirm"}
+SQLITE_STEPS = {"begin", "compare", "write", "commit", "committed", "read back", "confirm"}
+LEDGER_STEPS = {"ledger begin", "ledger images", "ledger commit", "ledger committed"}
+
+
+def test_nothing_hangs_on_a_failpoint_unless_a_test_says_so() -> None:
+    assert failpoint.reach.__module__ == failpoint.__name__
+
+
+@pytest.mark.timeout(600)
+def test_killed_at_every_step(tmp_path: Path) -> None:
+    """As it was, or healed, or (where the client wrote since) a conflict; in both stores, and the ledger knows."""
+    report = tmp_path / "matrix.json"
+    command = [sys.executable, "-m", "tests.crash_matrix", "--short", "--json", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=590, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    found = {table["scenario"]: table["cells"] for table in json.loads(report.read_text())}
+    for store, own in (("json", JSON_STEPS), ("sqlite", SQLITE_STEPS)):
+        killed = found[f"{store}, many faults, repair, kill"]
+        assert {cell["name"] for cell in killed} >= own | LEDGER_STEPS
+        assert _outcomes(killed) == {("as it was", ""), ("as it was", "failed"), ("healed", "healed")}
+        undone = found[f"{store}, many faults, undo, kill"]
+        assert _outcomes(undone) == {("still healed", "healed"), ("undone", "undone")}
+        written = found[f"{store}, many faults, repair, kill+client"]
+        assert ("as it was", "conflict") in _outcomes(written)
+        for end in ("error", "broken"):
+            failed = found[f"{store}, many faults, repair, {end}"]
+            assert _outcomes(failed) == {("healed", "healed")}, "the disk works again, and it was tried again"
+
+
+def _outcomes(cells: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(cell["found"], cell["ledger"]) for cell in cells}
+
+
+def test_the_matrix_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the end that a start makes of it, half a repair and its temporary files are found."""
+    bench = Bench(Scenario("json", "many", "repair", "kill"), JsonPlace(tmp_path))
+    monkeypatch.setattr("recoveryd.patrol.settle", lambda *_: [])
+    monkeypatch.setattr("recoveryd.bookkeeping.settle", lambda *_: [])
+    wrong = [cell.wrong for cell in bench.cells(every=4)]
+    for words in ("a mixture", "pending is left", ".recoveryd-"):
+        assert any(words in found for found in wrong)
+
+
+def test_a_child_that_is_killed_tells_its_steps() -> None:
+    def work() -> None:
+        for name in "abc":
+            failpoint.reach(name)
+
+    assert child.run(work) == child.Ended(("a", "b", "c"), 0)
+    assert child.run(work, child.kill_at(1)) == child.Ended(("a", "b"), 9)
+    assert failpoint.reach.__module__ == failpoint.__name__
