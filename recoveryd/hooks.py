@@ -54,9 +54,13 @@ class Commands:
         with suppress(queue.Full):
             self._events.put_nowait(None)
         self._thread.join(timeout)
+        left = 0
+        with suppress(queue.Empty):
+            while True:
+                left += self._events.get_nowait() is not None
+        self._events.put_nowait(None)
         if self._process is not None:
             _kill(self._process)
-        left = sum(event is not None for event in list(self._events.queue))
         if left:
             logger.warning("on_complete was not run for the last {} recoveries: recoveryd is stopping", left)
 

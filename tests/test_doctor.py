@@ -44,7 +44,7 @@ HOLDS_A_LEDGER = """
 import pathlib, sys, time
 from recoveryd.ledger import Ledger
 ledger = Ledger(pathlib.Path(sys.argv[1]))
-ledger.remember("a", "b", "c")
+ledger.remember_many("a", {"b": "c"})
 print("up", flush=True)
 time.sleep(60)
 """
