@@ -86,7 +86,7 @@ def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path:
 def test_every_command_that_the_documents_show_is_one() -> None:
     for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        for words in re.findall(r"recoveryd ((?:[a-z]+)(?: [a-z]+| --?[a-z-]+| [A-Z]+)*)", " ".join(_code(text))):
+        for words in re.findall(r"(?<!from )recoveryd ((?:[a-z]+)(?: [a-z]+| --?[a-z-]+| [A-Z]+)*)", " ".join(_code(text))):
             command, *rest = words.split()
             assert command in TOP, f"{name}: recoveryd {words}"
             parsers = [p for n, p in COMMANDS.items() if n.split()[0] == command]
