@@ -61,6 +61,11 @@ class Case:
         return first is not None and first["kind"] == "unsendable_part" and 1000 * float(first["time"]) < begun
 
     @property
+    def overtaken(self) -> list[dict[str, Any]]:
+        """A client under load may read half of a repair, made because it had not begun: told, and no recovery."""
+        return [entry for entry in self.entries if "on its way" in entry["detail"]]
+
+    @property
     def refusals(self) -> list[str]:
         """The kind of each prompt that came to nothing, in order; "crash" where nothing was sent."""
         return [_kind(outcome) for outcome in self.prompts if not outcome.accepted]
@@ -187,8 +192,7 @@ def _said(part: dict[str, Any]) -> list[str]:
 def problems(case: Case) -> list[str]:
     """What does not hold of this session: nothing, if all is well."""
     found: list[str] = []
-    # A client under load may read half of a repair that was made because it had not begun: told, and no recovery.
-    outcomes = [entry["outcome"] for entry in case.entries if "on its way" not in entry["detail"]]
+    outcomes = [entry["outcome"] for entry in case.entries if entry not in case.overtaken]
     if not case.broken:
         if outcomes:
             found.append("it was accepted, and there is a recovery")
@@ -202,9 +206,10 @@ def problems(case: Case) -> list[str]:
         found.append(f"a chain of refusals: {case.refusals}")
     if any("bound to a different" in str(request.refused) for outcome in case.prompts for request in outcome.requests):
         found.append("thinking was left that is bound to something else")
-    if not all(outcome.accepted for outcome in case.prompts[-2:]):
+    raced = bool(case.forestalled or case.overtaken)
+    if not all(outcome.accepted for outcome in case.prompts[-1 if raced else -2 :]):
         found.append("it does not go on")
-    elif (why := _the_other_way(case)) is not None:
+    elif not raced and (why := _the_other_way(case)) is not None:
         found.append(f"it goes on in one way of thinking only: {why}")
     if case.silenced:
         found.append(f"healed, it does not say {case.silenced} any more")
