@@ -94,7 +94,7 @@ def _config(commands: Commands) -> None:
 
 
 def _install(commands: Commands) -> None:
-    help = "have recoveryd run as a service of yours, now and at each login"
+    help = "have it run as a service, now and at each login"
     made = command(commands, "install", help, "recoveryd install --strict")
     made.add_argument("--print", action="store_true", help="show the unit, and write nothing")
     made.add_argument(
