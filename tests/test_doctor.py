@@ -47,7 +47,7 @@ import pathlib, sys, time
 from recoveryd.launchd import Launchd
 from recoveryd.ledger import Ledger
 ledger = Ledger(pathlib.Path(sys.argv[1]))
-ledger.remember("a", "b", "c")
+ledger.remember_many("a", {"b": "c"})
 print("up", flush=True)
 time.sleep(60)
 """
