@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from recoveryd import paths
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.stores.base import Generation, Store
@@ -49,6 +50,11 @@ class Patient:
     @cached_property
     def stores(self) -> list[Store]:
         return [store for store in self.all_stores if store.exists()]
+
+    @cached_property
+    def client(self) -> tuple[int, ...] | None:
+        """The version of the client that listens; None when none does."""
+        return Client(self.config.opencode).version()
 
     @property
     def ledger(self) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.client import Client
 from recoveryd.desktop import Desktop, can_show
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.forms import TESTED
@@ -12,7 +11,7 @@ from recoveryd.toast import Toast
 
 
 def client(patient: Patient) -> Iterator[Check]:
-    version = Client(patient.config.opencode).version()
+    version = patient.client
     named = ".".join(map(str, version or ()))
     tested = ", ".join(".".join(map(str, one)) for one in TESTED)
     if version is None:

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd import service_state
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
+from recoveryd.manager import of_this_system
 from recoveryd.orders import paused
 from recoveryd.peek import peek
 
 _MB = 1_000_000
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
+_ASK_S = 2.0  # for a service manager
 _SLACK = 120.0  # seconds that clocks and file systems may differ
 
 
@@ -86,16 +87,18 @@ def clock(patient: Patient) -> Iterator[Check]:
 
 
 def service(_: Patient) -> Iterator[Check]:
-    found = service_state.state()
+    asked = of_this_system(os.environ, _ASK_S)
+    found = asked.state()
     if found == "active":
         yield ok("service", "The service runs.")
     elif found == "failed":
-        hint = "journalctl --user -u recoveryd -n 20 says why; then: systemctl --user restart recoveryd"
-        yield fail("service", "The service failed.", hint)
+        yield fail("service", "The service failed.", f"{asked.log_command} says why; recoveryd install starts it again")
     elif found == "none":
         yield ok("service", "There is no service manager of the user to ask; `recoveryd run` works without.")
+    elif found == "absent":
+        yield ok("service", "It is not installed as a service.", "recoveryd install has it run at each login")
     else:
-        yield ok("service", f"The service does not run ({found}); in a terminal: recoveryd run")
+        yield warn("service", f"The service is installed and does not run ({found}).", "recoveryd install starts it")
 
 
 def pause(patient: Patient) -> Iterator[Check]:

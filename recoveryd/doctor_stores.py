@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recoveryd import __version__, folders
-from recoveryd.client import Client
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.locks import lockers, stale
@@ -87,13 +86,12 @@ def _strangers(one: Store, deadline: float) -> tuple[list[str], int, bool]:
 
 
 def id_wrap(patient: Patient) -> Iterator[Check]:
-    version = Client(patient.config.opencode).version()
     behind = 0
     for one in patient.living:
         generation = patient.generation(one)
         assert generation is not None
         count, complete = before_wrap(one, generation, int(patient.now * 1000), _LOOK_S)
-        mended = generation is Generation.SQLITE_EVENTS and (version is None or version >= _MENDED)
+        mended = generation is Generation.SQLITE_EVENTS and (patient.client is None or patient.client >= _MENDED)
         if not count or mended:
             behind += count
             continue

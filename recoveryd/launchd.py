@@ -19,10 +19,11 @@ _TRIES, _PAUSE_S = 5, 1.0  # a service that was just stopped is still in the way
 
 
 class Launchd:
-    """A `Manager`. `env` is the environment of the shell."""
+    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], limit: float = 90.0) -> None:
         self._env = env
+        self._limit = limit
         home = Path(env.get("HOME") or Path.home())
         self._plist = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"  # launchd does not expand ~
         self._domain = f"gui/{os.getuid()}"
@@ -36,6 +37,17 @@ class Launchd:
             raise unreachable("there is no launchctl")
         if self._call("print", self._domain).returncode:
             raise unreachable(f"launchd has no {self._domain}", "Log in at the desktop, not by ssh alone.")
+
+    def state(self) -> str:
+        try:
+            self.check()
+            if not self._plist.exists():
+                return "absent"
+            return (
+                "active" if "state = running" in self._call("print", f"{self._domain}/{LABEL}").stdout else "inactive"
+            )
+        except (RecoverydError, OSError, subprocess.TimeoutExpired):
+            return "none"
 
     def unit(self, service: Service) -> dict[Path, str]:
         if service.strict:
@@ -73,7 +85,7 @@ class Launchd:
     def _call(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = ["launchctl", *words]
         return subprocess.run(  # noqa: S603
-            command, env=dict(self._env), capture_output=True, text=True, timeout=90, check=False
+            command, env=dict(self._env), capture_output=True, text=True, timeout=self._limit, check=False
         )
 
 

@@ -44,6 +44,9 @@ class Manager(Protocol):
     def check(self) -> None:
         """RecoverydError when this manager can't be reached, with what to do instead."""
 
+    def state(self) -> str:
+        """ "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
+
     def unit(self, service: Service) -> dict[Path, str]:
         """The files that make the service, with their texts."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from recoveryd.classify_likely import LIKELY
@@ -188,8 +189,14 @@ def error_shape(error: Json) -> dict[str, Any]:
 def known_wording(text: str) -> list[str]:
     """The sentences of recoveryd's own table that are in a text. Nothing of the text itself is returned."""
     letters = squeeze(text[:100_000])
-    pieces = (piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
-    return [piece for piece in dict.fromkeys(pieces) if len(squeeze(piece)) > 7 and squeeze(piece) in letters]
+    return [piece for piece, squeezed in _pieces() if squeezed in letters]
+
+
+@cache
+def _pieces() -> tuple[tuple[str, str], ...]:
+    """The sentences of the table without their gaps, and as they are compared; not those that say too little."""
+    pieces = dict.fromkeys(piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
+    return tuple((piece, squeeze(piece)) for piece in pieces if len(squeeze(piece)) > 7)
 
 
 def _file(data: Json) -> dict[str, Any]:

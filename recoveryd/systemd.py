@@ -19,12 +19,13 @@ _HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 what PrivateTmp= replaces
 
 
 class Systemd:
-    """A `Manager`. `env` is the environment of the shell."""
+    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
 
     log_command = "journalctl --user -u recoveryd -f"
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], limit: float = 90.0) -> None:
         self._env = env
+        self._limit = limit
         home = Path(env.get("HOME") or Path.home())
         self._units = home / ".config" / "systemd" / "user"
 
@@ -47,6 +48,15 @@ class Systemd:
             name, _, value = line.partition("=")
             if name == "XDG_CONFIG_HOME" and value.startswith("/"):
                 self._units = Path(value) / "systemd" / "user"
+
+    def state(self) -> str:
+        try:
+            self.check()
+            if not (self._units / UNIT).exists():
+                return "absent"
+            return self._call("is-active", UNIT).stdout.strip() or "none"
+        except (RecoverydError, OSError, subprocess.TimeoutExpired):
+            return "none"
 
     def unit(self, service: Service) -> dict[Path, str]:
         made = {self._units / UNIT: unit(service)}
@@ -117,10 +127,10 @@ class Systemd:
         if done.returncode:
             raise RecoverydError(f"`systemctl --user {' '.join(words)}` failed: {done.stderr.strip()}")
 
-    def _call(self, *words: str, timeout: float = 90.0) -> subprocess.CompletedProcess[str]:
+    def _call(self, *words: str, timeout: float = 0.0) -> subprocess.CompletedProcess[str]:
         command = ["systemctl", "--user", *words]
         return subprocess.run(  # noqa: S603
-            command, env=dict(self._env), capture_output=True, text=True, timeout=timeout, check=False
+            command, env=dict(self._env), capture_output=True, text=True, timeout=timeout or self._limit, check=False
         )
 
 

@@ -85,19 +85,23 @@ def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path:
 
 def test_every_command_that_the_documents_show_is_one() -> None:
     for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for words in re.findall(r"(?<!from )recoveryd ((?:[a-z]+)(?: [a-z]+| --?[a-z-]+| [A-Z]+)*)", " ".join(_code(text))):
-            command, *rest = words.split()
-            assert command in TOP, f"{name}: recoveryd {words}"
-            parsers = [p for n, p in COMMANDS.items() if n.split()[0] == command]
-            known = set().union(*map(options, parsers))
-            assert {word for word in rest if word.startswith("--")} <= known, f"{name}: recoveryd {words}"
+        for line in _typed((ROOT / name).read_text(encoding="utf-8")):
+            command, *rest = line.split()
+            assert command in TOP or command.startswith("-"), f"{name}: recoveryd {line}"
+            known = set().union(*(options(p) for n, p in COMMANDS.items() if n.split()[0] == command), ("--version",))
+            assert set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(rest))) <= known, f"{name}: recoveryd {line}"
 
 
-def _code(text: str) -> list[str]:
-    """What stands between backticks, or in a block of code; on lines of its own."""
-    lines = [line for block in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
-    return [f"{code} ;" for code in [*lines, *re.findall(r"`([^`\n]+)`", text)]]
+def _typed(text: str) -> Iterator[str]:
+    """What stands behind `recoveryd` where a shell would read it: in blocks for one, and in code within a sentence."""
+    block = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+    lines = [line for language, code in block.findall(text) if language == "sh" for line in code.splitlines()]
+    inline = [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", block.sub("", text))]
+    for code in (*lines, *inline):
+        for piece in re.split(r"&&|\\\||#|\||;", code):
+            found = re.match(r"\s*(?:\S*/)?recoveryd (\S.*)", piece)
+            if found:
+                yield found[1]
 
 
 def documented(words: str) -> set[str]:

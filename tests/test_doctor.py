@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from recoveryd import doctor_client, folders, paths, service_state
+from recoveryd import doctor_client, doctor_host, folders, paths
 from recoveryd.client import Client
 from recoveryd.config import Config, LedgerLimits, Notify
 from recoveryd.diagnosis import Check, Patient
 from recoveryd.doctor import CODES, examine, sound
 from recoveryd.errors import ConfigError
+from recoveryd.launchd import Launchd
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock
 from recoveryd.model import Change, Failure, Kind, Outcome
@@ -30,6 +31,7 @@ from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.before_wrap import before_wrap
 from recoveryd.stores.opencode_files import OpencodeFiles
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from recoveryd.systemd import Systemd
 from tests.conftest import Run
 from tests.database import NEW, OLD, Base
 from tests.json_tree import NOW, name
@@ -42,6 +44,7 @@ BIG = Change("part/x", b'{"text":"' + b"x" * 1_500_000 + b'"}', b'{"text":"y"}')
 
 HOLDS_A_LEDGER = """
 import pathlib, sys, time
+from recoveryd.launchd import Launchd
 from recoveryd.ledger import Ledger
 ledger = Ledger(pathlib.Path(sys.argv[1]))
 ledger.remember_many("a", {"b": "c"})
@@ -55,12 +58,21 @@ def state(tmp_path: Path) -> Path:
     return paths.make_private(tmp_path / "state")
 
 
+class Nobody:
+    """No manager of services."""
+
+    log_command = ""
+
+    def state(self) -> str:
+        return "none"
+
+
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
     monkeypatch.setattr(Client, "version", lambda _: None)
     monkeypatch.setattr(doctor_client, "_can_show", lambda: (False, "there is no session bus"))
-    monkeypatch.setattr(service_state, "which", lambda _: None)
+    monkeypatch.setattr(doctor_host, "of_this_system", lambda *_: Nobody())
 
 
 def patient(state: Path, *stores: Store, now: float | None = None, **options: Any) -> Patient:
@@ -165,9 +177,15 @@ class TestHost:
 class TestService:
     @pytest.fixture
     def systemctl(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Where a `systemctl` may be put; a unit is installed."""
         path = tmp_path / "bin" / "systemctl"
         path.parent.mkdir()
-        monkeypatch.setattr(service_state, "which", lambda _: str(path) if path.exists() else None)
+        monkeypatch.setenv("PATH", str(path.parent))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        units = tmp_path / ".config" / "systemd" / "user"
+        units.mkdir(parents=True)
+        (units / "recoveryd.service").touch()
+        monkeypatch.setattr(doctor_host, "of_this_system", Systemd)
         return path
 
     @pytest.mark.parametrize(
@@ -175,28 +193,47 @@ class TestService:
         [
             ('[ "$*" = "--user is-active recoveryd.service" ] && echo active', "active", "ok"),
             ("echo failed; exit 3", "failed", "fail"),
-            ("echo inactive; exit 3", "inactive", "ok"),
-            ("echo activating; exit 3", "activating", "ok"),
-            ("echo Failed to connect to bus: No medium found >&2; exit 1", "none", "ok"),
+            ("echo inactive; exit 3", "inactive", "warn"),
+            ("echo activating; exit 3", "activating", "warn"),
         ],
     )
     def test_what_the_manager_says(self, systemctl: Path, state: Path, script: str, said: str, level: str) -> None:
-        systemctl.write_text(f"#!/bin/sh\n{script}\n")
+        systemctl.write_text(f'#!/bin/sh\n[ "$2" = show-environment ] && exit 0\n{script}\n')
         systemctl.chmod(0o755)
-        assert service_state.state() == said
-        assert one("service", patient(state)).level == level
+        assert Systemd(os.environ).state() == said
+        found = one("service", patient(state))
+        assert found.level == level and (said in found.says or said == "active")
+
+    def test_not_installed(self, systemctl: Path, state: Path, tmp_path: Path) -> None:
+        systemctl.write_text("#!/bin/sh\nexit 0\n")
+        systemctl.chmod(0o755)
+        (tmp_path / ".config" / "systemd" / "user" / "recoveryd.service").unlink()
+        assert "recoveryd install" in one("service", patient(state)).next
 
     def test_no_manager(self, systemctl: Path, state: Path) -> None:
-        assert service_state.state() == "none"
+        assert "no service manager" in one("service", patient(state)).says
+        systemctl.write_text("#!/bin/sh\necho Failed to connect to bus: No medium found >&2; exit 1\n")
+        systemctl.chmod(0o755)
         assert "no service manager" in one("service", patient(state)).says
 
-    def test_one_that_never_answers(self, systemctl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(service_state, "_LIMIT_S", 0.2)
-        systemctl.write_text("#!/bin/sh\nexec sleep 30\n")
+    def test_one_that_never_answers(self, systemctl: Path) -> None:
+        systemctl.write_text("#!/bin/sh\nwhile :; do :; done\n")
         systemctl.chmod(0o755)
         start = time.monotonic()
-        assert service_state.state() == "none"
+        assert Systemd(os.environ, 0.2).state() == "none"
         assert time.monotonic() - start < 5
+
+    def test_under_launchd(self, systemctl: Path, tmp_path: Path) -> None:
+        """With a fake; it was not run on macOS."""
+        launchctl = systemctl.with_name("launchctl")
+        launchctl.write_text('#!/bin/sh\ncase "$2" in */recoveryd) echo "state = running" ;; esac\n')
+        launchctl.chmod(0o755)
+        assert Launchd(os.environ).state() == "absent"
+        (tmp_path / "Library" / "LaunchAgents").mkdir(parents=True)
+        (tmp_path / "Library" / "LaunchAgents" / "recoveryd.plist").touch()
+        assert Launchd(os.environ).state() == "active"
+        launchctl.write_text("#!/bin/sh\nexit 0\n")
+        assert Launchd(os.environ).state() == "inactive"
 
 
 class TestStores:

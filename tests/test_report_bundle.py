@@ -255,9 +255,22 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("defUVW", min_size=9, max_size=12), inner),
     max_leaves=12,
 )
-KEYS = st.sampled_from(
-    ["type", "text", "state", "tool", "callID", "metadata", "url", "mime", "time", "synthetic", "data", "error", "name"]
+NAMES = (
+    "type",
+    "text",
+    "state",
+    "tool",
+    "callID",
+    "metadata",
+    "url",
+    "mime",
+    "time",
+    "synthetic",
+    "data",
+    "error",
+    "name",
 )
+KEYS = st.sampled_from(NAMES)
 
 
 @settings(max_examples=200, deadline=None)
@@ -271,7 +284,7 @@ def test_a_record_of_any_shape_has_one(part: dict[str, Any], state: dict[str, An
         error_shape({"data": state}),
     ):
         said = json.dumps(made)
-        assert not [w for w in _leaves([part, state]) if len(w) > 7 and w in said]
+        assert not [w for w in _leaves([part, state]) if len(w) > 7 and w not in NAMES and w in said]
 
 
 def _leaves(data: Any) -> list[str]:

@@ -16,10 +16,9 @@ from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render
 from recoveryd.config import Config, load
 from recoveryd.errors import RecoverydError, RefusedError
-from recoveryd.launchd import Launchd
+from recoveryd.manager import of_this_system
 from recoveryd.service import Manager, Service
 from recoveryd.stores.find import find_stores
-from recoveryd.systemd import Systemd
 
 
 def install(arguments: argparse.Namespace) -> int:
@@ -89,7 +88,7 @@ class _Steps:
 
 
 def _manager() -> Manager:
-    return Launchd(os.environ) if sys.platform == "darwin" else Systemd(os.environ)
+    return of_this_system(os.environ)
 
 
 def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> Service:
