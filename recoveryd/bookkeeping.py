@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from loguru import logger
@@ -19,6 +20,7 @@ class Book:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self.started = 0.0  # when the repair that is under way began, time.monotonic()
 
     def entry(self, event: Event) -> Entry | None:
         """What the ledger has of it so far."""
@@ -45,7 +47,8 @@ class Book:
         """The outcome. What was begun and stands half written stays pending: the next attempt or start ends it."""
         if self.entry(event) is not None:
             if event.outcome is not Outcome.FAILED or self._untouched(store, event):
-                self._ledger.finish(event.id, event.outcome, event.detail)
+                seconds = time.monotonic() - self.started
+                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
             return event
         try:
             seen = store.stamp(failure.session).digest
@@ -88,6 +91,11 @@ class Book:
                 healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)
                 healed = replace(healed, actions=entry.actions, changes=changes)
         return healed
+
+    def healed(self, failure: Failure, message: str) -> bool:
+        """Whether the failure of `message`, in the session of `failure`, was repaired."""
+        handled = self._ledger.handled(failure.store, failure.session, message)
+        return handled is not None and handled.outcome is Outcome.HEALED
 
     def _untouched(self, store: Store, event: Event) -> bool:
         try:

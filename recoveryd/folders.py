@@ -16,6 +16,7 @@ _REASONS = {
     errno.EMFILE: "inotify instance limit reached, raise fs.inotify.max_user_instances",
 }
 _LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+_INSTANCES = _LIMIT.with_name("max_user_instances")
 
 
 def reason(error: OSError) -> str:
@@ -82,3 +83,28 @@ def count_watches() -> int | None:
             if str(descriptor.readlink()) == "anon_inode:inotify":
                 total += (Path("/proc/self/fdinfo") / descriptor.name).read_bytes().count(b"\ninotify ")
     return total
+
+
+def limits() -> tuple[int | None, int | None]:
+    """How many folders a user may watch, and with how many inotify instances; None where the kernel does not tell."""
+    found: list[int | None] = []
+    for file in (_LIMIT, _INSTANCES):
+        try:
+            found.append(int(file.read_text()))
+        except (OSError, ValueError):
+            found.append(None)
+    return found[0], found[1]
+
+
+def refused() -> str:
+    """Why no inotify instance can be had now; "" when one can. It is given back at once."""
+    import ctypes
+
+    init = getattr(ctypes.CDLL(None, use_errno=True), "inotify_init1", None)
+    if init is None:
+        return ""
+    fd = init(os.O_CLOEXEC)
+    if fd < 0:
+        return reason(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+    os.close(fd)
+    return ""

@@ -6,6 +6,7 @@ from recoveryd.client import Client
 from recoveryd.sent import NEW, OLD, Form
 from recoveryd.stores.base import Store
 
+TESTED = ((1, 1, 53), (1, 2, 1), (1, 18, 33))  # the clients that the tests run
 _NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
 
 

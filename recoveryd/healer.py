@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
+from recoveryd.orders import ignored, paused
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event, headline, notice
 from recoveryd.rules import VERSION
@@ -46,6 +48,7 @@ class Healer:
     ) -> None:
         self._config = config
         self._ledger = ledger
+        self._state_dir = state_dir
         self._schedule = schedule
         self._notifier = notifier
         self._news = news
@@ -56,6 +59,7 @@ class Healer:
         self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
         self.told = 0  # recoveries that came to an end, healed or not
+        self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""
@@ -96,6 +100,8 @@ class Healer:
             if verdict.reason:
                 logger.debug("session {}: {}", session, verdict.reason)
             return "done"
+        if self._held_back(store, session):
+            return "open"
         if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
         title = next((e.title for e in self._ledger.history(9, failure.session) if e.title), "")
@@ -112,6 +118,22 @@ class Healer:
         )
         self._tell(event)
         return "done"
+
+    def _held_back(self, store: Store, session: str) -> bool:
+        """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
+        pause = paused(self._state_dir, time.time())
+        if pause is not None:
+            until = "" if pause.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(pause.until))
+            self._news.say("pause", f"paused{until}: sessions are stuck and wait for `recoveryd unpause`")
+            return True
+        self._news.forget("pause")
+        also = ignored(self._state_dir)
+        if not also and not self._config.ignore:
+            return False
+        key = store.id, session
+        if not self._config.ignores(session, "", also) and key not in self._folders:
+            self._folders[key] = store.load(session).directory
+        return self._config.ignores(session, self._folders.get(key, ""), also)
 
     def _recover(self, store: Store, failure: Failure, kind: Kind) -> Attended:
         about = (store.id, failure.message)

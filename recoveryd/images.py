@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from recoveryd.model import Change
 
@@ -24,6 +24,10 @@ class Images:
     time: float
     size: int
     held: bool
+
+    def may_go(self) -> Self:
+        """The same, not held: the user says so."""
+        return replace(self, held=False)
 
 
 def sole(change: Change, beside: Iterable[Change] = ()) -> bool:

@@ -10,14 +10,15 @@ import base64
 import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recoveryd import failpoint
 from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, droppable, joined, sole
-from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
+from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
+from recoveryd.ledger_marks import Marks
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
@@ -43,7 +44,7 @@ def new_id() -> str:
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
-class Ledger(LedgerFile):
+class Ledger(Marks):
     """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
 
     def begin(
@@ -111,11 +112,16 @@ class Ledger(LedgerFile):
             self._insert(name, failure, (title, kind, outcome, 0, detail, "[]", session_state, rules_version))
             db.execute(_SETTLE, (name,))
 
-    def finish(self, name: str, outcome: Outcome, detail: str, *, settled: bool = True) -> None:
-        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say."""
+    def finish(
+        self, name: str, outcome: Outcome, detail: str, *, settled: bool = True, seconds: float | None = None
+    ) -> None:
+        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say.
+
+        `seconds`: how long the repair took, to the disk; the first one counts.
+        """
         with self._write() as db:
-            query = "UPDATE recovery SET outcome = ?, detail = ? WHERE id = ?"
-            if not db.execute(query, (outcome.value, put(detail), name)).rowcount:
+            query = "UPDATE recovery SET outcome = ?, detail = ?, seconds = ifnull(seconds, ?) WHERE id = ?"
+            if not db.execute(query, (outcome.value, put(detail), seconds, name)).rowcount:
                 raise NotFoundError(f'There is no recovery "{name}".')
             if settled:
                 db.execute(_SETTLE, (name,))
@@ -200,18 +206,6 @@ class Ledger(LedgerFile):
             self._read("PRAGMA incremental_vacuum")
             self._read("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(gone)
-
-    def remember_many(self, store: str, stamps: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """What sessions looked like when they were last found in order, by session; `gone` ones are forgotten."""
-        with self._write() as db:
-            rows = ((put(store), put(session), put(stamp)) for session, stamp in stamps.items())
-            db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)
-            db.executemany("DELETE FROM seen WHERE store = ? AND session = ?", ((put(store), put(s)) for s in gone))
-
-    def remembered(self, store: str) -> dict[str, str]:
-        """Session to stamp, of all sessions of the store."""
-        rows = self._read("SELECT session, stamp FROM seen WHERE store = ?", (store,))
-        return {text(session): text(stamp) for session, stamp in rows}
 
     def _entries(self, where: str, *values: Any) -> list[Entry]:
         return [entry(row) for row in self._read(SELECT + where, values)]

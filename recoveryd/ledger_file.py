@@ -13,28 +13,13 @@ from typing import Any, Self
 
 from recoveryd import failpoint
 from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.ledger_schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 from recoveryd.model import Entry, Kind, Outcome
 
-SCHEMA_VERSION = 1
+__all__ = ["INSERT", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
+
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-_SCHEMA = (
-    """CREATE TABLE recovery (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, time REAL NOT NULL, store TEXT NOT NULL,
-        session TEXT NOT NULL, message TEXT NOT NULL, title TEXT NOT NULL, kind TEXT, outcome TEXT NOT NULL,
-        edits INTEGER NOT NULL, detail TEXT NOT NULL, actions TEXT NOT NULL,
-        session_state TEXT NOT NULL, rules_version INTEGER NOT NULL, sole INTEGER)""",
-    "CREATE INDEX recovery_session ON recovery (store, session, seq)",
-    """CREATE TABLE image (
-        seq INTEGER NOT NULL REFERENCES recovery (seq), position INTEGER NOT NULL, key TEXT NOT NULL,
-        before BLOB, after BLOB, mode INTEGER, PRIMARY KEY (seq, position))""",
-    """CREATE TABLE handled (
-        store TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, outcome TEXT NOT NULL,
-        session_state TEXT NOT NULL, rules_version INTEGER NOT NULL,
-        PRIMARY KEY (store, session, message)) WITHOUT ROWID""",
-    """CREATE TABLE seen (
-        store TEXT NOT NULL, session TEXT NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (store, session)) WITHOUT ROWID""",
-)
 SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
 INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
     session_state, rules_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -46,10 +31,6 @@ _HINTS = {
     sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
 }
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-class LedgerError(RecoverydError):
-    """The ledger can't be read or written. Nothing is repaired without it."""
 
 
 class LedgerFile:
@@ -65,6 +46,13 @@ class LedgerFile:
             elif path.stat().st_mode & 0o077:
                 path.chmod(0o600)
             self._db = _open(path)
+
+    @classmethod
+    def on(cls, path: Path, db: sqlite3.Connection) -> Self:
+        """Over a connection that somebody else opened, and closes: for reading alone."""
+        made = cls.__new__(cls)
+        made.path, made._clock, made._db = path, time.time, db
+        return made
 
     def __enter__(self) -> Self:
         return self
@@ -137,29 +125,32 @@ def entry(row: Sequence[Any]) -> Entry:
 def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        ours = db.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID
-        if version == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            _prepare(db)
-        elif not ours or version != SCHEMA_VERSION:
-            raise _unknown(path, version if ours else None)
+        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _version(db):
+            make(db, _APPLICATION_ID)
+        elif check(db, path) < SCHEMA_VERSION:
+            bring_forward(db, path)
+        sweep(path)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 4194304")
+        db.execute("PRAGMA secure_delete = ON")  # what is forgotten is to be gone from the file
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _prepare(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA:
-        db.execute(statement)
-    db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    db.execute("COMMIT")
+def check(db: sqlite3.Connection, path: Path) -> int:
+    """The schema's version. `LedgerError` for one that is not known, and for another program's database."""
+    version = _version(db)
+    if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        raise unknown(path, None)
+    if not 0 < version <= SCHEMA_VERSION:
+        raise unknown(path, version)
+    return version
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _create(path: Path) -> None:
@@ -178,14 +169,6 @@ def _create(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _unknown(path: Path, version: int | None) -> LedgerError:
-    if version is None:
-        hint = "Move it away; a new ledger is made at the next start."
-        return LedgerError(f"{path} is an SQLite database of another program, not a ledger.", hint)
-    known = f"schema {version}; this one knows {SCHEMA_VERSION}"
-    return LedgerError(f"The ledger {path} was written by a newer recoveryd ({known}).", "Update recoveryd.")
 
 
 def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:

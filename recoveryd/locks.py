@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -22,12 +22,16 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for."""
+    """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
+
+    Of a `run`, `doing` is how it was started ("service", "terminal", "program"), and `stores` are those it watches.
+    """
 
     pid: int
     since: float
     version: str = __version__
     doing: str = ""
+    stores: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         when = time.localtime(self.since)
@@ -38,13 +42,15 @@ class Holder:
 class StoreLock:
     """That one `run` watches a store: held on the store's own folder, so two state folders don't make it two.
 
-    `store` names the store in messages and in the name of the note; `folder` must exist.
+    `store` is named in messages and in the note; `folder` must exist. Databases in one folder share the lock, so the
+    note is the folder's, and says which of them are watched (`watch`).
     """
 
     def __init__(self, folder: Path, state_dir: Path, store: str) -> None:
         self.folder = folder
         self.store = store
-        self._note = _note(state_dir, store, "run.json")
+        self._note = _note(state_dir, str(folder), "run.json")
+        self._holder: Holder | None = None
         self._fd = -1
 
     def acquire(self) -> None:
@@ -53,7 +59,8 @@ class StoreLock:
         try:
             taken = _try_lock(fd, self.folder)
             if taken:
-                _write_note(self._note, Holder(os.getpid(), time.time()))
+                self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
+                _write_note(self._note, self._holder)
         except BaseException:
             os.close(fd)
             raise
@@ -65,6 +72,12 @@ class StoreLock:
                 "Stop that one first. `undo` and `scan --repair` work beside it.",
             )
         self._fd = fd
+
+    def watch(self, store: str) -> None:
+        """Say that this store is watched under this lock, too."""
+        if self._holder is not None and store not in self._holder.stores:
+            self._holder = replace(self._holder, stores=(*self._holder.stores, store))
+            _write_note(self._note, self._holder)
 
     def release(self) -> None:
         if self._fd >= 0:
@@ -89,9 +102,34 @@ class StoreLock:
         self.release()
 
 
-def watcher(state_dir: Path, store: str) -> Holder | None:
-    """Which `run` watches a store, for `status`; None if none does."""
-    return _read_note(_note(state_dir, store, "run.json"))
+def watcher(state_dir: Path, folder: Path) -> Holder | None:
+    """Which `run` holds the lock of `folder`, by its note; None if none does.
+
+    A note that a crash left is believed no longer once the kernel says that its process holds no lock on the folder.
+    """
+    holder = _read_note(_note(state_dir, str(folder), "run.json"))
+    if holder is not None and (pids := lockers(folder)) is not None and holder.pid not in pids:
+        return None
+    return holder
+
+
+def stale(state_dir: Path, folder: Path) -> bool:
+    """Whether a crash left a note. It does no harm: the next `run` writes over it."""
+    return _note(state_dir, str(folder), "run.json").exists() and watcher(state_dir, folder) is None
+
+
+def lockers(folder: Path) -> set[int] | None:
+    """The processes that hold a lock on a folder; None where the kernel does not tell (macOS, another namespace).
+
+    Told by the inode's number alone: some file systems tell `stat` another device than they tell here (proc_locks(5)).
+    """
+    try:
+        inode = str(folder.stat().st_ino)
+        found = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return None
+    held = [words for words in found if words[1] == "FLOCK"]  # a second word "->": one that waits
+    return {int(words[4]) for words in held if words[5].rpartition(":")[2] == inode}
 
 
 def watchers(state_dir: Path) -> list[Holder]:
@@ -157,6 +195,15 @@ def _try_lock(fd: int, path: Path) -> bool:
     return True
 
 
+def _started() -> str:
+    """How this process was started: systemd says which process it started itself (systemd.exec(5))."""
+    if os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid()) or "recoveryd" in os.environ.get("XPC_SERVICE_NAME", ""):
+        return "service"
+    with suppress(OSError):
+        return "terminal" if os.isatty(0) else "program"
+    return "program"
+
+
 def _json(holder: Holder) -> bytes:
     return json.dumps(asdict(holder)).encode()
 
@@ -176,8 +223,9 @@ def _read_note(path: Path) -> Holder | None:
     """None when there is none, it is half written, or its process is gone (a crash left it)."""
     try:
         data = json.loads(path.read_bytes())
-        holder = Holder(int(data["pid"]), float(data["since"]), str(data["version"]), str(data["doing"]))
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        stores = tuple(map(str, data.get("stores", ())))
+        holder = Holder(int(data["pid"]), float(data["since"]), str(data["version"]), str(data["doing"]), stores)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     return holder if _alive(holder.pid) else None
 

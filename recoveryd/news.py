@@ -20,6 +20,10 @@ class News:
         if self.new(about, text):
             logger.warning("{}", text)
 
+    def forget(self, about: Hashable) -> None:
+        """It is over: the next time it is news again."""
+        self._said.pop(about, None)
+
     def new(self, about: Hashable, text: str) -> bool:
         """Whether `text` is not what was said last `about` this; it counts as said from now on."""
         new = self._said.get(about) != text

@@ -99,6 +99,7 @@ class Patrol:
             self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
             self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._state_dir, store.id)
             lock.acquire()
+        lock.watch(store.id)
         if store.id not in self._settled:
             self._settle(store)
 

@@ -87,8 +87,10 @@ def objections(session: Session, requests: Sequence[Request], claims: Claims) ->
 
 UNREPAIRED: Mapping[Kind, str] = {
     Kind.CONTEXT_OVERFLOW: "the conversation is longer than the model can take: /compact it, or start a new session",
-    Kind.REASONING_MISSING: "this provider needs its reasoning back as it was; taking parts away would make it worse",
-    Kind.REASONING_ITEM: "this is OpenAI's form of a conversation, which recoveryd can't check yet",
+    Kind.REASONING_MISSING: "this provider wants its reasoning back, and taking parts away would make it worse: "
+    "choose another model, or start a new session",
+    Kind.REASONING_ITEM: "this is OpenAI's form of a conversation, which recoveryd can't check yet: "
+    "choose another model, or start a new session",
     Kind.ASSISTANT_PREFILL: "the request ended with the assistant's words: a new prompt clears it",
     Kind.TRAILING_WHITESPACE: "the request ended with the assistant's words: a new prompt clears it",
 }

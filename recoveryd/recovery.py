@@ -21,8 +21,9 @@ from recoveryd.forms import forms_of
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.orders import ignored
 from recoveryd.places import places
-from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.stores.base import Store, state
@@ -67,10 +68,9 @@ class Recovery:
 
         `name`: the id that a proposal was given.
         """
-        started = time.monotonic()
+        self._book.started = started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
-        event = self._locked(store, failure, event)
-        return replace(event, seconds=time.monotonic() - started)
+        return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
 
     def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Plan | Refusal]:
         """What `attempt` of this name would do, without doing it."""
@@ -144,7 +144,7 @@ class Recovery:
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
-                return self._refuse(store, failure, event, planned)
+                return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             detail, found = sentence(actions, kind), places(session, planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
@@ -168,12 +168,16 @@ class Recovery:
         requests = requests_of(failure, forms_of(store, self.client))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
-            return (
-                event
-                if event.outcome is Outcome.HEALED
-                else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-            )
+            healed = event.outcome is Outcome.HEALED
+            return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+
+    def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
+        """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
+        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
+        if planned.understood or not self._book.healed(failure, asked):
+            return planned
+        return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
     def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
         """Whether what is read back is what was written, and the rules accept it."""
@@ -189,11 +193,12 @@ class Recovery:
     def _plan(self, store: Store, session: Session, failure: Failure, kind: Kind, recovery: str) -> Plan | Refusal:
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
-        if self._config.ignores(session.id, session.directory):
-            return Refusal("your configuration says to leave this session or folder alone")
-        if family(failure) is None:
+        if self._config.ignores(session.id, session.directory, ignored(self._state_dir)):
+            return Refusal("you said to leave this session or folder alone (`recoveryd ignore` lists both)")
+        if kind not in UNREPAIRED and family(failure) is None:
             who = failure.provider or "this provider"
-            return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
+            reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"
+            return Refusal(f"{reason}: choose another model, or start a new session")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self.client), self._claims.get(recovery)

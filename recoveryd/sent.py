@@ -24,6 +24,7 @@ class Form:
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
+    reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 
     @classmethod
     def named(cls, name: str) -> Form:

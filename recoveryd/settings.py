@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path, PurePath
 from typing import Annotated
@@ -122,8 +123,12 @@ class Config(Section):
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
     log: Log = Field(default=Log(), description="a table, [log]")
 
-    def ignores(self, session: str, directory: str) -> bool:
-        """Whether the user wants this session, or all of this project folder (and those in it), left alone."""
-        return session in self.ignore or any(
-            PurePath(directory).is_relative_to(entry) for entry in self.ignore if directory and entry.startswith("/")
+    def ignores(self, session: str, directory: str, also: Iterable[str] = ()) -> bool:
+        """Whether the user wants this session, or all of this project folder (and those in it), left alone.
+
+        `also`: what was named on the command line (`orders.ignored`).
+        """
+        names = (*self.ignore, *also)
+        return session in names or any(
+            PurePath(directory).is_relative_to(entry) for entry in names if directory and entry.startswith("/")
         )

@@ -13,7 +13,7 @@ from recoveryd.config import Config
 from recoveryd.crash import crashed, provider_spoke
 from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import Handled, Ledger
 from recoveryd.model import Entry, Failure, Kind, Outcome
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Stamp, Store, state
@@ -63,11 +63,12 @@ class Triage:
         """What to do about a session now. Errors of the store pass through."""
         look = store.look(session)
         failure, kind = look.failure, classify(look.failure.error) if look.failure else None
-        if kind is None and (look.failure is None or not provider_spoke(look.failure)):
+        if look.newer or (kind is None and (failure is None or not provider_spoke(failure))):
             found = self._crash(store, session, look)
-            if isinstance(found, Verdict):
+            if isinstance(found, Failure):
+                failure, kind = found, Kind.UNSENDABLE_PART
+            elif kind is None or found.wait:
                 return found
-            failure, kind = found, Kind.UNSENDABLE_PART
         if failure is None or kind is None:
             return _NOTHING
         now = self._clock()
@@ -83,6 +84,8 @@ class Triage:
         wait = self._until_quiet(stamp, SETTLE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
+        if look.newer and kind is not Kind.UNSENDABLE_PART and self._handled(failure):
+            return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
 
     def _until_quiet(self, stamp: Stamp, seconds: float) -> float:
@@ -92,24 +95,27 @@ class Triage:
 
     def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
         """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
-        waits = look.silent if look.running else look.failure is not None or look.newest_user is not None
         quiet = _AGAIN if look.running else _NOTHING
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
-        if not waits or self._sound.get((store.id, session)) == mark:
+        if not look.waits or self._sound.get((store.id, session)) == mark:
             return quiet
         wait = self._until_quiet(store.stamp(session), GRACE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
-        found = crashed(store.load(session), look.failure, forms_of(store, self._client))
+        failure = None if look.newer else look.failure
+        found = crashed(store.load(session), failure, forms_of(store, self._client))
         if found is None:
             self._sound[(store.id, session)] = mark
             return quiet
         return found
 
+    def _handled(self, failure: Failure) -> Handled | None:
+        return self._ledger.handled(failure.store, failure.session, failure.message)
+
     def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
         verdict = decide(
             failure,
-            self._ledger.handled(store.id, failure.session, failure.message),
+            self._handled(failure),
             attempts=self._ledger.attempts(store.id, failure.session, since),
             gave_up=self._ledger.gave_up(store.id, failure.session, since),
             max_retries=self._config.max_retries,
@@ -130,13 +136,13 @@ def stuck(store: Store, session: str, client: Client) -> tuple[Failure, Kind] | 
     Other errors (a rate limit, an account) are none. Errors of the store pass through.
     """
     look = store.look(session)
-    kind = classify(look.failure.error) if look.failure is not None else None
-    if look.failure is not None and (kind is not None or provider_spoke(look.failure)):
-        return None if kind is None else (look.failure, kind)
-    if not look.silent if look.running else look.failure is None and look.newest_user is None:
-        return None
-    found = crashed(store.load(session), look.failure, forms_of(store, client))
-    return None if found is None else (found, Kind.UNSENDABLE_PART)
+    failure, kind = look.failure, classify(look.failure.error) if look.failure is not None else None
+    told = kind is not None or (failure is not None and provider_spoke(failure))
+    if look.waits and (look.newer or not told):
+        found = crashed(store.load(session), None if look.newer else failure, forms_of(store, client))
+        if found is not None:
+            return found, Kind.UNSENDABLE_PART
+    return None if failure is None or kind is None else (failure, kind)
 
 
 def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:

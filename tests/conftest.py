@@ -1,13 +1,20 @@
-"""Where the environment asks for it (CI), a test that needs the real client may not be skipped."""
+"""What all tests share: a command line with a home of its own; and where CI asks for it, no test with the client is
+skipped."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
+from recoveryd.cli import main
+from tests.trees import Tree
+
+Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
 
 
@@ -21,3 +28,27 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and here it may not be: {report.longrepr}"
     return report
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """A home of its own, with the client's store where the client keeps it."""
+    for name in ("DATA", "STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    return Tree(tmp_path / "data")
+
+
+@pytest.fixture
+def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        try:
+            code = main(argv)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +13,20 @@ import pytest
 from rich.cells import cell_len
 
 from recoveryd import __version__, paths
-from recoveryd.cli import main
+from recoveryd.cli.manual import subparsers
+from recoveryd.cli.parser import make_parser
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock, recovery_lock
 from recoveryd.model import Kind, Outcome
+from tests.conftest import Run
 from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
-COMMANDS = ["run", "scan", "explain", "history", "show", "undo", "config", "install", "uninstall", "demo"]
+COMMANDS = [command.prog.partition(" ")[2] for _, command in subparsers(make_parser())]
+# What prints no result, or always the same document; the actions of `ledger` have it each.
+WITHOUT_JSON = ("run", "ledger", "report", "completion", "man")
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    """A home of its own, with the client's store where the client keeps it."""
-    for name in ("DATA", "STATE", "CONFIG", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "80")
-    return Tree(tmp_path / "data")
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        try:
-            code = main(argv)
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 def as_json(run: Run, *argv: str) -> Any:
@@ -68,8 +43,8 @@ def newest(run: Run, outcome: str = "healed") -> str:
 def test_every_command_has_help_with_an_example(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0
-    assert f"example: recoveryd {command}" in out
-    assert ("--json" in out) is (command != "run")
+    assert re.search(rf"^example: .*\brecoveryd {command}\b", out, re.MULTILINE)
+    assert ("--json" in out) is (command not in WITHOUT_JSON)
 
 
 def test_the_first_page_lists_all_commands_and_the_exit_codes(run: Run) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import recoveryd.healer as module
+from recoveryd import triage
 from recoveryd.callbacks import Callbacks
+from recoveryd.cli.scan import find
 from recoveryd.config import Config, Notify
 from recoveryd.daemon import Daemon
 from recoveryd.errors import BusyError, StoreError
@@ -23,8 +25,9 @@ from recoveryd.notify import Notifier
 from recoveryd.recovery import Recovery
 from recoveryd.stores.base import Store
 from recoveryd.undo import undo
+from tests.build import SessionBuilder, api_error, tool
 from tests.judge import refusal
-from tests.trees import EMPTY, MISSING, Bench, Tree, blank_answer, write_over
+from tests.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
 WAIT = 10.0  # seconds; nothing here takes more than two
 
@@ -145,6 +148,70 @@ def test_healthy_sessions_and_other_errors_are_no_business_of_ours(tree: Tree, t
         time.sleep(0.5)
     assert tree.files() == before
     assert daemon.aborted == [] and daemon.history() == []
+
+
+def _no_state(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant(tool(status=""))
+
+
+def _then_overloaded(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.failed("again", api_error("Overloaded"))
+
+
+def _then_refused(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.failed("again", api_error(MISSING, 400))
+
+
+def _then_cut_off(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.user("again")
+    session.assistant("half an ans", completed=False)
+
+
+@pytest.mark.parametrize("turns", [_no_state, _then_overloaded, _then_refused, _then_cut_off])
+def test_a_prompt_that_the_client_fails_on_is_seen_whatever_was_before_it(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: Turns
+) -> None:
+    """Two days ago something else was refused, or a turn was cut off: that is not what the session is stuck on."""
+    monkeypatch.setattr(triage, "GRACE_S", 0.2)
+    session = tree.asked(turns, 2 * 86_400)
+    with Ledger(tmp_path / "of_scan.db") as ledger:
+        recovery = Recovery(ledger, Config(), tmp_path)
+        found = find(tree.store, Config(), session, recovery, ledger)
+    assert found is not None and found.kind is Kind.UNSENDABLE_PART
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    assert (event.outcome, event.kind) == (Outcome.HEALED, Kind.UNSENDABLE_PART)
+    assert is_healed(tree, session)
+
+
+def test_what_is_not_understood_is_not_looked_at_again_while_another_prompt_is_on_its_way(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triage, "GRACE_S", 0.1)
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(lambda made: made.user("go"), EMPTY)
+        until(lambda: daemon.events)
+        tree.prompted(session)
+        time.sleep(0.6)
+    assert [event.outcome for event in daemon.events] == [Outcome.NOT_UNDERSTOOD]
+    assert len(daemon.history()) == 1
+
+
+def test_a_prompt_behind_a_turn_that_was_cut_off_is_no_fault(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be waiting for that turn to end."""
+    monkeypatch.setattr(triage, "GRACE_S", 0.1)
+    session = tree.asked(lambda s: (s.user("go"), s.assistant("half an ans", completed=False)))
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        time.sleep(0.6)
+    assert (tree.files(), daemon.events, daemon.history()) == (before, [], []), session
 
 
 def test_callbacks_that_raise_stop_nothing(tree: Tree, tmp_path: Path) -> None:

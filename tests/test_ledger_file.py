@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.errors import BusyError
-from recoveryd.ledger import Ledger, LedgerError
+from recoveryd.ledger import SCHEMA_VERSION, Ledger, LedgerError
 from recoveryd.model import Change
 from tests.test_ledger import begin, failure, heal
 
@@ -50,10 +50,12 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     Ledger(path).close()
     with sqlite3.connect(path) as other:
-        other.execute("PRAGMA user_version = 2")
+        other.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(LedgerError, match=r"newer recoveryd \(schema 2; this one knows 1\)"):
+    with pytest.raises(
+        LedgerError, match=rf"newer recoveryd \(schema {SCHEMA_VERSION + 1}; this one knows {SCHEMA_VERSION}\)"
+    ):
         Ledger(path)
     assert path.read_bytes() == before
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import re
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.errors import BusyError, NotFoundError, StoreError
-from recoveryd.locks import Holder, StoreLock, recovery_lock, watcher
+from recoveryd.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher
 
 FORK = multiprocessing.get_context("fork")
 
@@ -73,11 +74,11 @@ class TestStoreLock:
             assert re.fullmatch(pattern, caught.value.message)
             assert caught.value.exit_code == 75
             assert "scan --repair" in caught.value.hint
-            holder = watcher(state, "opencode")
+            holder = watcher(state, store)
             assert holder is not None
             assert holder.pid == pid
             assert abs(holder.since - time.time()) < 10
-        assert watcher(state, "opencode") is None
+        assert watcher(state, store) is None
         with StoreLock(store, state, "opencode") as lock:
             assert lock.holds()
 
@@ -100,12 +101,12 @@ class TestStoreLock:
         with StoreLock(store, state, "opencode") as lock:
             for note in (b"", b"{", b"[]", b'{"pid": "x"}', _note(child.pid or 0), _note(0), _note(-1), _note(2**70)):
                 lock._note.write_bytes(note)
-                assert watcher(state, "opencode") is None
+                assert watcher(state, store) is None
                 with pytest.raises(BusyError, match="does not say which process"):
                     StoreLock(store, state, "opencode").acquire()
         lock._note.write_bytes(_note(child.pid or 0))
         with StoreLock(store, state, "opencode"):
-            holder = watcher(state, "opencode")
+            holder = watcher(state, store)
             assert holder is not None
             assert holder.pid == os.getpid()
 
@@ -127,6 +128,34 @@ class TestStoreLock:
             assert not lock.holds()
             store.mkdir()
             assert not lock.holds()
+
+    def test_the_note_says_how_it_runs_and_which_stores_of_the_folder_it_watches(
+        self, store: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getpid()))
+        with StoreLock(store, state, "a.db") as lock:
+            lock.watch("b.db")
+            lock.watch("a.db")
+            holder = watcher(state, store)
+            assert holder is not None
+            assert (holder.doing, holder.stores) == ("service", ("a.db", "b.db"))
+        monkeypatch.setenv("SYSTEMD_EXEC_PID", "1")  # that of the terminal's own unit
+        with StoreLock(store, state, "a.db"):
+            holder = watcher(state, store)
+            assert holder is not None
+            assert holder.doing in ("terminal", "program")
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
+    def test_a_note_whose_process_id_is_used_again_is_not_believed(self, store: Path, state: Path) -> None:
+        with StoreLock(store, state, "opencode") as lock:
+            note = lock._note.read_bytes()
+            assert lockers(store) == {os.getpid()}
+            assert not stale(state, store)
+        assert lockers(store) == set()
+        assert not stale(state, store)
+        lock._note.write_bytes(note)
+        assert watcher(state, store) is None
+        assert stale(state, store)
 
     def test_no_folder_is_not_found(self, store: Path, state: Path) -> None:
         with pytest.raises(NotFoundError, match="no folder"):

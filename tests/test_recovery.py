@@ -94,7 +94,7 @@ def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench:
     ("config", "said"),
     [
         ({"kinds": (Kind.EMPTY_CONTENT,)}, "is not among the kinds"),
-        ({"ignore": ("/planted",)}, "leave this session or folder alone"),
+        ({"ignore": ("/planted",)}, "You said to leave this session or folder alone"),
     ],
 )
 def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: dict[str, Any], said: str) -> None:
@@ -108,6 +108,28 @@ def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: d
     bench.ledger.close()
 
 
+def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, bench: Bench) -> None:
+    """The client had not begun for a second, was held to have failed, and then read half of the repair."""
+    session = tree.stuck(lambda made: made.user("go"), EMPTY)
+    failure = tree.failure(session)
+    prompt = next(m.data["parentID"] for m in tree.store.load(session).messages if m.id == failure.message)
+    riddle = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert riddle.outcome is Outcome.NOT_UNDERSTOOD
+    bench.ledger.record(
+        "rcrash",
+        replace(failure, message=prompt),
+        "",
+        Kind.UNSENDABLE_PART,
+        Outcome.HEALED,
+        "",
+        session_state="",
+        rules_version=1,
+    )
+    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert event.outcome is Outcome.REFUSED
+    assert event.detail == "It was repaired while this prompt was on its way: prompt it again."
+
+
 def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     failure = tree.failure(session)
@@ -116,7 +138,10 @@ def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> No
         tree.store, replace(failure, error={**failure.error, "data": data}), Kind.EMPTY_CONTENT
     )
     assert event.outcome is Outcome.REFUSED
-    assert event.detail == "How the client talks to anthropic is not known to recoveryd, so nothing can be proved."
+    assert event.detail == (
+        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: "
+        "choose another model, or start a new session."
+    )
 
 
 class Between:

@@ -242,6 +242,24 @@ def test_words_that_are_no_text_are_kept_as_one(words: Any) -> None:
     assert "my words" in value(edit, "text")
 
 
+def test_of_too_many_large_pictures_the_latest_go_and_only_so_many_as_must() -> None:
+    """Or those parts first that hold several: then fewer have to be changed."""
+    wide = file(data_url(png(2001, 2)))
+    bench = bench_of(session(question=("look", *[wide] * 22)))
+    parts = [part.id for part in bench.session.messages[0].parts]
+    assert [[edit.part_id for edit in edits] for edits in proposed(bench)] == [parts[:-3:-1]] * 2
+    made = SessionBuilder(1_790_000_000_000, seed=1)
+    made.user("look")
+    made.assistant(tool(attachments=[wide] * 8))
+    made.user(*[wide] * 15)
+    bench = bench_of(as_session(made.planted()))
+    latest, heaviest = proposed(bench, Claims(thinking=frozenset()))
+    assert [edit.part_id for edit in latest] == [part.id for part in bench.session.messages[2].parts[:-4:-1]]
+    assert [edit.message_id for edit in heaviest] == [bench.session.messages[1].id]
+    for edits in (latest, heaviest):
+        assert found(bench_of(edited(bench.session, edits)), Claims(thinking=frozenset())) == []
+
+
 def test_a_part_that_cannot_be_read_is_set_aside() -> None:
     made = SessionBuilder(1_790_000_000_000, seed=1)
     made.user("go")

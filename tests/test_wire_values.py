@@ -146,6 +146,18 @@ def test_behind_an_answered_compaction_nothing_older_is_sent(form: Form) -> None
 
 
 @BOTH
+def test_a_part_that_is_no_json_stops_the_new_client_also_behind_a_compaction(form: Form) -> None:
+    """It reads the whole session, and then leaves out what it does not send."""
+    made = builder()
+    made.user("long ago")
+    bad = made.assistant(raw(b"{"), "fine")
+    asked = made.user(compaction())
+    made.assistant("all in short", parentID=asked["id"], summary=True)
+    stuck = [part.message_id for part in sent(as_session(made.planted()), form).unsendable]
+    assert stuck == ([bad["id"]] if form is NEW else [])
+
+
+@BOTH
 def test_a_compaction_without_its_summary_leaves_all_before_it(form: Form) -> None:
     made = builder()
     made.user("long ago")

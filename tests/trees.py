@@ -75,6 +75,20 @@ class Tree:
         answer["time"] = {"created": now, "completed": now + 1}
         return self._write(made)
 
+    def asked(self, turns: Turns, before_s: int = 60) -> str:
+        """A session whose last prompt nothing has come of; `before_s`: how many seconds ago its turns began."""
+        now = int(time.time() * 1000)
+        session = SessionBuilder(now - before_s * 1000, title="My session")
+        turns(session)
+        session.user("continue")["time"]["created"] = now
+        self._builders[session.session["id"]] = session
+        return self._write(session)
+
+    def prompted(self, session: str) -> str:
+        """The next prompt, with no answer yet."""
+        self._builders[session].user("continue")
+        return self._write(self._builders[session])
+
     def running(self, session: str) -> str:
         """The next prompt, with an answer that has begun and is not finished."""
         made = self._builders[session]

@@ -9,14 +9,18 @@ from rich.console import Console
 
 from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, store_named, when
-from recoveryd.cli.output import Result, diff, plain, render, show_changes, table
+from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Entry, Outcome
+from recoveryd.peek import peek
 from recoveryd.report import cause
+from recoveryd.stats import Line, by_kind
 from recoveryd.undo import undo as take_back
 
 
 def history(arguments: argparse.Namespace) -> int:
+    if arguments.stats:
+        return _stats(arguments)
     with open_ledger() as ledger:
         entries = ledger.history(arguments.limit, arguments.session)
 
@@ -24,10 +28,48 @@ def history(arguments: argparse.Namespace) -> int:
         if not entries:
             out.print("No session needed a recovery so far.")
             return
-        rows = [(e.id, when(e.time), str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
+        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done"], rows)
 
     return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json)
+
+
+def _stats(arguments: argparse.Namespace) -> int:
+    lines = by_kind(peek(paths.ledger_file(paths.state_dir()), lambda ledger: ledger.ended()) or [])
+
+    def show_all(out: Console) -> None:
+        if not lines:
+            out.print("No session needed a recovery so far.")
+            return
+        rows = [(str(n.total), _percent(n.success), _time(n.median_seconds), _outcomes(n)) for n in lines]
+        table(out, ["in all", "healed", "median", "kind: what came of it"], rows)
+        out.print()
+        wrapped(out, "healed: of those tried; median: from the start of a repair to the disk.")
+
+    data = [
+        {
+            "kind": line.kind,
+            "total": line.total,
+            "outcomes": {outcome.value: n for outcome, n in line.outcomes.items()},
+            "success": line.success,
+            "median_seconds": line.median_seconds,
+        }
+        for line in lines
+    ]
+    return render(Result(data, show_all), as_json=arguments.json)
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{part:.0%}"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f} s"
+
+
+def _outcomes(line: Line) -> str:
+    said = ", ".join(f"{n} {outcome.value.replace('_', ' ')}" for outcome, n in line.outcomes.items())
+    return f"{line.kind or 'not known'}: {said}"
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -38,10 +80,10 @@ def show(arguments: argparse.Namespace) -> int:
 
     def show_entry(out: Console) -> None:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
-        out.print(f"session  {plain(entry.title or '(no title)')} ({entry.session})")
-        out.print(f"store    {plain(entry.store)}")
-        out.print(f"refused  {cause(entry.kind)} ({entry.kind})")
-        out.print(f"done     {plain(entry.detail)}")
+        hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
+        hung(out, "store", entry.store, width=9)
+        hung(out, "refused", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
+        hung(out, "done", entry.detail, width=9)
         if changes:
             out.print()
             show_changes(out, changes)
@@ -62,7 +104,6 @@ def undo(arguments: argparse.Namespace) -> int:
         with recovery_lock(state, store.id, doing="an undo"):
             entry = ledger.get(entry.id)
             changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)
-            entry = ledger.get(entry.id)
             entry = ledger.get(entry.id)
 
     def say(out: Console) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OK, WRONG, USAGE = 0, 1, 2
+_NARROW = 76  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A plain table that folds its last column to the width of the terminal."""
+    """A plain table that folds its last column to the width of the terminal, or below the others where it is narrow."""
+    if out.width < _NARROW:
+        for *cells, last in rows:
+            wrapped(out, "  ".join(cells))
+            wrapped(out, last, 4)
+        return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -64,6 +70,22 @@ def wrapped(out: Console, text: str, indent: int = 0) -> None:
 
     for line in Text(plain(text)).wrap(out, max(20, out.width - indent)):
         out.print(" " * indent + line.plain.rstrip())
+
+
+def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) -> None:
+    """A label, and untrusted text beside it, folded to the width of the terminal."""
+    from rich.text import Text
+
+    lines = Text(plain(text)).wrap(out, max(20, out.width - width)) or [Text()]
+    for number, line in enumerate(lines):
+        made = Text(label.ljust(width) if number == 0 else " " * width, style=style if number == 0 else "")
+        out.print(made.append(line.plain.rstrip(), style="" if label else style))
+
+
+def field(out: Console, name: str, text: str, more: str = "") -> None:
+    """`hung`, if there is anything to say."""
+    if text:
+        hung(out, name, f"{text} ({more})" if more else text)
 
 
 def plain(text: str) -> str:
@@ -100,5 +122,13 @@ def _lines(image: bytes | None) -> list[str]:
         return []
     text = image.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):  # what is no JSON is shown as it is
-        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        text = json.dumps(_unfolded(json.loads(text)), indent=2, ensure_ascii=False)
     return text.splitlines()
+
+
+def _unfolded(data: Any) -> Any:
+    """A row of a database with what its column `data` says, where that is JSON: not as one long text of it."""
+    if isinstance(data, dict) and isinstance(data.get("data"), str) and "session_id" in data:
+        with suppress(ValueError, RecursionError):
+            return {**data, "data": json.loads(data["data"])}
+    return data

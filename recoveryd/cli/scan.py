@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import paths
+from recoveryd import orders, paths
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
+from recoveryd.cli.progress import Bar
 from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
@@ -34,6 +35,7 @@ class Finding:
     changes: tuple[Change, ...] = ()
     healed: bool = False
     recovery: str = ""
+    ignored: bool = False
 
     def data(self) -> dict[str, Any]:
         return {
@@ -53,24 +55,37 @@ def scan(arguments: argparse.Namespace) -> int:
     seen = 0
     found: list[Finding] = []
     names: list[str] = []
+    ignored = 0
+    bar = Bar()
     with open_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
         for store in stores_of(config):
             names.append(store.id)
-            for session in _listed(store, arguments.session):
-                seen += 1
+            sessions = list(_listed(store, arguments.session))
+            seen += len(sessions)
+            for session in bar.over(sessions, len(sessions)):
                 finding = find(store, config, session, recovery, ledger)
                 if finding is None or (arguments.kind and finding.kind != arguments.kind):
                     continue
-                if arguments.repair and not finding.healed and finding.kind is not None:
-                    finding = _repair(store, recovery, finding, quiet=arguments.json)
+                if finding.ignored and not arguments.session:
+                    ignored += 1
+                    continue
+                if arguments.repair and not (finding.healed or finding.ignored) and finding.kind is not None:
+                    with bar.aside():
+                        finding = _repair(store, recovery, finding, quiet=arguments.json)
                 found.append(finding)
     if arguments.session and not seen:
         raise NotFoundError(f"There is no session {arguments.session} in any store.")
     data = {"stores": names, "sessions_seen": seen, "stuck": [finding.data() for finding in found]}
     code = WRONG if any(not finding.healed for finding in found) else OK
-    shown = Result(data, lambda out: _show(out, names, seen, found, diff=bool(arguments.session)), code)
-    return render(shown, as_json=arguments.json)
+
+    def show(out: Console) -> None:
+        _show(out, names, seen, found, diff=bool(arguments.session))
+        if ignored:
+            out.print()
+            wrapped(out, f"{ignored} more {'is' if ignored == 1 else 'are'} stuck and ignored (`recoveryd ignore`).")
+
+    return render(Result(data, show, code), as_json=arguments.json)
 
 
 def find(
@@ -99,7 +114,8 @@ def find(
         if reason is not None:
             return Finding(failure, title, kind, f"not repaired: {reason}")
         if isinstance(planned, Refusal):
-            return Finding(failure, title, kind, f"not repaired: {planned.reason}")
+            alone = config.ignores(session, loaded.directory, orders.ignored(paths.state_dir()))
+            return Finding(failure, title, kind, f"not repaired: {planned.reason}", ignored=alone)
         parts = tuple(dict.fromkeys(edit.part_id for edit in planned.edits if edit.part_id))
         changes = tuple(store.changes(loaded, planned.edits))
         action = sentence(actions_of(planned.edits), kind)
@@ -159,9 +175,8 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen == 1 else f"{seen} sessions"
-    out.print(
-        f"{sessions} in {', '.join(plain(n) for n in names)}: " + ("none is stuck." if not stuck else f"{stuck} stuck.")
-    )
+    where = names[0] if len(names) == 1 else f"{len(names)} stores"
+    out.print(f"{sessions} in {plain(where)}: " + ("none is stuck." if not stuck else f"{stuck} stuck."))
     if diff:
         for finding in found:
             out.print()

@@ -14,20 +14,43 @@ from recoveryd.wire_media import media_source
 
 
 def rejected(bench: Bench, violation: Violation) -> Sequence[tuple[Edit, ...]]:
-    """Take out what is refused. Where it is only too large among many, any of those will do: the latest comes first."""
+    """Take out what is refused. Where it is only too large among many, any of those will do, so many as have to go: the
+    latest, or first the parts that hold the most."""
     assert violation.block is not None
-    chosen = [violation.block]
+    chosen = [[violation.block]]
     if violation.reason.endswith("images"):
-        chosen = [block for block in _blocks(bench) if any(_refused(bench, s) for s in sources(block.body))][::-1]
-    return [(_taken_out(bench, bench.part(block.part_id), violation.reason),) for block in chosen if block.part_id]
+        latest = _too_large(bench)
+        heaviest = sorted(latest, key=lambda block: -_count(block))
+        excess = sum(map(_count, bench.wire.blocks())) - MANY
+        chosen = [_enough(latest, excess), _enough(heaviest, excess)]
+    return [
+        tuple(_taken_out(bench, bench.part(block.part_id), violation.reason) for block in blocks if block.part_id)
+        for blocks in chosen
+    ]
 
 
-def _blocks(bench: Bench) -> list[Block]:
-    return [block for block in bench.wire.blocks() if any(True for _ in sources(block.body))]
+def _too_large(bench: Bench) -> list[Block]:
+    """What is refused of the images and documents, the latest first."""
+    many = _many(bench)
+    return [b for b in bench.wire.blocks() if any(fault(source, many=many) for source in sources(b.body))][::-1]
+
+
+def _count(block: Block) -> int:
+    return sum(1 for _ in sources(block.body))
+
+
+def _enough(large: Sequence[Block], excess: int) -> list[Block]:
+    """The first of them, so many that no more than the provider takes are left."""
+    chosen: list[Block] = []
+    for block in large:
+        if excess > 0:
+            chosen.append(block)
+            excess -= _count(block)
+    return chosen
 
 
 def _many(bench: Bench) -> bool:
-    return sum(1 for block in bench.wire.blocks() for _ in sources(block.body)) > MANY
+    return sum(map(_count, bench.wire.blocks())) > MANY
 
 
 def _refused(bench: Bench, source: Json) -> str | None:

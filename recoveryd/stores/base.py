@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -20,7 +21,17 @@ class Look:
     running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
     newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
     last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
-    silent: bool = False  # the unfinished message has nothing in it yet: a turn that has just begun, or never will
+    silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
+
+    @property
+    def newer(self) -> bool:
+        """Whether there is a prompt, or a turn, behind the failure: then that is not what the session is stuck on."""
+        return self.newest_user is not None or self.running > 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was asked that nothing has come of: the client may have failed on a stored part."""
+        return self.silent if self.running else self.failure is not None or self.newest_user is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,17 @@ class Stamp:
     def digest(self) -> str:
         """A short form of it, to be kept: has the session changed since?"""
         return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class Generation(StrEnum):
+    """Which way of keeping sessions a store is. The names are public (`status --json`, `doctor --json`)."""
+
+    JSON = "json"  # a tree of files, OpenCode up to 1.1
+    JSON_DEAD = "json_dead"  # the tree that is left when OpenCode moved to a database
+    SQLITE = "sqlite"  # a database of 1.2 to about 1.13
+    SQLITE_EVENTS = "sqlite_events"  # a database of about 1.14 to 1.18, with a table of events
+    OPENCODE_2 = "opencode_2"  # its sessions are in other tables; what we know of is frozen
+    UNKNOWN = "unknown"
 
 
 class Store(Protocol):
@@ -78,6 +100,9 @@ class Store(Protocol):
 
     def forms(self) -> tuple[str, ...]:
         """The forms ("old", "new") in which the client that uses this store may send its sessions."""
+
+    def generation(self) -> Generation:
+        """Which way of keeping sessions this is."""
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages, in no order."""

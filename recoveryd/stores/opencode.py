@@ -86,7 +86,8 @@ def look(store: str, session: str, newest: Iterable[Message], spoke: Callable[[s
             failure = failure or _failure(store, session, message, error)
         elif error is None and not message.completed:
             if not running and failure is None:
-                running, silent = message.created or 1, not spoke(message.id)
+                # Behind a turn that was cut off, say by a crash, a newer prompt may wait.
+                running, silent = message.created or 1, newest_user is not None or not spoke(message.id)
         # A step that ended in a tool call proves that nothing older is stuck, but it is no answer yet.
         elif (failure is None or message.data.get("finish") != "tool-calls") and (error is None or spoke(message.id)):
             return Look(failure, running, newest_user, message.completed or message.created, silent)

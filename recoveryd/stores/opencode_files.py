@@ -15,7 +15,7 @@ from pathlib import Path
 from recoveryd.errors import DiskError, NotFoundError
 from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, tree
-from recoveryd.stores.base import Look, Stamp
+from recoveryd.stores.base import Generation, Look, Stamp
 from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -61,7 +61,7 @@ class OpencodeFiles:
         """None when the store can be edited; else a sentence that says why not."""
         try:
             owner = self.root.stat().st_uid
-            databases = sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
+            databases = self._databases()
         except FileNotFoundError:
             return f"{self.root} is not there yet."
         except OSError as error:
@@ -80,6 +80,13 @@ class OpencodeFiles:
     def forms(self) -> tuple[str, ...]:
         """Every client with this store sends the old form."""
         return ("old",)
+
+    def generation(self) -> Generation:
+        """A tree beside a database is dead. StoreError when that can't be told."""
+        try:
+            return Generation.JSON_DEAD if self._databases() else Generation.JSON
+        except OSError as error:
+            raise tree.trouble(error, f"look at {self.root.parent}") from error
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all folders with messages, of both depths."""
@@ -189,6 +196,9 @@ class OpencodeFiles:
             return atomic.clean(self.root, keys)
         except OSError as error:
             raise tree.trouble(error, f"clean up in {self.root}") from error
+
+    def _databases(self) -> list[str]:
+        return sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
 
     def _spoke(self, message_id: str) -> bool:
         """Whether an aborted message holds a part that the client goes on sending."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from recoveryd.errors import BusyStoreError, DiskError, StoreError
 from recoveryd.model import Change, Edit, Message, Session
 from recoveryd.stores import opencode, rows, transaction, tree
-from recoveryd.stores.base import Look, Stamp
+from recoveryd.stores.base import Generation, Look, Stamp
 from recoveryd.stores.cursor import Cursor
 from recoveryd.stores.database import BUSY_S, Database
 from recoveryd.stores.opencode_reader import MAX_SESSION
@@ -74,6 +74,15 @@ class OpencodeSqlite:
     def forms(self) -> tuple[str, ...]:
         """The wire form of the client that made the tables."""
         return ("new",) if self._reader.schema().events else ("old",)
+
+    def generation(self) -> Generation:
+        """By the tables that are there."""
+        found = self._database.read(self._tables.schema)
+        if found.foreign:
+            return Generation.OPENCODE_2
+        if found.unknown:
+            return Generation.UNKNOWN
+        return Generation.SQLITE_EVENTS if found.events else Generation.SQLITE
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages."""

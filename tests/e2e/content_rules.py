@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tests.e2e.signing import Block, Message
 
-_ID = re.compile(r"^[a-zA-Z0-9_-]+$")
-_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,200}$")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 
 
 def each_block(messages: list[Message]) -> Iterator[tuple[int, int, Block]]:
@@ -23,13 +23,13 @@ def tool_calls(messages: list[Message]) -> str | None:
     seen: set[str] = set()
     for at, index, block in each_block(messages):
         path = f"messages.{at}.content.{index}"
-        if block.get("type") == "tool_result" and not _ID.match(str(block.get("tool_use_id"))):
+        if block.get("type") == "tool_result" and not _ID.fullmatch(str(block.get("tool_use_id"))):
             return f"{path}.tool_result.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'"
         if block.get("type") != "tool_use":
             continue
-        if not _ID.match(str(block.get("id"))):
+        if not _ID.fullmatch(str(block.get("id"))):
             return f"{path}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-        if not _NAME.match(str(block.get("name"))):
+        if not _NAME.fullmatch(str(block.get("name"))):
             return f"{path}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,200}}$'"
         if not isinstance(block.get("input"), dict):
             return f"{path}.tool_use.input: Input should be a valid dictionary"

@@ -9,6 +9,7 @@ from typing import Any
 from tests.build import Planted, SessionBuilder
 from tests.e2e.media import data_url, png
 from tests.e2e.signing import sign
+from tests.mixed import pending
 from tests.parts import (
     Part,
     aborted,
@@ -73,7 +74,7 @@ class Generator:
             )(built)
         if built.messages and self._chance(0.15):
             self._revert(built)
-        if _pending(built.planted()):
+        if pending(built.planted()):
             built.session.pop("revert")
         return built.planted()
 
@@ -233,15 +234,3 @@ class Generator:
         calls += [{**tool(), "metadata": {"providerExecuted": True}}, {**tool(), "callID": 7}, {**tool(), "tool": None}]
         calls += [{"type": "reasoning"}, {"type": "tool"}, {"type": None}]
         return dict(self._rng.choice([*either, *(users if user else calls)]))
-
-
-def _pending(planted: Planted) -> bool:
-    """Whether the client begins with a compaction or a subtask of before, and not with the prompt."""
-    target = planted.session.get("revert", {}).get("messageID")
-    ids = [message["id"] for message in planted.messages]
-    for message in reversed(planted.messages[: ids.index(target) if target else None]):
-        if message["role"] == "assistant" and message.get("finish"):
-            return False
-        if any(part["type"] in ("compaction", "subtask") for part in planted.parts[message["id"]]):
-            return True
-    return False

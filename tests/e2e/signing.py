@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import re
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 _SIGNATURE = re.compile(r"^sig-([0-9a-f]{32})(?:-([A-Za-z0-9_]+))?$")
 _salts = itertools.count(1)
@@ -47,17 +47,17 @@ class Bindings:
     """What stood before each thinking block when the provider first saw it.
 
     A block stays valid while all that stands before it but thinking is unchanged, and the thinking kept before it is
-    an unbroken run of the original: so thinking may go from the start, from the end, or altogether, and an edit
-    anywhere invalidates every thinking block behind it.
+    an unbroken run of the original: so thinking may go from the start, from the end, or altogether; none may come back,
+    and an edit anywhere invalidates every thinking block behind it.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[str, str | None]] = {}
+        self._seen: dict[str, _Binding] = {}
 
     def learn(self, body: dict[str, Any], messages: list[Message]) -> None:
         """Bind every block not seen before to what stands before it in this request."""
-        for _, _, signature, prefix, previous in _walk(body, messages):
-            self._seen.setdefault(signature, (prefix, previous))
+        for _, _, signature, binding in _walk(body, messages):
+            self._seen.setdefault(signature, binding)
 
     def bind(self, body: dict[str, Any], messages: list[Message], reply: list[Block]) -> None:
         """Bind the thinking of a reply to the request that it answers."""
@@ -65,22 +65,31 @@ class Bindings:
 
     def broken(self, body: dict[str, Any], messages: list[Message]) -> tuple[int, int] | None:
         """The first block (message, content) that no longer follows what it was bound to."""
-        for at, index, signature, prefix, previous in _walk(body, messages):
-            bound_prefix, bound_previous = self._seen.get(signature, (prefix, previous))
-            if bound_prefix != prefix or (previous is not None and previous != bound_previous):
+        for at, index, signature, now in _walk(body, messages):
+            bound = self._seen.get(signature, now)
+            removed = now.previous is None or now.previous == bound.previous
+            if now.prefix != bound.prefix or not removed or now.thoughts > bound.thoughts:
                 return at, index
         return None
 
 
-def _walk(body: dict[str, Any], messages: list[Message]) -> list[tuple[int, int, str, str, str | None]]:
+class _Binding(NamedTuple):
+    """What stands before a block: a hash of all but thinking, the thinking right before it, and how many there are."""
+
+    prefix: str
+    previous: str | None
+    thoughts: int
+
+
+def _walk(body: dict[str, Any], messages: list[Message]) -> list[tuple[int, int, str, _Binding]]:
     state = hashlib.sha256(_canonical([_texts(body.get("system")), body.get("tools")]))
-    found: list[tuple[int, int, str, str, str | None]] = []
+    found: list[tuple[int, int, str, _Binding]] = []
     previous: str | None = None
     for at, message in enumerate(messages):
         for index, block in enumerate(message["content"]):
             if block.get("type") in ("thinking", "redacted_thinking"):
                 signature = str(block.get("signature") or block.get("data"))
-                found.append((at, index, signature, state.hexdigest(), previous))
+                found.append((at, index, signature, _Binding(state.hexdigest(), previous, len(found))))
                 previous = signature
             else:
                 state.update(_canonical([message["role"], _plain(block)]))

@@ -41,7 +41,10 @@ class Strict:
         if len(raw) > MAX_REQUEST:
             return None, Refusal("media_rejected", "Request exceeds the maximum size")
         body, message = _parse(raw)
-        if body is None or message:
+        if body is None:
+            return None, Refusal("invalid_unicode", message)
+        if message:
+            self._learn(body)
             return None, Refusal("invalid_unicode", message)
         return body, self.judge(body)
 
@@ -49,8 +52,7 @@ class Strict:
         """The first rule that a parsed body breaks, or None if the provider accepts it."""
         messages = merged(body.get("messages") or [])
         on = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
-        if self.bound:
-            self.bindings.learn(body, messages)
+        self._learn(body)
         rules: list[tuple[str, Callable[[], str | None]]] = [
             ("tool_call_invalid", lambda: content_rules.tool_calls(messages)),
             ("empty_content", lambda: content_rules.empty(messages)),
@@ -68,6 +70,11 @@ class Strict:
             ("media_rejected", lambda: media_fault(messages)),
         ]
         return next((Refusal(kind, words) for kind, rule in rules if (words := rule())), None)
+
+    def _learn(self, body: dict[str, Any]) -> None:
+        """What is refused is bound as well: nothing before its thinking may be changed to have it accepted."""
+        if self.bound:
+            self.bindings.learn(body, merged(body.get("messages") or []))
 
     def _unbound(self, body: dict[str, Any], messages: list[Message]) -> str | None:
         place = self.bindings.broken(body, messages) if self.bound else None
@@ -103,7 +110,7 @@ def _parse(raw: bytes) -> tuple[dict[str, Any] | None, str]:
         return None, f"The request body is not valid JSON: {error}"
     at = _lone_surrogate(text)
     if at is not None:
-        return None, (
+        return (body if isinstance(body, dict) else None), (
             f"The request body is not valid JSON: no low surrogate in string: line 1 column {at + 1} (char {at})"
         )
     return (body, "") if isinstance(body, dict) else (None, "The request body is not valid JSON: not an object")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +103,8 @@ REFUSED: list[tuple[str, str, bytes]] = [
     ("tool_call_invalid", "must be unique", request(user("a"), assistant(call(), call()), user(result()))),
     ("tool_call_invalid", "tool_use.id: String", request(user("a"), assistant(call("a.b")), user(result("a.b")))),
     ("tool_call_invalid", "tool_use.name: String", request(user("a"), assistant(call(tool="a b")), user(result()))),
+    ("tool_call_invalid", "tool_use.id: String", request(user("a"), assistant(call("t1\n")), user(result("t1\n")))),
+    ("tool_call_invalid", "tool_use.name: String", request(user("a"), assistant(call(tool="bash\n")), user(result()))),
     ("tool_call_invalid", "valid dictionary", request(user("a"), assistant(call(arguments="ls")), user(result()))),
     ("invalid_unicode", "no low surrogate in string: line 1 column", request(user("half \ud83d"))),
     ("invalid_unicode", "not valid JSON", b'{"messages": ['),
@@ -211,6 +216,49 @@ def test_an_edit_breaks_the_bound_thinking_behind_it() -> None:
     assert strict.check(request(*BOUND[:2], user("another c"), *_without(3, 5)[3:]))[1] is None
     assert strict.check(request(*BOUND[:-1], user("another g")))[1] is None
     assert strict.check(request(*BOUND, system="another"))[1] is not None
+
+
+def test_bound_thinking_may_not_come_back() -> None:
+    """What was issued when thinking before it was gone belongs to a conversation without it."""
+    strict = Strict(bound=True)
+    strict.check(request(*BOUND[:5]))
+    assert strict.check(request(*_without(1)))[1] is None
+    refusal = strict.check(request(*BOUND))[1]
+    assert refusal is not None
+    assert refusal.message.startswith("messages.5.content.0")
+
+
+def test_thinking_is_bound_to_what_can_not_be_sent_too() -> None:
+    """A half character in front of it: mended, the conversation is another one."""
+    strict = Strict(bound=True)
+    refusal = strict.check(request(user("a \ud83d"), *BOUND[1:]))[1]
+    assert refusal is not None
+    assert refusal.kind == "invalid_unicode"
+    refusal = strict.check(request(user("a \ufffd"), *BOUND[1:]))[1]
+    assert refusal is not None
+    assert refusal.message.startswith("messages.1.content.0")
+
+
+@pytest.mark.parametrize(
+    "name", ["strict", "content_rules", "thinking_rules", "signing", "media", "provider", "replies"]
+)
+def test_the_strict_provider_shares_no_code_with_what_it_judges(name: str) -> None:
+    """With one implementation for both, a mistake would hide itself."""
+    module = importlib.import_module(f"tests.e2e.{name}")
+    assert module.__file__ is not None
+    imports = [
+        named
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
+        for named in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    ]
+    assert imports
+    assert [named for named in imports if named.startswith("recoveryd") or named == "tests.judge"] == []
 
 
 def test_bound_thinking_ignores_cache_marks() -> None:

@@ -1,0 +1,189 @@
+"""What a bug report needs of a session, without a word of its content. Writes nothing."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recoveryd import __version__
+from recoveryd.classify import classify
+from recoveryd.config import Config
+from recoveryd.crash import crashed
+from recoveryd.errors import RecoverydError
+from recoveryd.family import family
+from recoveryd.forms import forms_of
+from recoveryd.ledger import Ledger
+from recoveryd.model import Change, Entry, Failure, Json, Kind, Refusal, Session
+from recoveryd.plan import UNREPAIRED, objections, requests_of
+from recoveryd.recovery import Recovery
+from recoveryd.rules import VERSION
+from recoveryd.shape import OTHER, Shaper, model_shape
+from recoveryd.stores.base import Store
+from recoveryd.violation import Claims, Violation
+
+FORMAT = 1
+_NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a bundle is made from."""
+
+    config: Config
+    stores: Sequence[Store]
+    ledger: Ledger
+    state_dir: Path
+
+
+def bundle(sources: Sources, name: str) -> dict[str, Any]:
+    """Of a recovery, or of a session, by its id. NotFoundError when neither is there."""
+    entry, store, session = _found(sources, name)
+    shaper = Shaper()
+    made: dict[str, Any] = {"format": FORMAT, **_versions(sources, store)}
+    if store is not None and session is not None:
+        made |= _session(sources, store, session, shaper, entry)
+    if entry is not None:
+        made["recovery"] = _recovery(entry, sources.ledger.changes(entry.id), shaper)
+        made["history"] = [
+            {"kind": one.kind, "outcome": one.outcome, "edits": one.edits, "actions": list(one.actions)}
+            for one in sources.ledger.history(20, entry.session)
+        ]
+    return made
+
+
+def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Session | None]:
+    """The recovery (of a session: its newest one), the store and the session; what is gone is None."""
+    newest = sources.ledger.history(1, name)
+    for store in sources.stores:
+        with suppress(RecoverydError):
+            session = store.load(name)
+            if session.messages:
+                return (newest[0] if newest else None), store, session
+    entry = newest[0] if newest else sources.ledger.get(name)
+    for store in sources.stores:
+        if store.id == entry.store:
+            with suppress(RecoverydError):
+                return entry, store, store.load(entry.session)
+            return entry, store, None
+    return entry, None, None
+
+
+def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
+    default, changed = Config().model_dump(), sources.config.model_dump()
+    generation: str | None = None
+    if store is not None:
+        with suppress(RecoverydError):
+            generation = store.generation()
+    client = Recovery(sources.ledger, sources.config, sources.state_dir).client.version()
+    return {
+        "recoveryd": __version__,
+        "rules": VERSION,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": platform.system(),
+        "client": ".".join(map(str, client)) if client else None,
+        "store": generation,
+        "settings_changed": sorted(key for key in changed if changed[key] != default[key]),
+    }
+
+
+def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, entry: Entry | None) -> dict[str, Any]:
+    made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
+    recovery = Recovery(sources.ledger, sources.config, sources.state_dir)
+    forms = forms_of(store, recovery.client)
+    failure = _failure(store, session, entry) or crashed(session, None, forms)
+    if failure is None:
+        return {**made, "failure": None}
+    kind = classify(failure.error) or (entry.kind if entry is not None else None)
+    made["failure"] = {
+        "message": shaper.messages.of(failure.message),
+        "kind": kind,
+        "family": family(failure),
+        "model": model_shape(failure.model),
+        "running": bool(store.look(session.id).running),
+    }
+    found = {form.name: objections(session, requests_of(failure, (form,)), Claims()) for form in forms}
+    made["objections"] = {name: [_violation(one, shaper) for one in each] for name, each in found.items()}
+    if kind is not None:
+        made["plan"] = _plan(recovery, store, failure, kind, session, shaper)
+    return made
+
+
+def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | None:
+    """What is stuck now, else what the recovery was about."""
+    stuck = store.look(session.id).failure
+    if stuck is not None or entry is None:
+        return stuck
+    for message in session.messages:
+        if message.id == entry.message and message.error is not None:
+            named = {key: str(message.data.get(f"{key}ID", "")) for key in ("provider", "model")}
+            return Failure(store.id, session.id, message.id, message.created, message.error, **named)
+    return None
+
+
+def _violation(found: Violation, shaper: Shaper) -> dict[str, Any]:
+    block = found.block
+    part = block.part_id if block is not None else found.part_id
+    return {
+        "kind": found.kind,
+        "turn": found.turn,
+        "block": block.type if block is not None else None,
+        "message": shaper.messages.of(block.message_id) if block is not None and block.message_id else None,
+        "part": shaper.parts.of(part) if part else None,
+    }
+
+
+def _plan(
+    recovery: Recovery, store: Store, failure: Failure, kind: Kind, session: Session, shaper: Shaper
+) -> dict[str, Any]:
+    """What would be edited now. A fault on the way is what the report is about: its type is told, not its words."""
+    try:
+        _, planned = recovery.propose(store, failure, kind)
+    except Exception as error:
+        return {"fault": type(error).__name__}
+    if isinstance(planned, Refusal):
+        known = planned.reason in (*UNREPAIRED.values(), _NOTHING_EXPLAINS)
+        return {"refused": planned.reason if known else OTHER, "understood": planned.understood}
+    return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
+
+
+def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "time": int(entry.time),
+        "kind": entry.kind,
+        "outcome": entry.outcome,
+        "edits": entry.edits,
+        "actions": list(entry.actions),
+        "images": [
+            {
+                "of": "part" if change.key.startswith("part/") else "message",
+                "before": _image(change.before, shaper),
+                "after": _image(change.after, shaper),
+            }
+            for change in changes
+        ],
+    }
+
+
+def _image(raw: bytes | None, shaper: Shaper) -> dict[str, Any] | None:
+    if raw is None:
+        return None
+    return {"bytes": len(raw), **shaper.part(_record(raw))}
+
+
+def _record(raw: bytes) -> Json | None:
+    """What an image says: a file's JSON, or that in the `data` of a row; None when it is no JSON object."""
+    try:
+        data = json.loads(raw)
+        if isinstance(data, dict) and isinstance(data.get("data"), str) and "session_id" in data:
+            data = json.loads(data["data"])
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

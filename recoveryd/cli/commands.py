@@ -1,0 +1,46 @@
+"""How a command is declared. The functions behind them are imported when they run: `run` must not carry the rest."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeAlias
+
+
+class Parser(argparse.ArgumentParser):
+    """Shows examples as they are written."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def command(commands: Commands, name: str, help: str, example: str, *, json: bool = True) -> argparse.ArgumentParser:
+    """`help` is a line of at most 60 characters, so that the list of commands has a line for each."""
+    description = f"{help[:1].upper()}{help[1:]}."
+    made = commands.add_parser(name, help=help, description=description, epilog=f"example: {example}")
+    if json:
+        made.add_argument("--json", action="store_true", help="print the result as JSON")
+    made.set_defaults(run=later(name))
+    return made
+
+
+def later(name: str, function: str = "") -> Callable[[argparse.Namespace], int]:
+    def call(arguments: argparse.Namespace) -> int:
+        module = import_module(f"recoveryd.cli.{_MODULES.get(name, name)}")
+        return int(getattr(module, function or name)(arguments))
+
+    return call
+
+
+_MODULES = {
+    "show": "history",
+    "undo": "history",
+    "unpause": "pause",
+    "ignore": "pause",
+    "uninstall": "install",
+    "man": "completion",
+}

@@ -1,0 +1,62 @@
+"""`recoveryd doctor`"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+
+from recoveryd import paths
+from recoveryd.cli.common import config_of
+from recoveryd.cli.output import OK, WRONG, Result, hung, render
+from recoveryd.config import Config
+from recoveryd.diagnosis import Check, Patient
+from recoveryd.doctor import CODES, examine, sound
+from recoveryd.errors import RecoverydError
+from recoveryd.stores.find import find_stores
+
+_WIDTH = 7 + max(map(len, CODES))
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    checks = list(examine(_patient(arguments)))
+    good = sound(checks)
+    data = {"ok": good, "checks": [asdict(check) for check in checks]}
+    return render(Result(data, lambda out: _show(out, checks), OK if good else WRONG), as_json=arguments.json)
+
+
+def _patient(arguments: argparse.Namespace) -> Patient:
+    """A configuration that is not sound is a finding here, not the end."""
+    problem: RecoverydError | None = None
+    try:
+        config = config_of(arguments)
+    except RecoverydError as error:
+        config, problem = Config(), error
+    return Patient(
+        config=config,
+        config_file=arguments.config or paths.config_file(),
+        state_dir=paths.state_dir(),
+        all_stores=find_stores(config.opencode.data_dirs, config.opencode.databases),
+        now=time.time(),
+        config_problem=problem,
+        show_toast=arguments.toast,
+    )
+
+
+def _show(out: Console, checks: Sequence[Check]) -> None:
+    for check in checks:
+        hung(out, f"{check.level:5} {check.code}", check.says, _STYLES[check.level], _WIDTH)
+        if check.next:
+            hung(out, "", check.next, "dim", _WIDTH)
+    counts = {level: sum(check.level == level for check in checks) for level in ("fail", "warn")}
+    out.print()
+    if counts["fail"] or counts["warn"]:
+        failed = "1 check fails" if counts["fail"] == 1 else f"{counts['fail']} checks fail"
+        warned = "1 is a warning" if counts["warn"] == 1 else f"{counts['warn']} are warnings"
+        out.print(", ".join(word for word, n in ((failed, counts["fail"]), (warned, counts["warn"])) if n) + ".")
+    else:
+        out.print("All is as it should be.")

@@ -1,0 +1,108 @@
+"""`recoveryd ledger prune`, `forget` and `export`"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd import paths
+from recoveryd.cli.common import config_of, when
+from recoveryd.cli.output import Result, render, table, wrapped
+from recoveryd.errors import RefusedError
+from recoveryd.export import export as write
+from recoveryd.ledger_upkeep import Held, Upkeep
+from recoveryd.model import Entry
+
+
+def prune(arguments: argparse.Namespace) -> int:
+    limits = config_of(arguments).ledger
+    days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
+    with _open() as ledger:
+        gone = ledger.beyond(days, limits.keep_mb, time.time(), all_content=arguments.all_content)
+        if gone and arguments.all_content and not (arguments.yes or arguments.dry_run):
+            raise RefusedError(
+                f"{_recoveries(len(gone))} would lose {'its' if len(gone) == 1 else 'their'} originals for good, also "
+                "what exists nowhere else now; nothing was removed.",
+                "Look with --dry-run, and remove with --yes.",
+            )
+        if gone and not arguments.dry_run:
+            ledger.clear([held.entry.id for held in gone])
+    size = sum(held.size for held in gone)
+
+    def show(out: Console) -> None:
+        if not gone:
+            wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")
+            return
+        _table(out, gone)
+        verb = "would go" if arguments.dry_run else "are gone for good"
+        wrapped(out, f"The originals of {_recoveries(len(gone))} ({_kilobytes(size)}) {verb}.")
+
+    data = {"removed": not arguments.dry_run, "bytes": size, "recoveries": [held.entry.id for held in gone]}
+    return render(Result(data, show), as_json=arguments.json)
+
+
+def forget(arguments: argparse.Namespace) -> int:
+    with _open() as ledger:
+        entries = ledger.forgettable(arguments.session)
+        held = ledger.held(arguments.session)
+        if not arguments.dry_run:
+            ledger.forget(arguments.session)
+
+    def show(out: Console) -> None:
+        size, images = sum(one.size for one in held), sum(one.images for one in held)
+        _table(out, held)
+        gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
+        words = f"{gone} {_recoveries(len(entries))}"
+        if arguments.dry_run:
+            wrapped(out, f"Would go for good: {words}.")
+        else:
+            wrapped(out, f"Gone for good: {words}. They can't be undone any more, and are not repaired again.")
+
+    return render(Result(_forgotten(arguments, entries, held), show), as_json=arguments.json)
+
+
+def export(arguments: argparse.Namespace) -> int:
+    with _open() as ledger:
+        entry = ledger.get(arguments.id)
+        folder = arguments.out or Path(f"recoveryd-{entry.id}")
+        files = write(entry, ledger.changes(entry.id), folder)
+    originals = len(files) - 1
+    words = f"Wrote {originals} original{'' if originals == 1 else 's'} and index.json into {folder}, for you alone."
+    told = " They hold what your session said." if originals else " This recovery only added what was not there before."
+    data = {"id": entry.id, "folder": str(folder), "files": files}
+    return render(Result(data, lambda out: wrapped(out, words + told)), as_json=arguments.json)
+
+
+def _open() -> Upkeep:
+    return Upkeep(paths.ledger_file(paths.make_private(paths.state_dir())))
+
+
+def _forgotten(arguments: argparse.Namespace, entries: Sequence[Entry], held: Iterable[Held]) -> dict[str, Any]:
+    return {
+        "session": arguments.session,
+        "removed": not arguments.dry_run,
+        "bytes": sum(one.size for one in held),
+        "recoveries": [entry.id for entry in entries],
+    }
+
+
+def _table(out: Console, held: Sequence[Held]) -> None:
+    if held:
+        rows = [
+            (h.entry.id, when(h.entry.time)[:16], _kilobytes(h.size), h.entry.title or h.entry.session) for h in held
+        ]
+        table(out, ["id", "when", "originals", "session"], rows)
+        out.print()
+
+
+def _recoveries(count: int) -> str:
+    return "1 recovery" if count == 1 else f"{count} recoveries"
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / 1000:,.1f} kB"

@@ -1,0 +1,122 @@
+"""The manual page, from the parser: man(7) macros."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+
+from recoveryd import __version__
+from recoveryd.doctor import CODES
+
+_FILES = (
+    ("~/.config/recoveryd/config.toml", "The configuration. `recoveryd config show` prints every key."),
+    (
+        "~/.local/state/recoveryd/ledger.db",
+        "The originals of all that was repaired. `recoveryd ledger` takes them out.",
+    ),
+    ("~/.local/state/recoveryd/recoveryd.log", "The log; no content of a conversation is in it above DEBUG."),
+)
+_VARIABLES = (
+    ("RECOVERYD_<KEY>", "A key of the configuration, with an underscore for each dot: RECOVERYD_NOTIFY_DESKTOP."),
+    ("XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files above are."),
+    ("XDG_DATA_HOME, OPENCODE_DB", "Where OpenCode keeps its sessions."),
+    ("NO_COLOR", "No colours, also on a terminal."),
+)
+_SHELLS = (
+    ("bash", "recoveryd completion bash > ~/.local/share/bash-completion/completions/recoveryd"),
+    ("zsh", "recoveryd completion zsh > a folder of $fpath, as _recoveryd"),
+    ("fish", "recoveryd completion fish > ~/.config/fish/completions/recoveryd.fish"),
+)
+# Stable: keys may come, none goes or changes its meaning. Times are seconds since the epoch.
+JSON = {
+    "scan": "stores, sessions_seen, stuck (a list: store, session, title, message, kind, action, parts, healed)",
+    "history": "a list, newest first: id, time, store, session, title, kind, outcome, edits, detail",
+    "history --stats": "a list: kind, total, outcomes (outcome: how many), success (0 to 1), median_seconds",
+    "status": (
+        "version, running (a list: pid, since, version, as), paused (since, until), stores (a list: store, generation, "
+        "watched, problem), today and ever (outcome: how many), pending, conflicts, capped (a list: store, session, "
+        "title), ignored, ledger_problem, config, ledger, log"
+    ),
+    "doctor": "ok, checks (a list: code, level (ok, warn, fail), says, next, about)",
+    "pause": "paused, since, until",
+    "unpause": "paused, was",
+    "ignore": "configured, named",
+    "ledger prune": "removed, bytes, recoveries",
+    "ledger export": "id, folder, files",
+    "ledger forget": "session, removed, bytes, recoveries",
+}
+
+
+def manual(parser: argparse.ArgumentParser) -> str:
+    lines = [f'.TH RECOVERYD 1 "" "recoveryd {__version__}" "User Commands"']
+    lines += [".SH NAME", _text(f"{parser.prog} - {_sentence(parser.description)}")]
+    lines += [".SH SYNOPSIS", *_synopsis(parser)]
+    lines += [".SH OPTIONS", *_options(parser)]
+    lines.append(".SH COMMANDS")
+    for help, command in _commands(parser):
+        lines += [f".SS {_text(command.prog.partition(' ')[2])}", _text(f"{_capital(help)}."), *_synopsis(command)]
+        lines += [*_options(command), ".PP", _text(_capital(command.epilog or ""))]
+    lines += [".SH EXIT STATUS", _text(_sentence(parser.epilog))]
+    lines += [".SH CHECKS", "The codes of", ".B recoveryd doctor --json", "and what is as it should be when one is ok:"]
+    lines += _list(CODES.items())
+    lines += [
+        ".SH JSON",
+        "What",
+        ".B \\-\\-json",
+        "prints. Keys may come, none goes. Times are seconds since the epoch.",
+    ]
+    lines += _list(JSON.items())
+    for title, items in (("FILES", _FILES), ("ENVIRONMENT", _VARIABLES), ("COMPLETION", _SHELLS)):
+        lines += [f".SH {title}", *_list(items)]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Each command of a parser: what the list of commands says of it, and its own parser."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            yield from ((helps.get(name, ""), inner) for name, inner in action.choices.items())
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for help, inner in subparsers(parser):
+        yield help, inner
+        yield from _commands(inner)
+
+
+def _synopsis(parser: argparse.ArgumentParser) -> list[str]:
+    usage = " ".join(parser.format_usage().split()).removeprefix("usage: ")
+    return [".PP", f".B {_text(usage)}"]
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    items = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) or action.dest == "help":
+            continue
+        value = action.metavar or ("" if action.nargs == 0 else "|".join(map(str, action.choices or ())))
+        name = ", ".join(action.option_strings)
+        items.append((f"{name} {value}".strip(), f"{_capital(action.help or '')}."))
+    return _list(items)
+
+
+def _list(items: Iterable[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for term, words in items:
+        lines += [".TP", f".B {_text(term)}", _text(words)]
+    return lines
+
+
+def _sentence(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _text(text: str) -> str:
+    """As it is: no macro at the start of a line, no escape, no hyphen that becomes a dash."""
+    safe = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    return f"\\&{safe}" if safe.startswith(".") else safe

@@ -1,0 +1,76 @@
+"""`recoveryd pause`, `unpause` and `ignore`"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from recoveryd import orders, paths
+from recoveryd.cli.common import config_of, when
+from recoveryd.cli.output import Result, plain, render, wrapped
+from recoveryd.errors import NotFoundError, RecoverydError
+
+
+def pause(arguments: argparse.Namespace) -> int:
+    state = paths.make_private(paths.state_dir())
+    made = orders.pause(state, time.time(), arguments.seconds)
+    until = "`recoveryd unpause`" if made.until is None else when(made.until)
+    words = f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that."
+    data = {"paused": True, "since": made.since, "until": made.until}
+    return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
+
+
+def unpause(arguments: argparse.Namespace) -> int:
+    hours = config_of(arguments).lookback_hours
+    now = time.time()
+    found = orders.paused(paths.state_dir(), now)
+    ended = orders.unpause(paths.state_dir())
+    words = "It was not paused." if not ended else "Repairs go on; what got stuck meanwhile is healed within a minute."
+    if found is not None and now - found.since > hours * 3600:
+        words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
+    return render(Result({"paused": False, "was": ended}, lambda out: wrapped(out, words)), as_json=arguments.json)
+
+
+def ignore(arguments: argparse.Namespace) -> int:
+    config = config_of(arguments)
+    if arguments.what is None:
+        if arguments.remove:
+            raise RecoverydError("What is no longer to be ignored?", "recoveryd ignore --remove SESSION|FOLDER")
+        return _list(arguments, config.ignore)
+    what = _named(arguments.what)
+    if arguments.remove:
+        if what in config.ignore:
+            file = arguments.config or paths.config_file()
+            raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
+        if not orders.heed(paths.state_dir(), what):
+            raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
+        words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
+    else:
+        orders.ignore(paths.make_private(paths.state_dir()), what)
+        kind = "This folder and all in it" if what.startswith("/") else "This session"
+        words = f"{kind} is left alone from now on, without a word: {plain(what)}"
+    data = {"what": what, "ignored": not arguments.remove}
+    return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
+
+
+def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:
+    named = orders.ignored(paths.state_dir())
+
+    def show(out: Console) -> None:
+        for what in configured:
+            out.print(f"{plain(what)} (configuration)")
+        for what in named:
+            out.print(plain(what))
+        if not configured and not named:
+            out.print("Nothing is ignored.")
+
+    return render(Result({"configured": list(configured), "named": list(named)}, show), as_json=arguments.json)
+
+
+def _named(what: str) -> str:
+    """A folder as OpenCode has it, absolute; anything without a slash that is no folder is a session's id."""
+    path = Path(what).expanduser()
+    return str(path.resolve()) if "/" in what or what in (".", "~") or path.is_dir() else what

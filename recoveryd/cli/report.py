@@ -1,0 +1,32 @@
+"""`recoveryd report`"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from recoveryd import paths
+from recoveryd.bundle import Sources, bundle
+from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.output import OK
+from recoveryd.errors import RecoverydError
+
+
+def report(arguments: argparse.Namespace) -> int:
+    config = config_of(arguments)
+    with open_ledger() as ledger:
+        made = bundle(Sources(config, stores_of(config), ledger, paths.state_dir()), arguments.id)
+    text = json.dumps(made, indent=2, ensure_ascii=True) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+        return OK
+    try:
+        arguments.out.write_text(text, encoding="ascii")
+    except OSError as error:
+        raise RecoverydError(f"{arguments.out} can't be written: {error.strerror or error}.") from error
+    said = (
+        f"Wrote {arguments.out}. It holds shapes, lengths and versions, and no content; look at it before you send it."
+    )
+    print(said, file=sys.stderr)  # noqa: T201
+    return OK

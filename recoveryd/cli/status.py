@@ -1,0 +1,111 @@
+"""`recoveryd status`"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd import __version__, paths
+from recoveryd.cli.common import config_of, stores_of, when
+from recoveryd.cli.output import Result, field, render
+from recoveryd.locks import Holder
+from recoveryd.model import Entry, Outcome
+from recoveryd.status import GENERATIONS, HOW, Status, StoreStatus
+from recoveryd.status import status as gather
+
+
+def status(arguments: argparse.Namespace) -> int:
+    config = config_of(arguments)
+    file = arguments.config or paths.config_file()
+    found = gather(config, stores_of(config), paths.state_dir(), file, time.time())
+    return render(Result(_json(found), lambda out: _show(out, found)), as_json=arguments.json)
+
+
+def _json(found: Status) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "running": [_holder(holder) for holder in found.running],
+        "paused": None if found.pause is None else asdict(found.pause),
+        "stores": [
+            {
+                "store": store.id,
+                "generation": store.generation,
+                "watched": None if store.watched is None else store.watched.pid,
+                "problem": store.problem,
+            }
+            for store in found.stores
+        ],
+        "today": _counts(found.books.today),
+        "ever": _counts(found.books.ever),
+        "pending": [entry.id for entry in found.books.pending],
+        "conflicts": [entry.id for entry in found.books.conflicts],
+        "capped": [{"store": s, "session": session, "title": title} for s, session, title in found.books.capped],
+        "ignored": list(found.ignored),
+        "ledger_problem": found.books.problem,
+        "config": str(found.config),
+        "ledger": str(found.ledger),
+        "log": str(found.log),
+    }
+
+
+def _holder(holder: Holder) -> dict[str, Any]:
+    return {"pid": holder.pid, "since": holder.since, "version": holder.version, "as": holder.doing}
+
+
+def _counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
+    return {outcome.value: counts.get(outcome, 0) for outcome in Outcome}
+
+
+def _show(out: Console, found: Status) -> None:
+    for holder in found.running:
+        other = "" if holder.version == __version__ else f", version {holder.version} (this is {__version__})"
+        field(
+            out,
+            "running",
+            f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
+        )
+    if not found.running:
+        field(out, "running", "no; what gets stuck stays so. To start it: recoveryd run")
+    if found.pause is not None:
+        until = "until `recoveryd unpause`" if found.pause.until is None else f"until {when(found.pause.until)}"
+        field(out, "paused", f"since {when(found.pause.since)}, {until}")
+    for store in found.stores:
+        field(out, "store", _store(store))
+    if not found.stores:
+        field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
+    books = found.books
+    if books.problem:
+        field(out, "ledger", books.problem)
+    else:
+        field(out, "today", _sum(books.today))
+        field(out, "in all", _sum(books.ever))
+    field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
+    field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
+    for _, session, title in books.capped:
+        field(out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
+    field(out, "ignored", ", ".join(found.ignored))
+    field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
+    field(out, "ledger", str(found.ledger))
+    field(out, "log", str(found.log))
+
+
+def _store(store: StoreStatus) -> str:
+    state = "watched" if store.watched else "not watched"
+    dead = store.generation is not None and GENERATIONS[store.generation].startswith("a database of OpenCode 2")
+    problem = f". {store.problem}" if store.problem and not dead else ""
+    return f"{store.id}: {GENERATIONS[store.generation]}; {state}{problem}"
+
+
+def _sum(counts: Mapping[Outcome, int]) -> str:
+    said = [f"{n} {outcome.value.replace('_', ' ')}" for outcome in Outcome if (n := counts.get(outcome, 0))]
+    return ", ".join(said) or "nothing yet"
+
+
+def _ids(entries: Sequence[Entry]) -> str:
+    more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
+    return ", ".join(entry.id for entry in entries[:3]) + more

@@ -1,0 +1,114 @@
+"""The commands for living with it: how it is, what it is to leave alone, and what it keeps."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from recoveryd.cli.commands import Commands, command, later
+
+
+def add(commands: Commands) -> None:
+    _status(commands)
+    _doctor(commands)
+    _pause(commands)
+    _ignore(commands)
+    _ledger(commands)
+    _report(commands)
+
+
+def _status(commands: Commands) -> None:
+    help = "say what is watched, and what came of it"
+    command(commands, "status", help, "recoveryd status")
+
+
+def _doctor(commands: Commands) -> None:
+    made = command(commands, "doctor", "check that all is as it should be, and say what to do", "recoveryd doctor")
+    made.add_argument("--toast", action="store_true", help="show a notice on the desktop")
+
+
+def _pause(commands: Commands) -> None:
+    help = "repair nothing for a while"
+    made = command(commands, "pause", help, "recoveryd pause --for 2h")
+    made.add_argument(
+        "--for",
+        dest="seconds",
+        type=span,
+        metavar="TIME",
+        help="such as 90s, 30m, 2h or 1d (default: until `recoveryd unpause`)",
+    )
+    help = "repair again, also what got stuck meanwhile"
+    command(commands, "unpause", help, "recoveryd unpause")
+
+
+def _ignore(commands: Commands) -> None:
+    help = "leave a session or a project folder alone"
+    made = command(commands, "ignore", help, "recoveryd ignore ~/secret-project")
+    made.add_argument(
+        "what",
+        nargs="?",
+        metavar="WHAT",
+        help="a session id, or a folder: all projects in it; without it: list what is ignored",
+    )
+    made.add_argument("--remove", action="store_true", help="no longer ignore it")
+
+
+def _ledger(commands: Commands) -> None:
+    made = commands.add_parser("ledger", help="take content out of the ledger (prune, forget, export)")
+    made.description = (
+        "Take originals out of the ledger.\n\nIt holds what was repaired as it was before: a second copy of what your\n"
+        "sessions say."
+    )
+    made.epilog = "example: recoveryd ledger forget ses_1a2b --dry-run"
+    actions = made.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def action(name: str, help: str, example: str) -> argparse.ArgumentParser:
+        one = command(actions, name, help, example)
+        one.set_defaults(run=later("ledger", name))
+        return one
+
+    prune = action("prune", "remove the images beyond the limits of [ledger]", "recoveryd ledger prune --dry-run")
+    prune.add_argument("--keep-days", type=count, metavar="N", help="another limit than that of the configuration")
+    prune.add_argument("--all-content", action="store_true", help="also what now exists nowhere else; needs --yes")
+    prune.add_argument("--yes", action="store_true", help="remove it for good")
+    prune.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    forget = action("forget", "remove all that a session said, for good", "recoveryd ledger forget ses_1a2b --dry-run")
+    forget.add_argument("session", metavar="SESSION", help="its id; its repairs can't be undone any more")
+    forget.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    export = action("export", "write the originals of a recovery into a folder", "recoveryd ledger export r1a2b3c4d")
+    export.add_argument("id", metavar="ID", help="of the recovery; its beginning is enough")
+    export.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder (default: ./recoveryd-ID)")
+
+
+def _report(commands: Commands) -> None:
+    help = "print a session for a bug report, without its content"
+    made = command(commands, "report", help, "recoveryd report r1a2b3c4d --out report.json", json=False)
+    made.add_argument("id", metavar="ID", help="of a recovery (its beginning is enough), or of a session")
+    made.add_argument("--out", type=Path, metavar="FILE", help="write it there instead")
+
+
+def add_shell(commands: Commands) -> None:
+    help = "print the completion script of a shell"
+    made = command(commands, "completion", help, 'eval "$(recoveryd completion bash)"', json=False)
+    made.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell; `recoveryd man` says where it goes")
+    command(commands, "man", "print the manual page", "recoveryd man | man -l -", json=False)
+
+
+def count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def span(text: str) -> float:
+    """90s, 30m, 2h, 1d in seconds."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
+    number = float(text[:-1])
+    if not unit or not 0 < number < 1e6:
+        raise ValueError(text)
+    return number * unit
+
+
+# What argparse calls them when a value is none.
+count.__name__, span.__name__ = "number", "time"

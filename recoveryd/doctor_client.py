@@ -1,0 +1,58 @@
+"""What `doctor` asks of the client that listens, and of the desktop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recoveryd.client import Client
+from recoveryd.desktop import Desktop, can_show
+from recoveryd.diagnosis import Check, Patient, fail, ok, warn
+from recoveryd.forms import TESTED
+from recoveryd.toast import Toast
+
+
+def client(patient: Patient) -> Iterator[Check]:
+    version = Client(patient.config.opencode).version()
+    named = ".".join(map(str, version or ()))
+    tested = ", ".join(".".join(map(str, one)) for one in TESTED)
+    if version is None:
+        yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
+    elif version in TESTED:
+        yield ok("client", f"OpenCode {named} listens; this version was tested.")
+    elif TESTED[0][:2] <= version[:2] <= TESTED[-1][:2]:
+        yield ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
+    else:
+        says = f"OpenCode {named} listens, which was not tested with this recoveryd ({tested} were)."
+        yield warn("client", says, "A newer recoveryd may know it. Look at what `recoveryd scan` would do first.")
+
+
+def toast(patient: Patient) -> Iterator[Check]:
+    if not patient.show_toast and (patient.config.notify.quiet or not patient.config.notify.desktop):
+        yield ok("toast", "Notices on the desktop are turned off by the configuration.")
+        return
+    if patient.show_toast:
+        problem = _show()
+        if problem:
+            yield fail("toast", f"No notice could be shown: {problem}.", "Notices are in the log meanwhile.")
+        else:
+            yield ok("toast", "A notice was shown. If you saw none, your desktop holds it back (do not disturb?).")
+        return
+    shows, why = _can_show()
+    if shows:
+        yield ok("toast", "A notice can be shown on this desktop.", "To see one: recoveryd doctor --toast")
+    else:
+        yield warn("toast", f"No notice can be shown: {why}.", "Notices are in the log; `recoveryd history` lists all.")
+
+
+def _show() -> str:
+    """Show a notice; why not, or ""."""
+    desktop = Desktop()
+    try:
+        return desktop.show(Toast("recoveryd", "This is what a notice looks like."))
+    finally:
+        desktop.close()
+
+
+def _can_show() -> tuple[bool, str]:
+    """Whether a toast can be shown now, and why not; none is shown."""
+    return can_show()

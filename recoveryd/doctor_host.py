@@ -1,0 +1,119 @@
+"""What `doctor` asks of this machine: configuration, permissions, disks, clock, service."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd import service_state
+from recoveryd.diagnosis import Check, Patient, fail, ok, warn
+from recoveryd.errors import RecoverydError
+from recoveryd.orders import paused
+from recoveryd.peek import peek
+
+_MB = 1_000_000
+_LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
+_SLACK = 120.0  # seconds that clocks and file systems may differ
+
+
+def config(patient: Patient) -> Iterator[Check]:
+    if patient.config_problem is not None:
+        problem = patient.config_problem
+        yield fail("config", f"{problem.message} All else is checked with the defaults.", problem.hint)
+    elif patient.config_file.exists():
+        yield ok("config", f"{patient.config_file} is sound.")
+    else:
+        yield ok("config", f"There is no {patient.config_file}: all settings are the defaults.")
+
+
+def state_folder(patient: Patient) -> Iterator[Check]:
+    folder = patient.state_dir
+    try:
+        seen = folder.stat()
+    except FileNotFoundError:
+        yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")
+        return
+    if seen.st_uid != os.geteuid():
+        says = f"{folder} belongs to another user (uid {seen.st_uid})."
+        yield fail("state_folder", says, "Set XDG_STATE_HOME to a folder of your own.")
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield fail("state_folder", f"{folder} can't be written to.", f"chmod 700 {folder}; is its disk read-only?")
+    elif seen.st_mode & 0o077:
+        says = f"Others may look into {folder}, where copies of your conversations are."
+        yield fail("state_folder", says, f"chmod 700 {folder}")
+    elif wide := sorted(p.name for p in folder.iterdir() if p.is_file() and p.stat().st_mode & 0o077):
+        says = f"In {folder} others may read {', '.join(wide[:3])}."
+        yield warn("state_folder", says, f"chmod 600 {folder}/*")
+    else:
+        yield ok("state_folder", f"{folder} is yours alone ({stat.S_IMODE(seen.st_mode):o}).")
+
+
+def disk(patient: Patient) -> Iterator[Check]:
+    places = dict.fromkeys([_existing(patient.state_dir), *(_existing(store.root) for store in patient.stores)])
+    free: dict[int, tuple[int, Path]] = {}
+    for place in places:
+        free.setdefault(place.stat().st_dev, (shutil.disk_usage(place).free, place))
+    for left, place in free.values():
+        says = f"{left / _MB:,.0f} MB are free on the disk of {place}."
+        if left < _LITTLE:
+            level = fail if left < _FEW else warn
+            yield level("disk", says, "Make room: nothing is repaired that can't be kept in the ledger first.")
+        else:
+            yield ok("disk", says)
+
+
+def clock(patient: Patient) -> Iterator[Check]:
+    times = {f"{store.root}": _newest(store.watch_files or (store.watch_path,)) for store in patient.stores}
+    with suppress(RecoverydError):  # the check of the ledger says so
+        ended = peek(patient.ledger, lambda opened: opened.ended()) or []
+        times["the newest recovery"] = max((one.time for one in ended), default=0.0)
+    what, newest = max(times.items(), key=lambda item: item[1], default=("", 0.0))
+    ahead = newest - patient.now
+    if ahead > _SLACK:
+        yield warn(
+            "clock",
+            f"The clock says {time.strftime('%Y-%m-%d %H:%M', time.localtime(patient.now))}, but {what} was written"
+            f" {ahead / 3600:.1f} hours later than that.",
+            "Set the clock (timedatectl): what is new and what is old is told by it.",
+        )
+    else:
+        yield ok("clock", "The clock is not behind anything that was written before.")
+
+
+def service(_: Patient) -> Iterator[Check]:
+    found = service_state.state()
+    if found == "active":
+        yield ok("service", "The service runs.")
+    elif found == "failed":
+        hint = "journalctl --user -u recoveryd -n 20 says why; then: systemctl --user restart recoveryd"
+        yield fail("service", "The service failed.", hint)
+    elif found == "none":
+        yield ok("service", "There is no service manager of the user to ask; `recoveryd run` works without.")
+    else:
+        yield ok("service", f"The service does not run ({found}); in a terminal: recoveryd run")
+
+
+def pause(patient: Patient) -> Iterator[Check]:
+    found = paused(patient.state_dir, patient.now)
+    if found is None:
+        yield ok("pause", "Repairs are not paused.")
+    else:
+        until = "" if found.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(found.until))
+        yield warn("pause", f"Repairs are paused{until}.", "recoveryd unpause")
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _newest(files: tuple[Path, ...]) -> float:
+    newest = 0.0
+    for file in files:
+        with suppress(OSError):
+            newest = max(newest, file.stat().st_mtime)
+    return newest

@@ -1,0 +1,141 @@
+"""Keeping the ledger: what it holds, and what a user wants gone from it for good."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recoveryd.errors import BusyError, NotFoundError, RefusedError
+from recoveryd.images import droppable
+from recoveryd.ledger import Ledger
+from recoveryd.ledger_file import put, text
+from recoveryd.model import Entry, Kind, Outcome
+
+FORGOTTEN = "Forgotten at the user's wish."
+_KINDS = {kind.value: kind for kind in Kind}
+_OPEN = (Outcome.PENDING, Outcome.UNDOING)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One recovery in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded."""
+
+    kind: Kind | None
+    outcome: Outcome
+    time: float
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A recovery with images: how many, their bytes, and whether they hold what exists nowhere else (None: unknown)."""
+
+    entry: Entry
+    images: int
+    size: int
+    sole: bool | None
+
+
+class Upkeep(Ledger):
+    """A ledger, and what only the commands ask of it."""
+
+    def ended(self) -> list[Ended]:
+        """All recoveries, oldest first."""
+        columns = [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
+        seconds = "seconds" if "seconds" in columns else "NULL"  # one that was not brought forward yet
+        rows = self._read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
+        return [Ended(_KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
+
+    def busiest(self, recoveries: int) -> list[tuple[str, str]]:
+        """Store and session of those with at least so many recoveries that wrote something."""
+        query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
+        return [(text(store), text(session)) for store, session in self._read(query, (recoveries,))]
+
+    def conflicts(self) -> list[Entry]:
+        """Recoveries that the client wrote over, newest first."""
+        return self._entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)
+
+    def held(self, session: str | None = None) -> list[Held]:
+        """The recoveries that have images, oldest first."""
+        rows = self._read(
+            "SELECT id, sole, count(*), sum(ifnull(length(before), 0) + ifnull(length(after), 0))"
+            " FROM recovery JOIN image USING (seq) WHERE session = ifnull(?, session) GROUP BY seq ORDER BY seq",
+            (session,),
+        )
+        found = ((self.find(name), sole, n, size) for name, sole, n, size in rows)
+        return [Held(e, n, size, None if sole is None else bool(sole)) for e, sole, n, size in found if e is not None]
+
+    def image_bytes(self) -> int:
+        """Of all images together."""
+        query = "SELECT total(ifnull(length(before), 0) + ifnull(length(after), 0)) FROM image"
+        return int(self._read(query)[0][0])
+
+    def beyond(self, keep_days: float, keep_mb: float, now: float, *, all_content: bool = False) -> list[Held]:
+        """The recoveries whose images are beyond the limits, as `Ledger.prune` has them; see `clear`.
+
+        `all_content`: also those with content that now exists nowhere else.
+        """
+        finished = self._finished()
+        if all_content:
+            finished = [images.may_go() for images in finished]
+        gone = {self._name(seq) for seq in droppable(finished, keep_days, keep_mb, now)}
+        return [held for held in self.held() if held.entry.id in gone]
+
+    def clear(self, names: Sequence[str]) -> None:
+        """Take the images of these recoveries out, and out of the file. Their rows stay, and what counts as handled."""
+        with self._write() as db:
+            query = "DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)"
+            db.executemany(query, ((name,) for name in names))
+        self._shred()
+
+    def forgettable(self, session: str) -> list[Entry]:
+        """All recoveries of a session, newest first.
+
+        NotFoundError when there is none; RefusedError when one was cut off: its images are what brings it to an end.
+        """
+        entries = self._entries("WHERE session = ? ORDER BY seq DESC", session)
+        if not entries:
+            raise NotFoundError(f"The ledger has nothing of a session {session}.", "`recoveryd history` lists them.")
+        for entry in entries:
+            if entry.outcome in _OPEN:
+                hint = "Start `recoveryd run` once: it brings it to an end, and then this can be forgotten."
+                raise RefusedError(f"{entry.id} of this session is under way, or was cut off by a crash.", hint)
+        return entries
+
+    def forget(self, session: str) -> list[Entry]:
+        """Take out all that a session said: images, title, details. Its keys stay, so that it is not repaired again."""
+        entries = self.forgettable(session)
+        with self._write() as db:
+            for entry in entries:
+                db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (entry.id,))
+            query = "UPDATE recovery SET title = '', detail = ?, sole = NULL WHERE session = ?"
+            db.execute(query, (FORGOTTEN, put(session)))
+        self._shred()
+        return entries
+
+    def _name(self, seq: int) -> str:
+        return str(self._read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])
+
+    def _shred(self) -> None:
+        """Write the file anew, without a byte of what was deleted, and empty the WAL. BusyError when that can't be.
+
+        `secure_delete` alone leaves what an older recoveryd, without it, once deleted.
+        """
+        self._read("PRAGMA temp_store = MEMORY")  # else all that stays would stand in a file in /tmp meanwhile
+        try:
+            self._read("VACUUM")
+            busy = self._read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+        except BusyError:
+            busy = True
+        if busy:
+            raise BusyError(
+                "It is deleted, but another process reads the ledger, so its bytes may still be in the file.",
+                "Run the same command again in a moment.",
+            )
+
+
+def integrity(db: sqlite3.Connection) -> str:
+    """What `PRAGMA quick_check` finds wrong; "" when nothing is."""
+    found = [str(line) for (line,) in db.execute("PRAGMA quick_check(3)")]
+    return "" if found == ["ok"] else "; ".join(found)

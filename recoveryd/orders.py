@@ -1,0 +1,110 @@
+"""What the user told the daemon to leave alone: a pause, and sessions and folders. Files in the state folder.
+
+They are read again before each recovery, so a daemon that runs obeys at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recoveryd.errors import RecoverydError
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Seconds since the epoch; without `until` it lasts until it is ended."""
+
+    since: float
+    until: float | None = None
+
+
+def pause(state_dir: Path, now: float, seconds: float | None = None) -> Pause:
+    made = Pause(now, None if seconds is None else now + seconds)
+    _write(_pause(state_dir), {"since": made.since, "until": made.until})
+    return made
+
+
+def unpause(state_dir: Path) -> bool:
+    """Whether there was a pause to end, be it one that was over."""
+    try:
+        _pause(state_dir).unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _trouble(_pause(state_dir), error) from error
+    return True
+
+
+def paused(state_dir: Path, now: float) -> Pause | None:
+    """The pause that holds now. A file that can't be understood counts as one: somebody wanted quiet."""
+    path = _pause(state_dir)
+    try:
+        said = json.loads(path.read_bytes())
+        found = Pause(float(said["since"]), None if said["until"] is None else float(said["until"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return Pause(now)
+    return found if found.until is None or now < found.until else None
+
+
+def ignored(state_dir: Path) -> tuple[str, ...]:
+    """The sessions and folders of `recoveryd ignore`, in the order in which they were named."""
+    try:
+        said = json.loads(_ignored(state_dir).read_bytes())
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
+        raise RecoverydError(f"{_ignored(state_dir)} can't be read: {error}.", hint) from error
+    return tuple(str(item) for item in said) if isinstance(said, list) else ()
+
+
+def ignore(state_dir: Path, what: str) -> bool:
+    """Whether that is new."""
+    known = ignored(state_dir)
+    if what not in known:
+        _write(_ignored(state_dir), [*known, what])
+    return what not in known
+
+
+def heed(state_dir: Path, what: str) -> bool:
+    """The opposite of `ignore`: whether it was ignored."""
+    known = ignored(state_dir)
+    if what in known:
+        _write(_ignored(state_dir), [item for item in known if item != what])
+    return what in known
+
+
+def _pause(state_dir: Path) -> Path:
+    return state_dir / "pause.json"
+
+
+def _ignored(state_dir: Path) -> Path:
+    return state_dir / "ignore.json"
+
+
+def _write(path: Path, data: Any) -> None:
+    """The whole file or the old one: a daemon may read it at any moment."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, json.dumps(data).encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        aside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink()
+        raise _trouble(path, error) from error
+
+
+def _trouble(path: Path, error: OSError) -> RecoverydError:
+    return RecoverydError(f"{path} can't be written: {error.strerror or error}.", "Check its folder and the disk.")

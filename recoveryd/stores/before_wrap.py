@@ -1,0 +1,63 @@
+"""Sessions that OpenCode's ids left behind: ids start again near zero every 2^36 ms, last in August 2026.
+
+An older client sorts messages by id alone. In a session with messages from before, each new prompt then stands before
+the old answers, and the client stores it without ever calling the model (runs of 1.1.53 and 1.2.1).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from recoveryd.errors import StoreError
+from recoveryd.stores import opencode
+from recoveryd.stores.base import Generation, Store
+from recoveryd.stores.database import Database
+
+_SESSIONS = """SELECT count(*) FROM session
+    WHERE time_created < ? AND EXISTS (SELECT 1 FROM message WHERE session_id = session.id)"""
+_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
+
+
+def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: float) -> tuple[int, bool]:
+    """How many sessions have messages from before the last wrap, and whether all were looked at in so many seconds."""
+    deadline = time.monotonic() + seconds
+    if generation is Generation.JSON:
+        return _in_tree(store.root, now_ms, deadline)
+    if generation in (Generation.SQLITE, Generation.SQLITE_EVENTS):
+        return _in_database(store.root, now_ms, deadline)
+    return 0, True
+
+
+def _in_tree(root: Path, now_ms: int, deadline: float) -> tuple[int, bool]:
+    latest = f"msg_{(now_ms + opencode.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
+    found = 0
+    try:
+        with os.scandir(root / "message") as folders:
+            for folder in folders:
+                if time.monotonic() > deadline:
+                    return found, False
+                if folder.is_dir(follow_symlinks=False):
+                    found += any(latest < name < "msg_g" for name in os.listdir(folder.path))  # noqa: PTH208 - names
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{root} can't be read: {error.strerror or error}.") from error
+    return found, True
+
+
+def _in_database(path: Path, now_ms: int, deadline: float) -> tuple[int, bool]:
+    wrapped_at = now_ms - now_ms % opencode.WRAP_MS
+
+    def work(db: sqlite3.Connection) -> tuple[int, bool]:
+        db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        try:
+            return int(db.execute(_SESSIONS, (wrapped_at,)).fetchone()[0]), True
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+                return 0, False
+            raise
+
+    return Database(path).read(work)

@@ -1,0 +1,244 @@
+"""What is said of the program is what it does: help, manual page, completion and README are held to the parser."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recoveryd.cli.commands import Parser
+from recoveryd.cli.manual import JSON, manual, subparsers
+from recoveryd.cli.parser import make_parser
+from recoveryd.config import load
+from recoveryd.doctor import _CHECKS, CODES
+from recoveryd.model import Kind
+from tests.conftest import Run
+from tests.trees import Tree
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def all_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    for _, inner in subparsers(parser):
+        yield inner
+        yield from all_of(inner)
+
+
+COMMANDS = {parser.prog.removeprefix("recoveryd "): parser for parser in all_of(make_parser())}
+TOP = [name for name in COMMANDS if " " not in name]
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+@pytest.mark.parametrize("columns", ["80", "60"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, command: str, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_list_of_commands_has_a_line_for_each(run: Run) -> None:
+    _, out, _ = run("--help")
+    listed = out.partition("COMMAND\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in listed] == TOP
+
+
+def test_the_table_of_the_readme_has_all_commands_and_no_option_that_is_none() -> None:
+    table = README.partition("## Commands")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `recoveryd ([^`]+)` \| (.*) \|$", table, re.MULTILINE)
+    assert sorted(usage.split()[0] for usage, _ in rows) == sorted(TOP)
+    for usage, words in rows:
+        parsers = [parser for name, parser in COMMANDS.items() if name.split()[0] == usage.split()[0]]
+        known = set().union(*map(options, parsers))
+        assert set(re.findall(r"(?<![\w-])--[a-z-]+", f"{usage} {words}")) <= known, usage
+        actions = {parser.prog.split()[-1] for parser in parsers[1:]}
+        assert actions <= set(re.findall(r"[a-z]+", usage)), usage
+
+
+def test_what_the_readme_says_of_the_exit_codes_is_what_the_help_says() -> None:
+    said = re.sub(r"\s+", " ", README)
+    for number, words in re.findall(r"(\d+) ([a-z ]+)", str(make_parser().epilog).replace("\n", " ")):
+        assert f"{number} {words.strip()}" in said
+
+
+def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path: Path) -> None:
+    block = README.partition("```toml")[2].partition("```")[0]
+    (tmp_path / "config.toml").write_text(block)
+    config = load(tmp_path / "config.toml", {})
+    assert (config.max_retries, config.keep_thinking, config.ledger.keep_days) == (3, True, 30)
+
+
+def test_every_command_that_the_documents_show_is_one() -> None:
+    for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for words in re.findall(r"recoveryd ((?:[a-z]+)(?: [a-z]+| --?[a-z-]+| [A-Z]+)*)", " ".join(_code(text))):
+            command, *rest = words.split()
+            assert command in TOP, f"{name}: recoveryd {words}"
+            parsers = [p for n, p in COMMANDS.items() if n.split()[0] == command]
+            known = set().union(*map(options, parsers))
+            assert {word for word in rest if word.startswith("--")} <= known, f"{name}: recoveryd {words}"
+
+
+def _code(text: str) -> list[str]:
+    """What stands between backticks, or in a block of code; on lines of its own."""
+    lines = [line for block in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    return [f"{code} ;" for code in [*lines, *re.findall(r"`([^`\n]+)`", text)]]
+
+
+def documented(words: str) -> set[str]:
+    """The keys of the document itself, without what stands in parentheses behind them."""
+    top = words.removeprefix("a list, newest first: ").removeprefix("a list: ")
+    while "(" in top:
+        top = re.sub(r"\([^()]*\)", "", top)
+    return {key.strip() for key in re.split(", | and ", top)}
+
+
+class TestManual:
+    def test_it_has_every_command_option_and_check(self) -> None:
+        page = re.sub(r"\\([-&])", lambda m: "-" if m[1] == "-" else "", manual(make_parser()))
+        for name, parser in COMMANDS.items():
+            assert f".SS {name}\n" in page
+            assert all(option in page for option in options(parser) - {"-h", "--help"})
+        assert all(f".B {code}\n{words}" in page.replace("\\(aq", "'") for code, words in CODES.items())
+
+    def test_it_follows_the_parser(self) -> None:
+        parser = make_parser()
+        action = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        made = action.add_parser("brandnew", help="do a new thing")
+        assert isinstance(made, Parser)
+        made.add_argument("--shiny", metavar="X", help="more of it")
+        page = manual(parser)
+        assert "Do a new thing." in page and "\\-\\-shiny X" in page
+
+    @pytest.mark.skipif(not shutil.which("man"), reason="man is not installed")
+    def test_the_formatter_has_nothing_to_say(self, tmp_path: Path) -> None:
+        page = tmp_path / "recoveryd.1"
+        page.write_text(manual(make_parser()), encoding="utf-8")
+        done = subprocess.run(
+            ["man", "--warnings", "-l", str(page)], capture_output=True, text=True, check=False, timeout=30
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "ledger forget" in done.stdout
+
+    def test_the_json_has_the_keys_that_are_documented(self, run: Run, tree: Tree, tmp_path: Path) -> None:
+        session = tree.stuck()
+        run("scan", "--repair")
+        name = json.loads(run("history", "--json")[1])[0]["id"]
+        fine = tree.stuck(title="another")
+        arguments = {
+            "ledger export": [name, "--out", str(tmp_path / "out")],
+            "ledger forget": [session],
+        }
+        for command, words in JSON.items():
+            said = json.loads(run(*command.split(), *arguments.get(command, ()), "--json")[1])
+            keys = {key for one in said for key in one} if isinstance(said, list) else set(said)
+            assert keys == documented(words), command
+        assert fine and set(JSON) <= {*COMMANDS, "history --stats"}
+
+    def test_the_checks_are_those_that_are_made(self) -> None:
+        assert list(CODES) == list(_CHECKS)
+
+
+def script(run: Run, shell: str, folder: Path) -> Path:
+    code, out, _ = run("completion", shell)
+    assert code == 0
+    path = folder / f"completion.{shell}"
+    path.write_text(out, encoding="utf-8")
+    return path
+
+
+def asked(command: list[str]) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+class TestCompletion:
+    def test_bash_offers_what_there_is(self, run: Run, tmp_path: Path) -> None:
+        path = script(run, "bash", tmp_path)
+
+        def offered(*words: str) -> set[str]:
+            line = " ".join(f"'{word}'" for word in ("recoveryd", *words))
+            ask = (
+                f"source {path}; COMP_WORDS=({line}); COMP_CWORD={len(words)};"
+                ' f=$(complete -p recoveryd | sed "s/.*-F \\([^ ]*\\).*/\\1/"); $f; echo "${COMPREPLY[@]}"'
+            )
+            return set(asked(["bash", "-c", ask]))
+
+        assert offered("") >= set(TOP)
+        assert offered("st") == {"status"}
+        for name, parser in COMMANDS.items():
+            assert offered(*name.split(), "--") >= {o for o in options(parser) if o.startswith("--")}, name
+        assert offered("scan", "--kind", "tool_c") == {Kind.TOOL_CALL_INVALID}
+        assert offered("completion", "") >= {"bash", "zsh", "fish"}
+        assert offered("ledger", "f") == {"forget"}
+
+    @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+    def test_fish_offers_what_there_is(self, run: Run, tmp_path: Path) -> None:
+        path = script(run, "fish", tmp_path)
+
+        def offered(line: str) -> set[str]:
+            done = subprocess.run(
+                ["fish", "--no-config", "-c", f"source {path}; complete -C '{line}'"],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+            )
+            return {row.split("\t")[0] for row in done.stdout.splitlines()}
+
+        assert offered("recoveryd ") >= set(TOP)
+        assert offered("recoveryd scan --") >= {"--repair", "--session", "--kind", "--json"}
+        assert offered("recoveryd completion ") >= {"bash", "zsh", "fish"}
+
+    @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+    def test_zsh_takes_it_and_it_has_every_command(self, run: Run, tmp_path: Path) -> None:
+        script(run, "zsh", tmp_path).rename(tmp_path / "_recoveryd")
+        for line, whole in (("scan --rep", "--repair "), ("unp", "unpause "), ("ledger f", "forget ")):
+            assert whole in typed(tmp_path, f"recoveryd {line}", whole)
+        text = (tmp_path / "_recoveryd").read_text(encoding="utf-8")
+        for name, parser in COMMANDS.items():
+            assert re.search(rf"^ +{name.split()[-1]}\)", text, re.MULTILINE), name
+            assert all(option in text for option in options(parser))
+
+
+def typed(folder: Path, line: str, wanted: str) -> str:
+    """What zsh shows when somebody types a line and a tab: once it is what is `wanted`, or after 15 seconds."""
+    terminal, inside = pty.openpty()
+    own = {**os.environ, "TERM": "dumb", "HOME": str(folder), "ZDOTDIR": str(folder)}
+    shell = ["zsh", "-f", "-i"]
+    with subprocess.Popen(shell, stdin=inside, stdout=inside, stderr=inside, env=own, start_new_session=True) as zsh:
+        try:
+            begin = f"PS1=; fpath=({folder} $fpath); autoload -U compinit; compinit -D -u; print READ''Y\n"
+            os.write(terminal, begin.encode())
+            read_until(terminal, "READY")
+            os.write(terminal, f"{line}\t".encode())
+            return read_until(terminal, wanted)
+        finally:
+            zsh.kill()
+            zsh.wait()
+            os.close(terminal)
+            os.close(inside)
+
+
+def read_until(terminal: int, wanted: str) -> str:
+    said, deadline = b"", time.monotonic() + 15
+    while wanted.encode() not in said and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.1)[0]:
+            said += os.read(terminal, 65536)
+    return said.decode("utf-8", "replace")
