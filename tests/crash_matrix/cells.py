@@ -151,10 +151,9 @@ class Bench:
         known = {"as it was": self._before, "taken back": {**self._broken, **self._foreign}}
         if self._scenario.action.startswith("undo"):
             known = {"still healed": self._before, "undone": self._broken}
-        healed: dict[str, bytes | None] = dict(self._broken)
-        for change in entries[0].changes if entries else ():
-            healed[change.key] = change.after
-        known["healed"] = {key: content for key, content in healed.items() if content is not None}
+        elif entries:
+            images = {change.key: change.after for change in entries[0].changes}
+            known["healed"] = {key: raw for key, raw in {**self._broken, **images}.items() if raw is not None}
         return [name for name, records in known.items() if now == {**records, **theirs}]
 
     def _untrue(self, found: str, entries: list[work.Kept]) -> list[str]:
