@@ -19,10 +19,10 @@ from recoveryd.ledger import Ledger
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.patrol import Patrol
+from recoveryd.quiet import SETTLE_S
 from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store
 from recoveryd.stores.find import find_stores
-from recoveryd.triage import SETTLE_S
 from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0

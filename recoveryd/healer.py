@@ -10,18 +10,21 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.callbacks import Callbacks
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
-from recoveryd.notify import Notifier, Toast
+from recoveryd.notify import BODY_LENGTH, TITLE_LENGTH, Notifier, Toast, clean
+from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event, headline, notice
+from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
-from recoveryd.stores.base import Store
-from recoveryd.triage import SETTLE_S, Next, Triage
+from recoveryd.stores.base import Store, root_title
+from recoveryd.triage import Next, Triage
 
 CONFIRM_S = 1.0
 
@@ -47,9 +50,11 @@ class Healer:
         self._schedule = schedule
         self._notifier = notifier
         self._news = news
-        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why))
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks)
-        self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
+        self._client = client = Client(config.opencode)
+        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks, client=client)
+        self._resumer = Resumer(ledger, config, client)
+        self._unconfirmed: dict[str, Callable[[], None]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
 
     def open(self, store: Store) -> list[str]:
@@ -92,18 +97,18 @@ class Healer:
             return "done"
         if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
-        event = gave_up_event(new_id(), failure, kind, verdict.reason)
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, root_title(store, session))
         self._ledger.record(
             event.id,
             failure,
-            "",
+            event.title,
             kind,
             Outcome.GAVE_UP,
             event.detail,
             session_state=verdict.state,
             rules_version=VERSION,
         )
-        self._tell(event)
+        self._tell(store, failure, event)
         return "done"
 
     def _recover(self, store: Store, failure: Failure, kind: Kind) -> Attended:
@@ -113,26 +118,39 @@ class Healer:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
+            self._unconfirmed[event.id] = lambda: self._end(
+                store, failure, self._recovery.confirm(store, failure, event)
+            )
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
         elif event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {failure.session}: {event.detail}")
             return "open"
         else:
-            self._tell(event)
+            self._end(store, failure, event)
         return "done"
 
     def _confirm(self, recovery: str) -> None:
-        event = self._unconfirmed[recovery]()
+        end = self._unconfirmed[recovery]
+        end()
         del self._unconfirmed[recovery]
-        self._tell(event)
 
-    def _tell(self, event: Event) -> None:
+    def _end(self, store: Store, failure: Failure, event: Event) -> None:
+        self._tell(store, failure, self._resumer.go_on(store, failure, event))
+
+    def _tell(self, store: Store, failure: Failure, event: Event) -> None:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)
         if not self._told_before(event):
-            self._notifier.send(Toast(*notice(event)))
+            toast = Toast(*notice(event))
+            self._notifier.send(toast)
+            self._show_in_client(store, failure, event, toast)
+
+    def _show_in_client(self, store: Store, failure: Failure, event: Event, toast: Toast) -> None:
+        if self._config.notify.tui and not self._config.notify.quiet:
+            title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
+            variant = "success" if event.outcome is Outcome.HEALED else "warning"
+            self._client.toast(failure, store.about(failure.session).directory, title, text, variant)
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""

@@ -16,7 +16,8 @@ from typing import Any
 
 from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, droppable, joined, sole
-from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
+from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
+from recoveryd.ledger_resumes import TRIES, Resumes
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
@@ -42,7 +43,7 @@ def new_id() -> str:
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
-class Ledger(LedgerFile):
+class Ledger(Resumes):
     """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
 
     def begin(
@@ -128,9 +129,8 @@ class Ledger(LedgerFile):
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
     def attempts(self, store: str, session: str, since: float) -> int:
-        """How many recoveries of the session began to write edits since `since`, in seconds since the epoch."""
-        query = "SELECT count(*) FROM recovery WHERE store = ? AND session = ? AND time >= ? AND edits > 0"
-        return int(self._read(query, (store, session, since))[0][0])
+        """How many recoveries of the session wrote edits or resumed it since `since`, in seconds since the epoch."""
+        return int(self._read(TRIES, (store, session, since))[0][0])
 
     def gave_up(self, store: str, session: str, since: float) -> bool:
         """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""

@@ -34,6 +34,12 @@ _SCHEMA = (
     """CREATE TABLE seen (
         store TEXT NOT NULL, session TEXT NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (store, session)) WITHOUT ROWID""",
 )
+# Since the first schema; a ledger from before gets them when it is opened, and an older recoveryd passes over them.
+_ADDED = (
+    """CREATE TABLE IF NOT EXISTS resume (
+        recovery TEXT PRIMARY KEY, store TEXT NOT NULL, session TEXT NOT NULL, time REAL NOT NULL,
+        thinking_off INTEGER NOT NULL) WITHOUT ROWID""",
+)
 SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
 INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
     session_state, rules_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -139,6 +145,8 @@ def _open(path: Path) -> sqlite3.Connection:
             _prepare(db)
         elif not ours or version != SCHEMA_VERSION:
             raise _unknown(path, version if ours else None)
+        for statement in _ADDED:
+            db.execute(statement)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 4194304")
     except BaseException:

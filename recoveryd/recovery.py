@@ -20,10 +20,11 @@ from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.quiet import stop_turn
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, root_title, state
 from recoveryd.undo import settle
 from recoveryd.violation import Claims
 
@@ -31,7 +32,7 @@ ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `abort` asks the running client to stop a turn; without one nothing is asked."""
+    """Carries out recoveries. `client` is the one that runs, if one does."""
 
     def __init__(
         self,
@@ -40,16 +41,16 @@ class Recovery:
         state_dir: Path,
         *,
         callbacks: Callbacks | None = None,
-        abort: Callable[[Failure], object] | None = None,
+        client: Client | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._config = config
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
-        self._abort = abort
         self._clock = clock
-        self.client = Client(config.opencode)
+        self.client = client or Client(config.opencode)
+        self._stopped: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
 
     def on_abort(self, session_id: str) -> None:
@@ -133,7 +134,7 @@ class Recovery:
         written = event.outcome is Outcome.HEALED
         for _ in range(ROUNDS):
             session = store.load(failure.session)
-            event = replace(event, title=session.title)
+            event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
             planned = self._plan(store, session, failure, kind, event.id)
             if isinstance(planned, Refusal):
                 if written:
@@ -141,6 +142,8 @@ class Recovery:
                 return self._refuse(store, failure, event, planned)
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
+            if self._entry(event) is None and self._stop_turn(store, session, failure):
+                continue  # the client wrote to it since
             self._keep_images(store, failure, event, written=written)
             try:
                 store.apply(changes)
@@ -156,14 +159,11 @@ class Recovery:
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        requests = requests_of(failure, forms_of(store, self.client))
+        requests = requests_of(failure, forms_of(store, self.client, session.id))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
-            return (
-                event
-                if event.outcome is Outcome.HEALED
-                else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-            )
+            done = event.outcome is Outcome.HEALED
+            return event if done else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
 
     def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
@@ -171,7 +171,7 @@ class Recovery:
         if any(state(store, change) != "after" for change in changes):
             return False
         session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store, self.client)), planned.claims)
+        left = objections(session, requests_of(failure, forms_of(store, self.client, session.id)), planned.claims)
         for violation in left:
             logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
         return not left
@@ -186,14 +186,19 @@ class Recovery:
             return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self.client), self._claims.get(recovery)
+        forms, claims = forms_of(store, self.client, session.id), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
+
+    def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
+        if (key := (failure.store, failure.session, failure.message)) in self._stopped:
+            return False
+        self._stopped.add(key)
+        self.on_abort(failure.session)
+        return stop_turn(store, self.client, session, failure)
 
     def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
         if self._entry(event) is None:
-            self.on_abort(failure.session)
-            safely("abort", self._abort, failure)
             self._ledger.begin(
                 event.id,
                 failure,

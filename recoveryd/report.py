@@ -109,10 +109,10 @@ REMEDIES: Mapping[Kind, str] = {
 }
 
 
-def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str) -> Event:
+def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:
     """The last notice of a session that is at its cap."""
     detail = f"{reason} It is left alone until a prompt is answered."
-    return Event(name, failure.store, failure.session, "", failure.message, kind, Outcome.GAVE_UP, detail)
+    return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)
 
 
 def headline(event: Event) -> str:
@@ -126,11 +126,20 @@ def notice(event: Event) -> tuple[str, str]:
     if event.outcome is Outcome.HEALED:
         taken = "set_aside_thinking" in event.actions
         degraded = " The model goes on without that thinking." if taken else ""
-        body = (
-            f"{event.detail}.{degraded} Say “continue” to go on; an open TUI shows it once the session is loaded again."
-        )
+        body = f"{event.detail}.{degraded} {_going_on(event)}"
         return f"Session healed: {title}", f"{body} Undo: recoveryd undo {event.id}"
+    if event.resumed:
+        return f"Session resumed: {title}", f"It was refused for {cause(event.kind)}. {_going_on(event)}"
     if event.outcome is Outcome.GAVE_UP:
         return f"Session given up: {title}", event.detail
     about = cause(event.kind)
-    return f"Session stuck: {title}", f"{about[:1].upper()}{about[1:]}. {event.detail}"
+    tried = f" {_going_on(event)}" if event.not_resumed else ""
+    return f"Session stuck: {title}", f"{about[:1].upper()}{about[1:]}. {event.detail}{tried}"
+
+
+def _going_on(event: Event) -> str:
+    """What there is to do after a repair: nothing, if the session was told to go on."""
+    if event.resumed:
+        return "It was told to go on."
+    problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
+    return f"{problem}Say “continue” to go on; an open TUI shows it once the session is loaded again."

@@ -1,4 +1,7 @@
-"""Where the environment asks for it (CI), a test that needs the real client may not be skipped."""
+"""Where the environment asks for it (CI), a test that needs the real client may not be skipped.
+
+No test in this process speaks to a client that happens to run on the machine.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from recoveryd import client, processes
 
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
 
@@ -21,3 +26,9 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and here it may not be: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "listeners", list)
+    monkeypatch.setattr(client, "DEFAULT_URL", "http://127.0.0.1:1")

@@ -18,6 +18,7 @@ SHELL = (
     "recoveryd.undo",
     "recoveryd.recovery",
     "recoveryd.triage",
+    "recoveryd.resumer",
     "recoveryd.healer",
     "recoveryd.patrol",
     "recoveryd.daemon",
@@ -34,13 +35,14 @@ PURE = (
     "plan",
     "repairs",
     "report",
+    "resume",
     "rules",
     "search",
     "sent",
     "wire",
 )
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
-EFFECTS |= {"watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
+EFFECTS |= {"psutil", "watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -85,7 +87,7 @@ def test_stores_know_the_model_alone(module: str) -> None:
 
 @pytest.mark.parametrize("module", [m for m in MODULES if _stem(f"{m}.x") in ("ledger", "images")])
 def test_the_ledger_knows_the_model_alone(module: str) -> None:
-    own = ("recoveryd.ledger", "recoveryd.ledger_file", "recoveryd.images")
+    own = ("recoveryd.ledger", "recoveryd.ledger_file", "recoveryd.ledger_resumes", "recoveryd.images")
     assert all(is_in(m, *own, "recoveryd.model", "recoveryd.errors") for m in GRAPH[module])
 
 
@@ -130,7 +132,7 @@ LONGEST = {"recoveryd.watch": 280, "recoveryd.demo_sessions": 255}
 
 @pytest.mark.parametrize("module", ["recoveryd.cli.run", "recoveryd.daemon", "recoveryd.cli.parser"])
 def test_the_daemon_does_not_carry_what_only_people_see(module: str) -> None:
-    heavy = "{'rich', 'desktop_notifier', 'dbus_fast'}"
+    heavy = "{'rich', 'desktop_notifier', 'dbus_fast', 'psutil'}"
     code = f"import sys, {module}; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

@@ -119,7 +119,7 @@ def _stuck(store: Store, session: str, client: Client) -> tuple[Failure | None, 
         return look.failure, kind
     if not look.silent if look.running else look.failure is None and look.newest_user is None:
         return None, None
-    return crashed(store.load(session), look.failure, forms_of(store, client)), Kind.UNSENDABLE_PART
+    return crashed(store.load(session), look.failure, forms_of(store, client, session)), Kind.UNSENDABLE_PART
 
 
 def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:

@@ -23,6 +23,15 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What a session is, without what was said in it."""
+
+    title: str = ""
+    directory: str = ""
+    parent: str | None = None  # whose subagent it is
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """A fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
 
@@ -91,6 +100,9 @@ class Store(Protocol):
     def look(self, session_id: str) -> Look:
         """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
 
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`."""
+
     def load(self, session_id: str) -> Session:
         """The whole session, with the raw bytes of every record, in the order of the client."""
 
@@ -114,6 +126,21 @@ class Store(Protocol):
 
     def clean(self, keys: Iterable[str]) -> int:
         """Remove what a crash left behind where `keys` were being written. Returns how many things."""
+
+
+_DEEPEST = 16  # subagents of subagents
+
+
+def root_title(store: Store, session_id: str) -> str:
+    """What a person calls the session: the title of the one that they started themselves."""
+    title, parent = "", session_id
+    for _ in range(_DEEPEST):
+        about = store.about(parent)
+        title = about.title or title
+        if about.parent is None:
+            break
+        parent = about.parent
+    return title
 
 
 def state(store: Store, change: Change) -> Literal["before", "after", "other"]:
