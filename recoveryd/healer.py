@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -54,7 +53,7 @@ class Healer:
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks, client=client)
         self._resumer = Resumer(ledger, config, client)
-        self._unconfirmed: dict[str, Callable[[], None]] = {}  # by recovery
+        self._unconfirmed: dict[str, tuple[Store, Failure, Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
 
     def open(self, store: Store) -> list[str]:
@@ -80,7 +79,7 @@ class Healer:
     def finish(self) -> None:
         """Before the daemon goes: what was repaired a moment ago is read back and told."""
         for recovery in list(self._unconfirmed):
-            self._news.safely("confirm", partial(self._confirm, recovery))
+            self._news.safely("confirm", partial(self._confirm, recovery, resume=False))
 
     def _look(self, store: Store, session: str) -> Attended:
         verdict = self._triage.judge(store, session)
@@ -118,24 +117,20 @@ class Healer:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._unconfirmed[event.id] = lambda: self._end(
-                store, failure, self._recovery.confirm(store, failure, event)
-            )
+            self._unconfirmed[event.id] = store, failure, event
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
         elif event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {failure.session}: {event.detail}")
             return "open"
         else:
-            self._end(store, failure, event)
+            self._tell(store, failure, self._resumer.go_on(store, failure, event))
         return "done"
 
-    def _confirm(self, recovery: str) -> None:
-        end = self._unconfirmed[recovery]
-        end()
+    def _confirm(self, recovery: str, *, resume: bool = True) -> None:
+        store, failure, event = self._unconfirmed[recovery]
+        event = self._recovery.confirm(store, failure, event)
         del self._unconfirmed[recovery]
-
-    def _end(self, store: Store, failure: Failure, event: Event) -> None:
-        self._tell(store, failure, self._resumer.go_on(store, failure, event))
+        self._tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
 
     def _tell(self, store: Store, failure: Failure, event: Event) -> None:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"

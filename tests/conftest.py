@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd import client, processes
+from recoveryd import client_line, processes
 
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
 
@@ -31,4 +31,4 @@ def pytest_runtest_makereport(
 @pytest.fixture(autouse=True)
 def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "listeners", list)
-    monkeypatch.setattr(client, "DEFAULT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr(client_line, "DEFAULT_URL", "http://127.0.0.1:1")

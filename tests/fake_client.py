@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
@@ -38,6 +39,7 @@ class Fake:
     version: str = "1.18.33"
     session: str = FAILURE.session
     directory: str = DIRECTORY
+    message: str = FAILURE.message
     made: int = FAILURE.time
     status: Any = field(default_factory=dict)
     accepts: int = 204
@@ -65,7 +67,7 @@ class Fake:
             return 404, b'{"name": "NotFoundError"}'
         if rest == "":
             return 200, json.dumps({"id": self.session, "directory": self.directory}).encode()
-        if rest == f"/message/{FAILURE.message}":
+        if rest == f"/message/{self.message}":
             return 200, json.dumps({"info": {"time": {"created": self.made}}, "parts": []}).encode()
         if rest == "/prompt_async":
             self.on_prompt(asked.body)
@@ -114,18 +116,24 @@ def saying(talk: Callable[[socket], object]) -> Iterator[str]:
     class Handler(BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(65536)
-            with suppress(OSError):  # the other side goes away, as it should
-                talk(self.request)
+            talk(self.request)
 
     with _serving(_Tcp(("127.0.0.1", 0), Handler)) as (_, port):
         yield f"http://127.0.0.1:{port}"
 
 
-class _Http(ThreadingHTTPServer):
+class _Quiet(TCPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Who asks hangs up when its time is over, as it should."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class _Http(_Quiet, ThreadingHTTPServer):
     block_on_close = False
 
 
-class _Tcp(ThreadingTCPServer):
+class _Tcp(_Quiet, ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 

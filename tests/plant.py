@@ -32,7 +32,10 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def write_sqlite(planted: Planted, database: Path, project_id: str = "global", directory: str | None = None) -> None:
-    """Write a session into the client's database, in one transaction; the client itself must have made its tables."""
+    """Write a session into the client's database, in one transaction; the client itself must have made its tables.
+
+    To a session that is there its messages are added.
+    """
     session = planted.session
     row = {"id": planted.id, "project_id": project_id, "directory": directory or session["directory"]}
     row |= {name: session[name] for name in ("slug", "title", "version")}
@@ -42,7 +45,7 @@ def write_sqlite(planted: Planted, database: Path, project_id: str = "global", d
     with contextlib.closing(sqlite3.connect(database, timeout=10)) as db, db:
         known = ("id", "worktree", "time_created", "time_updated", "sandboxes")
         _insert(db, "project", dict(zip(known, (project_id, "/", 0, 0, "[]"), strict=True)), "OR IGNORE ")
-        _insert(db, "session", row)
+        _insert(db, "session", row, "OR IGNORE ")
         for message in planted.messages:
             made = message["time"]["created"]
             times = {"session_id": planted.id, "time_created": made, "time_updated": made}

@@ -14,7 +14,7 @@ import pytest
 from loguru import logger
 
 from recoveryd import client as module
-from recoveryd import processes
+from recoveryd import client_line, processes
 from recoveryd.client import Asked, Client
 from recoveryd.forms import forms_of
 from recoveryd.http_call import call
@@ -76,7 +76,7 @@ def test_the_password_of_the_environment_is_for_the_users_own_clients_alone(monk
     """Anybody on the machine may listen at the usual address."""
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "s3cret")
     with listening(Fake(session="ses_other")) as stranger, listening(Fake(password="s3cret")) as own:
-        monkeypatch.setattr(module, "DEFAULT_URL", stranger.url)
+        monkeypatch.setattr(client_line, "DEFAULT_URL", stranger.url)
         client = found(monkeypatch, Listener(own.url, "/"))
         assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
     assert {asked.authorization for asked in stranger.asked} == {None}
@@ -144,7 +144,10 @@ HOSTILE: dict[str, Callable[[socket], object]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(name: str) -> None:
+def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
     with saying(HOSTILE[name]) as url:
         client, begun = Client(OpenCode(server_url=url)), time.monotonic()
         assert client.version(SESSION, DIRECTORY) is None
@@ -297,7 +300,7 @@ def test_a_refused_prompt_is_a_failure(fake: Fake, accepts: int) -> None:
 
 
 def test_a_prompt_without_an_answer_may_have_arrived(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PROMPT_S", 0.2)
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.2)
     fake.on_prompt = lambda body: time.sleep(1)
     asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {}, lambda: None)
     assert (asked, why) == (Asked.UNSURE, "the client did not answer")
@@ -307,12 +310,8 @@ def test_a_toast_goes_to_the_folder_of_the_session(fake: Fake) -> None:
     assert client_of(fake).toast(FAILURE, DIRECTORY, "Session healed: x", "two\nlines", "success")
     shown = fake.asked[-1]
     assert (shown.path, shown.directory) == ("/tui/show-toast", DIRECTORY)
-    assert shown.body == {
-        "title": "Session healed: x",
-        "message": "two\nlines",
-        "variant": "success",
-        "duration": 10000,
-    }
+    message = "Session healed: x\n\ntwo\nlines"
+    assert shown.body == {"title": "", "message": message, "variant": "success", "duration": 10000}
 
 
 def test_a_toast_that_is_refused_was_not_shown(fake: Fake) -> None:

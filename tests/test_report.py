@@ -108,3 +108,18 @@ def test_the_last_notice_says_why_and_until_when() -> None:
     title, body = notice(given_up)
     assert title == "Session given up: ses_1"
     assert body == "The session was repaired 3 times and is refused again. It is left alone until a prompt is answered."
+
+
+def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:
+    title, body = notice(event(resumed=True))
+    assert title == "Session healed: My session"
+    assert body == "Took out 1 blank text. It was told to go on. Undo: recoveryd undo rabc"
+    title, body = notice(event(Outcome.REFUSED, kind=Kind.ASSISTANT_PREFILL, resumed=True))
+    assert title == "Session resumed: My session"
+    assert body == "It was refused for a request that ends with the assistant's words. It was told to go on."
+
+
+def test_a_session_that_could_not_be_resumed_says_why() -> None:
+    problem = "It could not be resumed: the client did not answer. Say “continue” to go on;"
+    for outcome in (Outcome.HEALED, Outcome.REFUSED):
+        assert problem in notice(event(outcome, not_resumed="the client did not answer"))[1]

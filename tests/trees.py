@@ -16,7 +16,7 @@ from recoveryd.model import Event, Failure, Kind
 from recoveryd.recovery import Recovery
 from recoveryd.stores.opencode_files import OpencodeFiles
 from tests.build import SessionBuilder
-from tests.parts import api_error, reasoning, text, tool
+from tests.parts import Part, api_error, reasoning, text, tool
 from tests.plant import dump, write_tree
 
 MISSING = (
@@ -73,6 +73,12 @@ class Tree:
         answer = made.assistant("fine")
         now = int(time.time() * 1000) + 5
         answer["time"] = {"created": now, "completed": now + 1}
+        return self._write(made)
+
+    def prompted(self, session: str, part: Part) -> str:
+        """The next prompt, as the client stores it, before anything is answered."""
+        made = self._builders[session]
+        made.user(part)
         return self._write(made)
 
     def running(self, session: str) -> str:
