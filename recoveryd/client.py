@@ -46,6 +46,10 @@ class Client:
         self._line = Line(settings)
         self._versions: dict[str, tuple[float, tuple[int, ...] | None]] = {}  # by session
 
+    def prepare(self) -> None:
+        """Look for clients now, so that it need not be done when one is wanted."""
+        self._line.listening()
+
     def version(self, session: str, directory: str) -> tuple[int, ...] | None:
         """Of the client that has this session, (1, 18, 33); None when none answers."""
         asked, version = self._versions.get(session, (float("-inf"), None))

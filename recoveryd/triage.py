@@ -20,6 +20,7 @@ from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Store
 
+_SOON_S = 0.001
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
 
 
@@ -86,9 +87,9 @@ class Triage:
             self._say(store.id, reason)
             return _AGAIN
         stamp = store.stamp(session)
-        wait = until_quiet(stamp, SETTLE_S, self._clock())
-        if wait:
-            return Verdict(Next.AGAIN, wait)
+        if until_quiet(stamp, SETTLE_S, self._clock()):
+            self._client.prepare()  # it takes a moment, and here is one
+            return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
         return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
 
     def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
