@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from recoveryd.client_line import Line
 from recoveryd.http_call import Answer
@@ -136,6 +136,8 @@ class _Talk:
 
         One that is asked about a folder opens it: the others are not asked without need.
         """
+        if unquote(self.directory) != self.directory:
+            return  # 1.1 decodes a folder twice: it would work in another one
         listening = self.line.listening()
         at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
         nobody = True

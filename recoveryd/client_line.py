@@ -18,7 +18,7 @@ from recoveryd.settings import OpenCode
 
 DEFAULT_URL = "http://127.0.0.1:4096"
 _REMEMBERED_S = 10.0
-_HUNG_S = 5.0  # who did not answer in time is not asked again before
+_HUNG_S = 5.0  # who did not answer in time is not asked again before, not even by who has patience if that was lost
 
 
 class Line:
@@ -28,7 +28,7 @@ class Line:
         self._configured = settings.server_url
         self._password_file = settings.password_file
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])
-        self._hung: dict[str, float] = {}  # addresses, until when
+        self._hung: dict[tuple[str, bool], float] = {}  # addresses, and whether with patience: until when
         self._said = ""
 
     def listening(self) -> list[Listener]:
@@ -54,12 +54,15 @@ class Line:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """None when no answer came by `deadline` (`time.monotonic()`); `patient` asks also who was silent just now."""
-        if time.monotonic() < self._hung.get(url, 0) and not patient:
+        """None when no answer came by `deadline` (`time.monotonic()`).
+
+        Who was silent is not asked for a while; a `patient` one still asks who was too slow for others alone.
+        """
+        if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
             return None
         answer = call(url, method, path, deadline=deadline, query=query, body=body, headers=self._headers(url))
         if answer is None and time.monotonic() >= deadline:
-            self._hung[url] = time.monotonic() + _HUNG_S
+            self._hung[url, patient] = time.monotonic() + _HUNG_S
         return answer
 
     def _headers(self, url: str) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Situation:
     now: float
     started: float
     max_retries: int
+    asked: bool = False  # by a person, just now
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Leave:
 def decide(case: Situation) -> Resume | Leave:
     """Go on by itself, or the first reason not to."""
     streak = [resumed for resumed in case.resumes if resumed.time >= case.last_answer]
-    reason = _not_here(case) or _not_now(case) or _too_often(case, streak)
+    reason = _in_the_way(case) or ("" if case.asked else _not_by_itself(case) or _too_often(case, streak))
     if reason:
         return Leave(reason)
     asked = _asked(case.session)
@@ -82,7 +83,7 @@ def decide(case: Situation) -> Resume | Leave:
     thinking_off = case.kind in THINKING and bool(streak) and variant is not None and not tried
     done = case.outcome is Outcome.HEALED or (case.outcome is Outcome.REFUSED and case.kind in CLEARED_BY_PROMPT)
     # Not even understood, after a repair: without thinking there is nothing in it that could be refused so.
-    if not done and not (thinking_off and case.outcome is Outcome.NOT_UNDERSTOOD):
+    if not case.asked and not done and not (thinking_off and case.outcome is Outcome.NOT_UNDERSTOOD):
         return Leave("it was not repaired")
     return Resume(_text(asked, "agent"), _model(asked), None if thinking_off else variant, thinking_off)
 
@@ -97,9 +98,7 @@ def resumed_by(message: Message) -> str | None:
     return None
 
 
-def _not_here(case: Situation) -> str:
-    if case.session.parent is not None:
-        return "it is the session of a subagent"
+def _in_the_way(case: Situation) -> str:
     if case.session.revert:
         return "a prompt would delete what its user has undone"
     newest = max(case.session.messages, key=lambda message: (message.created, message.id), default=None)
@@ -112,7 +111,9 @@ def _not_here(case: Situation) -> str:
     return "its user stopped it" if (newest.error or {}).get("name") == "MessageAbortedError" else "it went on"
 
 
-def _not_now(case: Situation) -> str:
+def _not_by_itself(case: Situation) -> str:
+    if case.session.parent is not None:
+        return "it is the session of a subagent"
     failed = next(message for message in case.session.messages if message.id == case.failure.message)
     ended = max(failed.created, failed.completed, case.failure.time) / 1000
     if ended < case.started:

@@ -32,50 +32,67 @@ class Resumer:
         self._clock = clock
         self._started = clock()
 
-    def go_on(self, store: Store, failure: Failure, event: Event) -> Event:
-        """Prompt the session if that is to be done. The event says what became of it; raises no store's error."""
-        if not self._config.auto_resume or event.kind is None:
+    def go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool = False) -> Event:
+        """Prompt the session if that is to be done. The event says what became of it; raises no store's error.
+
+        `asked` by a person: then only what stands in the way counts, and is said.
+        """
+        if event.kind is None or not (self._config.auto_resume or asked):
             return event
         try:
-            return self._go_on(store, failure, event)
+            return self._go_on(store, failure, event, asked=asked)
         except RecoverydError as error:
             return self._not_resumed(event, error.message.rstrip("."))
 
-    def _go_on(self, store: Store, failure: Failure, event: Event) -> Event:
+    def _go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool) -> Event:
         assert event.kind is not None
         session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
         answered = look.last_answer / 1000
-        if event.outcome is not Outcome.HEALED and not self._may(failure, event, session.directory):
+        if not (asked or event.outcome is Outcome.HEALED or self._may(failure, event, session.directory)):
             return event
         resumes = self._ledger.resumes(store.id, failure.session, min(answered, now - _DAY_S))
         limit = self._config.max_retries
         case = Situation(
-            event.id, event.outcome, event.kind, failure, session, resumes, answered, now, self._started, limit
+            event.id, event.outcome, event.kind, failure, session, resumes, answered, now, self._started, limit, asked
         )
         verdict = decide(case)
         if isinstance(verdict, Leave):
-            logger.info("{}: not resumed: {}", failure.session, verdict.reason)
-            return event
-        return self._prompt(store, failure, event, session.directory, verdict, look)
+            return self._left(event, verdict.reason, asked=asked)
+        return self._prompt(store, failure, event, session.directory, verdict, look, asked=asked)
 
     def _may(self, failure: Failure, event: Event, directory: str) -> bool:
         """What was not repaired may be so because it is to be left alone."""
         ignored = event.kind not in self._config.kinds or self._config.ignores(failure.session, directory)
         return not ignored and family(failure) is not None
 
-    def _prompt(self, store: Store, failure: Failure, event: Event, directory: str, how: Resume, before: Look) -> Event:
+    def _prompt(
+        self,
+        store: Store,
+        failure: Failure,
+        event: Event,
+        directory: str,
+        how: Resume,
+        before: Look,
+        *,
+        asked: bool,
+    ) -> Event:
         def sending() -> None:
             self._ledger.resumed(event.id, store.id, failure.session, thinking_off=how.thinking_off)
 
-        asked, problem = self._client.prompt(failure, directory, how.body(self._config.resume_text, event.id), sending)
-        if asked in (Asked.NOBODY, Asked.BUSY):
-            logger.info("{}: not resumed: {}", failure.session, problem)
-            return event
-        if asked is not Asked.REFUSED and self._arrived(store, failure, event, before):
+        body = how.body(self._config.resume_text, event.id)
+        became, problem = self._client.prompt(failure, directory, body, sending)
+        if became in (Asked.NOBODY, Asked.BUSY):
+            return self._left(event, problem, asked=asked)
+        if became is not Asked.REFUSED and self._arrived(store, failure, event, before):
             off = " without thinking" if how.thinking_off else ""
             logger.info("{}: resumed{} ({})", failure.session, off, event.id)
             return replace(event, resumed=True)
         return self._not_resumed(event, problem or "the client took the prompt, but did not store it")
+
+    def _left(self, event: Event, reason: str, *, asked: bool) -> Event:
+        """Nobody is told what was left alone, but who asked."""
+        logger.info("{}: not resumed: {}", event.session, reason)
+        return replace(event, not_resumed=reason) if asked else event
 
     def _arrived(self, store: Store, failure: Failure, event: Event, before: Look) -> bool:
         """Whether the prompt is in the store: the client's word is not enough."""

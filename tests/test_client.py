@@ -179,6 +179,24 @@ def test_who_hangs_is_not_asked_again_for_a_while() -> None:
     assert len(asked) == 1
 
 
+def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALL_S", 0.1)
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.4)
+    asked: list[int] = []
+
+    def hang(sock: socket) -> None:
+        asked.append(1)
+        time.sleep(20)
+
+    with saying(hang) as url:
+        client = Client(OpenCode(server_url=url))
+        client.version(SESSION, DIRECTORY)
+        for _ in range(3):
+            assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
+            client.toast(FAILURE, DIRECTORY, "title", "text", "info")
+    assert len(asked) == 2
+
+
 def test_many_that_hang_take_two_seconds_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with saying(HOSTILE["hangs"]) as first, saying(HOSTILE["drips a body"]) as second, listening() as own:
         urls = [first, second, *(f"{first}/{n}" for n in range(6))]
@@ -328,6 +346,14 @@ def test_an_id_never_becomes_another_path(fake: Fake) -> None:
 def test_a_folder_that_is_no_utf8_is_asked_for_in_vain(fake: Fake) -> None:
     assert client_of(fake).version(SESSION, "/work/\udcff") is None
     assert fake.asked == []
+
+
+def test_a_folder_that_the_old_client_would_decode_twice_is_not_asked_for(fake: Fake) -> None:
+    fake.directory = "/work/100%20"
+    assert client_of(fake).version(SESSION, "/work/100%20") is None
+    assert fake.asked == []
+    fake.directory = "/work/100%"
+    assert client_of(fake).version(SESSION, "/work/100%") == (1, 18, 33)
 
 
 def test_from_several_threads_every_answer_is_its_own(fake: Fake) -> None:

@@ -189,3 +189,13 @@ def test_order_is_by_time_for_ids_start_again() -> None:
     assert reason(case(newer)) == "there is a newer prompt"
     session = replace(case().session, messages=(newer, *case().session.messages))
     assert reason(case(session=session)) == "there is a newer prompt"
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_a_person_asks_for_is_done_unless_something_is_in_the_way(name: str) -> None:
+    make, why = NEVER[name]
+    decided = decide(replace(make(), asked=True))
+    if any(word in why for word in ("newer prompt", "went on", "user stopped", "is gone", "would delete")):
+        assert decided == Leave(why)
+    else:
+        assert isinstance(decided, Resume)

@@ -31,14 +31,21 @@ class Scene:
     ledger: Ledger
     session: str
 
-    def resume(self, kind: Kind = Kind.TOOL_RESULT_MISSING, outcome: Outcome = Outcome.HEALED, **config: Any) -> Event:
+    def resume(
+        self,
+        kind: Kind = Kind.TOOL_RESULT_MISSING,
+        outcome: Outcome = Outcome.HEALED,
+        *,
+        asked: bool = False,
+        **config: Any,
+    ) -> Event:
         failure = self.tree.failure(self.session)
         self.fake.message, self.fake.made = failure.message, failure.time
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
         settings = Config(**{"auto_resume": True, **config}, opencode=OpenCode(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
         resumer = Resumer(self.ledger, settings, Client(settings.opencode), lambda: next(times, time.time()))
-        return resumer.go_on(self.tree.store, failure, event)
+        return resumer.go_on(self.tree.store, failure, event, asked=asked)
 
     def arrives(self, body: Any) -> None:
         """What the client does with a prompt: it writes it down."""
@@ -139,6 +146,15 @@ def test_a_prompt_clears_what_is_not_edited(scene: Scene) -> None:
 def test_what_is_to_be_left_alone_is_not_prompted_either(scene: Scene, config: dict[str, Any]) -> None:
     assert not scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED, **config).resumed
     assert scene.fake.asked == []
+
+
+def test_who_asks_is_answered(scene: Scene) -> None:
+    """A person who presses "Continue": whatever the configuration says, and they hear why not."""
+    scene.fake.status = {scene.session: {"type": "busy"}}
+    assert scene.resume(asked=True, auto_resume=False).not_resumed == "the client is at work in this session"
+    scene.fake.status = {}
+    assert scene.resume(asked=True, auto_resume=False).resumed
+    assert scene.resume(asked=True, auto_resume=False).not_resumed == "there is a newer prompt"
 
 
 def test_a_store_that_fails_is_said_and_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
