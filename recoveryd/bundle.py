@@ -13,6 +13,7 @@ from typing import Any
 
 from recoveryd import __version__
 from recoveryd.classify import classify
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.crash import crashed
 from recoveryd.errors import RecoverydError
@@ -80,7 +81,7 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
     if store is not None:
         with suppress(RecoverydError):
             generation = store.generation()
-    client = Recovery(sources.ledger, sources.config, sources.state_dir).client.version()
+    client = Client(sources.config.opencode).any_version()
     return {
         "recoveryd": __version__,
         "rules": VERSION,
@@ -96,7 +97,7 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
 def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, entry: Entry | None) -> dict[str, Any]:
     made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
     recovery = Recovery(sources.ledger, sources.config, sources.state_dir)
-    forms = forms_of(store, recovery.client)
+    forms = forms_of(store, recovery.client, session.id)
     failure = _failure(store, session, entry) or crashed(session, None, forms)
     if failure is None:
         return {**made, "failure": None}

@@ -1,62 +1,189 @@
-"""The running client over HTTP, on this machine alone. All of it is optional: a plain TUI does not listen at all."""
+"""The running client over HTTP, on this machine alone. All of it is optional: a plain TUI does not listen at all.
+
+Held to OpenCode 1.1.53 and 1.18.33. What runs in a session, and who is shown a toast, is a matter of one folder in
+one process: every question names the folder of its session.
+"""
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
 import os
 import time
-from pathlib import Path
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, unquote
 
+from recoveryd.client_line import Line
+from recoveryd.http_call import Answer
+from recoveryd.model import Failure
 from recoveryd.settings import OpenCode
 
-DEFAULT_URL = "http://127.0.0.1:4096"
-_TIMEOUT_S = 0.5
-_REMEMBERED_S = 30.0  # clients do not change their version that often
-_MOST = 1 << 16  # bytes of an answer
+LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort, a version or a toast takes, and for each call of it
+# To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a
+# call that was cut off nobody knows whether it arrived.
+PROMPT_LIMIT_S, PROMPT_CALL_S = 6.0, 2.0
+_REMEMBERED_S = 10.0
+_TOAST_MS = 10_000
+_BUSY = ("busy", "retry")
+
+
+class Asked(StrEnum):
+    """What became of a prompt."""
+
+    NOBODY = "nobody"  # no client that listens has this session
+    BUSY = "busy"  # a turn of it runs, or the client does not say
+    SENT = "sent"
+    REFUSED = "refused"
+    UNSURE = "unsure"  # no answer came: it may have arrived
 
 
 class Client:
-    """Asks the client that listens at the configured address, or at the usual one."""
+    """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
 
     def __init__(self, settings: OpenCode) -> None:
-        self._url = urlsplit(settings.server_url or DEFAULT_URL)
-        self._password_file = settings.password_file
-        self._version: tuple[float, tuple[int, ...] | None] = (float("-inf"), None)
+        self._line = Line(settings)
+        self._versions: dict[str, tuple[float, tuple[int, ...] | None]] = {}  # by session
 
-    def version(self) -> tuple[int, ...] | None:
-        """Of the running client, (1, 18, 33); None when none answers. Takes half a second at most."""
-        asked, version = self._version
-        if time.monotonic() - asked > _REMEMBERED_S:
-            version = self._ask_version()
-            self._version = time.monotonic(), version
+    def prepare(self) -> None:
+        """Look for clients now, so that it need not be done when one is wanted."""
+        self._line.listening()
+
+    def version(self, session: str, directory: str) -> tuple[int, ...] | None:
+        """Of the client that has this session, (1, 18, 33); None when none answers."""
+        asked, version = self._versions.get(session, (float("-inf"), None))
+        now = time.monotonic()
+        if now - asked > _REMEMBERED_S:
+            talk = _Talk(self._line, session, directory, None, now + LIMIT_S)
+            version = next(filter(None, map(talk.version, talk.having())), None)
+            self._versions = {s: known for s, known in self._versions.items() if now - known[0] <= _REMEMBERED_S}
+            self._versions[session] = now, version
         return version
 
-    def _ask_version(self) -> tuple[int, ...] | None:
+    def any_version(self) -> tuple[int, ...] | None:
+        """Of a client that listens, whatever it works on; None when none answers."""
+        talk = _Talk(self._line, "", "", None, time.monotonic() + LIMIT_S)
+        return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
+
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        """Stop the turn that runs in the session of `failure`, if one does and `still` says so just before.
+
+        An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
+        a client was asked: it may write for a moment.
+        """
+        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        asked = False
+        for url in talk.having():
+            if talk.status(url) in _BUSY and still():
+                talk.ask(url, "POST", f"{talk.path}/abort")
+                asked = True
+        return asked
+
+    def prompt(
+        self, failure: Failure, directory: str, body: Mapping[str, Any], sending: Callable[[], object]
+    ) -> tuple[Asked, str]:
+        """Prompt the session of `failure` if it is idle, and do not wait for the turn. `sending` is called just before.
+
+        Also returns what there is to say. `SENT` is only the client's word: 1.1 says so for a session that is not
+        there, and both for an agent that is not.
+        """
+        deadline = time.monotonic() + PROMPT_LIMIT_S
+        talk = _Talk(self._line, failure.session, directory, failure, deadline, PROMPT_CALL_S, patient=True)
+        having = list(talk.having())
+        if not having:
+            return Asked.NOBODY, "no client that listens has this session"
+        if any(talk.status(url) != "idle" for url in having):
+            return Asked.BUSY, "the client is at work in this session"
+        sending()
+        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", body)
+        if answer is None:
+            return Asked.UNSURE, "the client did not answer"
+        if answer.status != 204:
+            return Asked.REFUSED, f"the client refused the prompt (HTTP {answer.status})"
+        return Asked.SENT, ""
+
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+        """Show a toast in the TUI of each client that has the session; `variant`: info, success, warning or error.
+
+        True if one took it. Whether anybody has a TUI open can't be told: the answer is the same without one.
+        """
+        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        # 1.18 keeps a title for the next toast that has none: the client's own errors would stand under ours (seen).
+        body = {"title": "", "message": f"{title}\n\n{text}", "variant": variant, "duration": _TOAST_MS}
+        answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
+        return any(answer is not None and answer.status == 200 for answer in answers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """Questions about one session, over at `deadline`. `failure`, if given, is what the session has to have in it."""
+
+    line: Line
+    session: str
+    directory: str
+    failure: Failure | None
+    deadline: float
+    call_s: float = CALL_S
+    patient: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"/session/{quote(self.session, safe='')}"
+
+    def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
+        until = min(time.monotonic() + self.call_s, self.deadline)
+        query = {"directory": self.directory} if self.directory else {}
+        return self.line.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
+
+    def having(self) -> Iterator[str]:
+        """The clients that work in the session's folder and have it; where there are none, another one that has.
+
+        One that is asked about a folder opens it: the others are not asked without need.
+        """
+        if unquote(self.directory) != self.directory:
+            return  # 1.1 decodes a folder twice: it would work in another one
+        listening = self.line.listening()
+        at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
+        nobody = True
+        for url in filter(self._has, at_home):
+            nobody = False
+            yield url
+        if nobody:
+            others = (known.url for known in listening if known.url not in at_home)
+            yield from islice(filter(self._has, others), 1)
+
+    def status(self, url: str) -> str:
+        """ "idle", "busy", "retry"; "" when the client does not say."""
+        answer = self.ask(url, "GET", "/session/status")
+        if answer is None or answer.status != 200 or not isinstance(answer.data, dict):
+            return ""
+        status = answer.data.get(self.session, {"type": "idle"})
+        told = status.get("type") if isinstance(status, dict) else None
+        return told if isinstance(told, str) else ""
+
+    def version(self, url: str) -> tuple[int, ...] | None:
+        told = str(self._object(url, "/global/health").get("version"))
         try:
-            answer = json.loads(self._get("/global/health"))
-            return tuple(int(number) for number in answer["version"].split("-")[0].split("."))
-        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
+            return tuple(int(number) for number in told.split("-")[0].split("."))
+        except ValueError:
             return None
 
-    def _get(self, path: str) -> bytes:
-        secure = self._url.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(self._url.hostname or "127.0.0.1", self._url.port, timeout=_TIMEOUT_S)
-        try:
-            connection.request("GET", path, headers=self._headers())
-            return connection.getresponse().read(_MOST)
-        finally:
-            connection.close()
+    def _has(self, url: str) -> bool:
+        """Whether a client uses the store that the session is in: it knows when the failed message was made."""
+        told = self._object(url, self.path)
+        if told.get("id") != self.session or (self.directory and told.get("directory") != self.directory):
+            return False
+        if self.failure is None:
+            return True
+        about = self._object(url, f"{self.path}/message/{quote(self.failure.message, safe='')}").get("info")
+        times = about.get("time") if isinstance(about, dict) else None
+        return isinstance(times, dict) and times.get("created") == self.failure.time
 
-    def _headers(self) -> dict[str, str]:
-        password = _read(self._password_file) or os.environ.get("OPENCODE_SERVER_PASSWORD", "")
-        if not password:
-            return {}
-        return {"Authorization": "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()}
+    def _object(self, url: str, path: str) -> Mapping[str, Any]:
+        answer = self.ask(url, "GET", path)
+        return answer.object() if answer is not None else {}
 
 
-def _read(path: Path | None) -> str:
-    return path.read_text().strip() if path is not None else ""
+def _same(home: str, directory: str) -> bool:
+    return bool(home) and os.path.realpath(home) == os.path.realpath(directory)

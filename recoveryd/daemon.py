@@ -21,13 +21,13 @@ from recoveryd.locks import StoreLock
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.patrol import Patrol
+from recoveryd.quiet import SETTLE_S
 from recoveryd.schedule import Schedule
 from recoveryd.sdnotify import ServiceManager
 from recoveryd.signals import heed
 from recoveryd.standing import Standing
 from recoveryd.stores.base import Store
 from recoveryd.stores.find import find_stores
-from recoveryd.triage import SETTLE_S
 from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0

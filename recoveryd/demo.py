@@ -25,9 +25,9 @@ from recoveryd.floor import Floor
 from recoveryd.ledger import Ledger
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Kind, Outcome
+from recoveryd.quiet import SETTLE_S
 from recoveryd.report import cause
 from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.triage import SETTLE_S
 from recoveryd.undo import undo
 
 PAUSE_S = 0.25  # between two failures: slow enough to watch

@@ -54,7 +54,7 @@ class Patient:
     @cached_property
     def client(self) -> tuple[int, ...] | None:
         """The version of the client that listens; None when none does."""
-        return Client(self.config.opencode).version()
+        return Client(self.config.opencode).any_version()
 
     @property
     def ledger(self) -> Path:

@@ -62,12 +62,13 @@ def decide(
     rules_version: int,
     now: float,
     lookback_hours: float,
+    tried: str = "repaired",
 ) -> Admit | Skip | GiveUp:
     """What to do with a failure that the session is stuck on.
 
-    `attempts` and `gave_up` are the ledger's, since a prompt of the user was last answered; `now` is in seconds since
-    the epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a conflict, or a fault of
-    the disk) is tried again when it or the version of the rules changed.
+    `attempts` and `gave_up` are the ledger's, since a prompt of the user was last answered, `tried` is what an attempt
+    did; `now` is in seconds since the epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal
+    (or a conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
     """
     if handled is not None:
         if handled.outcome in _FINAL:
@@ -81,4 +82,4 @@ def decide(
     if gave_up:
         return Skip("its session was given up until a prompt is answered")
     times = "once" if attempts == 1 else f"{attempts} times"
-    return GiveUp(f"The session was repaired {times} and is refused again.")
+    return GiveUp(f"The session was {tried} {times} and is refused again.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.callbacks import Callbacks
+from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
@@ -19,12 +19,15 @@ from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.orders import ignored, paused
+from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event, headline, notice
+from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
-from recoveryd.stores.base import Store
-from recoveryd.triage import SETTLE_S, Next, Triage
+from recoveryd.stores.base import Store, root_title
+from recoveryd.toast import BODY_LENGTH, TITLE_LENGTH, Toast, clean
+from recoveryd.triage import Next, Triage
 
 CONFIRM_S = 1.0
 _RETRY_S = 60.0
@@ -52,11 +55,13 @@ class Healer:
         self._schedule = schedule
         self._notifier = notifier
         self._news = news
-        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why))
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=both)
-        self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
+        self._client = client = Client(config.opencode)
+        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
+        self._resumer = Resumer(ledger, config, client)
+        self._unconfirmed: dict[str, tuple[Store, Failure, Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
         self.told = 0  # recoveries that came to an end, healed or not
         self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
@@ -84,7 +89,7 @@ class Healer:
     def finish(self) -> None:
         """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
         for recovery in list(self._unconfirmed):
-            self._news.safely("confirm", partial(self._confirm, recovery))
+            self._news.safely("confirm", partial(self._confirm, recovery, resume=False))
         self._hooks.close()
 
     def _look(self, store: Store, session: str) -> Attended:
@@ -104,19 +109,18 @@ class Healer:
             return "open"
         if verdict.next is Next.RECOVER:
             return self._recover(store, failure, kind)
-        title = next((e.title for e in self._ledger.history(9, failure.session) if e.title), "")
-        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, root_title(store, session))
         self._ledger.record(
             event.id,
             failure,
-            title,
+            event.title,
             kind,
             Outcome.GAVE_UP,
             event.detail,
             session_state=verdict.state,
             rules_version=VERSION,
         )
-        self._tell(event)
+        self._tell(store, failure, event)
         return "done"
 
     def _held_back(self, store: Store, session: str) -> bool:
@@ -142,38 +146,50 @@ class Healer:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
+            self._unconfirmed[event.id] = store, failure, event
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
             return "done"
-        return self._ended(event)
+        return self._ended(store, failure, event)
 
-    def _ended(self, event: Event) -> Attended:
+    def _ended(self, store: Store, failure: Failure, event: Event, *, resume: bool = True) -> Attended:
         """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""
         about = (event.store, event.message)
         if event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {event.session}: {event.detail}")
             return "open"
-        if event.outcome is not Outcome.FAILED or self._news.new(about, event.detail):
-            self._tell(event)
-        return "open" if event.outcome is Outcome.FAILED else "done"
+        if event.outcome is Outcome.FAILED:
+            if self._news.new(about, event.detail):
+                self._tell(store, failure, event)
+            return "open"
+        self._tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
+        return "done"
 
-    def _confirm(self, recovery: str) -> None:
+    def _confirm(self, recovery: str, *, resume: bool = True) -> None:
+        store, failure, event = self._unconfirmed[recovery]
         try:
-            event = self._unconfirmed[recovery]()
+            event = self._recovery.confirm(store, failure, event)
         except RecoverydError:  # the ledger's: nothing is told before it can be said what stands
             self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
             raise
         del self._unconfirmed[recovery]
-        if self._ended(event) == "open":
+        if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, store: Store, failure: Failure, event: Event) -> None:
         self.told += 1
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._recovery.on_complete(event)
         if not self._told_before(event):
-            self._notifier.send(notice(event))
+            toast = notice(event)
+            self._notifier.send(toast)
+            self._show_in_client(store, failure, event, toast)
+
+    def _show_in_client(self, store: Store, failure: Failure, event: Event, toast: Toast) -> None:
+        if self._config.notify.tui and not self._config.notify.quiet:
+            title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
+            variant = "success" if event.outcome is Outcome.HEALED else "warning"
+            self._client.toast(failure, store.about(failure.session).directory, title, text, variant)
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""

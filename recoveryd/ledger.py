@@ -19,6 +19,7 @@ from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
+from recoveryd.ledger_resumes import TRIES, Resumes
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
@@ -44,7 +45,7 @@ def new_id() -> str:
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
-class Ledger(Marks):
+class Ledger(Marks, Resumes):
     """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
 
     def begin(
@@ -143,10 +144,8 @@ class Ledger(Marks):
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
     def attempts(self, store: str, session: str, since: float) -> int:
-        """How many recoveries of the session with edits came to an end since `since`, in seconds since the epoch."""
-        where = "store = ? AND session = ? AND time >= ? AND edits > 0 AND outcome != ?"
-        values = (store, session, since, Outcome.PENDING)
-        return int(self._read(f"SELECT count(*) FROM recovery WHERE {where}", values)[0][0])  # noqa: S608
+        """How many recoveries of the session with edits, or resumed, came to an end since `since` (epoch seconds)."""
+        return int(self._read(TRIES, (store, session, since, Outcome.PENDING))[0][0])
 
     def gave_up(self, store: str, session: str, since: float) -> bool:
         """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""

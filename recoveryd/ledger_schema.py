@@ -31,6 +31,11 @@ _FIRST = (
 _STEPS = (
     _FIRST,
     ("ALTER TABLE recovery ADD COLUMN seconds REAL",),  # from the start of the repair to the disk; null: not recorded
+    (
+        """CREATE TABLE resume (
+            recovery TEXT PRIMARY KEY, store TEXT NOT NULL, session TEXT NOT NULL, time REAL NOT NULL,
+            thinking_off INTEGER NOT NULL) WITHOUT ROWID""",
+    ),
 )
 SCHEMA_VERSION = len(_STEPS)
 

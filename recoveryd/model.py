@@ -201,6 +201,17 @@ class Event:
     changes: tuple[Change, ...] = ()
     seconds: float = 0.0
     places: tuple[str, ...] = ()
+    resumed: bool = False  # it was told to go on, and the prompt is in the store
+    not_resumed: str = ""  # why that went wrong, where it was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A session was told to go on after a recovery. `time` in seconds since the epoch."""
+
+    recovery: str
+    time: float
+    thinking_off: bool
 
 
 def _millis(data: Json, key: str) -> int:

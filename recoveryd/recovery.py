@@ -24,16 +24,17 @@ from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal, Sess
 from recoveryd.orders import ignored
 from recoveryd.places import places
 from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.quiet import stop_turn
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, root_title, state
 from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `abort` asks the running client to stop a turn; without one nothing is asked."""
+    """Carries out recoveries. `client` is the one that runs, if one does."""
 
     def __init__(
         self,
@@ -42,18 +43,17 @@ class Recovery:
         state_dir: Path,
         *,
         callbacks: Callbacks | None = None,
-        abort: Callable[[Failure], object] | None = None,
+        client: Client | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._book = Book(ledger)
         self._config = config
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
-        self._abort = abort
         self._clock = clock
-        self.client = Client(config.opencode)
+        self.client = client or Client(config.opencode)
+        self._stopped: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
         self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
-        self._aborted: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
@@ -139,7 +139,7 @@ class Recovery:
         written = event.outcome is Outcome.HEALED
         for _ in range(ROUNDS):
             session = store.load(failure.session)
-            event = replace(event, title=session.title)
+            event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
             planned = self._plan(store, session, failure, kind, event.id)
             if isinstance(planned, Refusal):
                 if written:
@@ -148,8 +148,8 @@ class Recovery:
             changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
             detail, found = sentence(actions, kind), places(session, planned.edits)
             event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
-            if not written:
-                self._stop_turn(failure)
+            if not written and self._stop_turn(store, session, failure):
+                continue  # the client wrote to it since
             self._book.keep(store, failure, event, written=written)
             try:
                 store.apply(changes)
@@ -165,7 +165,7 @@ class Recovery:
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        requests = requests_of(failure, forms_of(store, self.client))
+        requests = requests_of(failure, forms_of(store, self.client, session.id))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
             healed = event.outcome is Outcome.HEALED
@@ -185,7 +185,7 @@ class Recovery:
             return False
         failpoint.reach("read back")
         session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store, self.client)), planned.claims)
+        left = objections(session, requests_of(failure, forms_of(store, self.client, session.id)), planned.claims)
         for violation in left:
             logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
         return not left
@@ -201,15 +201,15 @@ class Recovery:
             return Refusal(f"{reason}: choose another model, or start a new session")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self.client), self._claims.get(recovery)
+        forms, claims = forms_of(store, self.client, session.id), self._claims.get(recovery)
         return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
-    def _stop_turn(self, failure: Failure) -> None:
-        key = failure.store, failure.session, failure.message
-        if key not in self._aborted:
-            self._aborted.add(key)
-            self.on_abort(failure.session)
-            safely("abort", self._abort, failure)
+    def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
+        if (key := (failure.store, failure.session, failure.message)) in self._stopped:
+            return False
+        self._stopped.add(key)
+        self.on_abort(failure.session)
+        return stop_turn(store, self.client, session, failure)
 
     def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD

@@ -125,7 +125,7 @@ def headline(event: Event) -> str:
 
 def notice(event: Event, buttons: tuple[Button, ...] = ()) -> Toast:
     """A desktop notice: which session, what was done and where, how to go on."""
-    news = _NEWS.get(event.outcome, "stuck")
+    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
     name = clean(event.title, 80) or event.session
     body = _healed(event) if event.outcome is Outcome.HEALED else f"{_unhealed(event)}\n{_next_step(event)}"
     return Toast(f"Session {news}: {name}", body.strip(), buttons, news, event.session, name)
@@ -140,11 +140,20 @@ def _healed(event: Event) -> str:
     place = where(event.places)
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
     done = f"{did[:1].upper()}{did[1:]}.{degraded}"
-    how = "Say “continue” to go on; an open TUI shows it once the session is loaded again."
-    return f"{done}\n{how}\nUndo: recoveryd undo {event.id}"
+    return f"{done}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
+
+
+def _going_on(event: Event) -> str:
+    """What there is to do after a repair: nothing, if the session was told to go on."""
+    if event.resumed:
+        return "It was told to go on."
+    problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
+    return f"{problem}Say “continue” to go on; an open TUI shows it once the session is loaded again."
 
 
 def _unhealed(event: Event) -> str:
+    if event.resumed:
+        return f"It was refused for {cause(event.kind)}."
     if event.outcome is Outcome.GAVE_UP or event.kind is Kind.CONTEXT_OVERFLOW:  # said in the detail
         return event.detail
     about = cause(event.kind)
@@ -153,6 +162,8 @@ def _unhealed(event: Event) -> str:
 
 def _next_step(event: Event) -> str:
     """What a refusal asks of the user is in its detail."""
+    if event.resumed or event.not_resumed:
+        return _going_on(event)
     if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
         return f"What it is: recoveryd explain --session {event.session}"
     if event.outcome in (Outcome.CONFLICT, Outcome.FAILED):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH = 4, 50  # sessions that a merged notice names, and the characters of each
-_WORST_FIRST = ("stuck", "given up", "healed")
+_WORST_FIRST = ("stuck", "given up", "resumed", "healed")
 _JOINERS = "\u200c\u200d"  # format characters that whole scripts and emoji can't do without
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that nobody sees
 _MARKS = 4  # on one letter; no script that people write needs more

@@ -15,10 +15,12 @@ from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Handled, Ledger
 from recoveryd.model import Entry, Failure, Kind, Outcome
+from recoveryd.quiet import SETTLE_S, until_quiet
+from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Look, Stamp, Store, state
+from recoveryd.stores.base import Look, Store, state
 
-SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
+_SOON_S = 0.001
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
 
 
@@ -50,13 +52,18 @@ class Triage:
     """Judges sessions. `say(store id, reason)` hears why a whole store is left alone."""
 
     def __init__(
-        self, ledger: Ledger, config: Config, say: Callable[[str, str], object], clock: Callable[[], float] = time.time
+        self,
+        ledger: Ledger,
+        config: Config,
+        say: Callable[[str, str], object],
+        client: Client,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._config = config
         self._say = say
         self._clock = clock
-        self._client = Client(config.opencode)
+        self._client = client
         self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
@@ -81,17 +88,12 @@ class Triage:
             self._say(store.id, reason)
             return _AGAIN
         stamp = store.stamp(session)
-        wait = self._until_quiet(stamp, SETTLE_S)
-        if wait:
-            return Verdict(Next.AGAIN, wait)
+        if until_quiet(stamp, SETTLE_S, self._clock()):
+            self._client.prepare()  # it takes a moment, and here is one
+            return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
         if look.newer and kind is not Kind.UNSENDABLE_PART and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
-
-    def _until_quiet(self, stamp: Stamp, seconds: float) -> float:
-        """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
-        left = stamp.newest_mtime_ns / 1e9 + seconds - self._clock()
-        return left if 0 < left <= seconds else 0.0
 
     def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
         """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
@@ -99,11 +101,11 @@ class Triage:
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
         if not look.waits or self._sound.get((store.id, session)) == mark:
             return quiet
-        wait = self._until_quiet(store.stamp(session), GRACE_S)
+        wait = until_quiet(store.stamp(session), GRACE_S, self._clock())
         if wait:
             return Verdict(Next.AGAIN, wait)
         failure = None if look.newer else look.failure
-        found = crashed(store.load(session), failure, forms_of(store, self._client))
+        found = crashed(store.load(session), failure, forms_of(store, self._client, session))
         if found is None:
             self._sound[(store.id, session)] = mark
             return quiet
@@ -123,6 +125,7 @@ class Triage:
             rules_version=VERSION,
             now=self._clock(),
             lookback_hours=self._config.lookback_hours,
+            tried="told to go on" if kind in CLEARED_BY_PROMPT else "repaired",
         )
         if isinstance(verdict, Admit):
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state)
@@ -139,7 +142,7 @@ def stuck(store: Store, session: str, client: Client) -> tuple[Failure, Kind] | 
     failure, kind = look.failure, classify(look.failure.error) if look.failure is not None else None
     told = kind is not None or (failure is not None and provider_spoke(failure))
     if look.waits and (look.newer or not told):
-        found = crashed(store.load(session), None if look.newer else failure, forms_of(store, client))
+        found = crashed(store.load(session), None if look.newer else failure, forms_of(store, client, session))
         if found is not None:
             return found, Kind.UNSENDABLE_PART
     return None if failure is None or kind is None else (failure, kind)

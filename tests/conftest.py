@@ -1,5 +1,5 @@
 """What all tests share: a command line with a home of its own; and where CI asks for it, no test with the client is
-skipped."""
+skipped. No test in this process speaks to a client that happens to run on the machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd import client_line, processes
 from recoveryd.cli import main
 from tests.trees import Tree
 
@@ -52,3 +53,9 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         return code, said.out, said.err
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "listeners", list)
+    monkeypatch.setattr(client_line, "DEFAULT_URL", "http://127.0.0.1:1")

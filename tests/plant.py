@@ -32,7 +32,10 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def write_sqlite(planted: Planted, database: Path, project_id: str = "global", directory: str | None = None) -> None:
-    """Write a session into the client's database, in one transaction; the client itself must have made its tables."""
+    """Write a session into the client's database, in one transaction; the client itself must have made its tables.
+
+    To a session that is there its messages are added.
+    """
     session = planted.session
     row = {"id": planted.id, "project_id": project_id, "directory": directory or session["directory"]}
     row |= {name: session[name] for name in ("slug", "title", "version")}

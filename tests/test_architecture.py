@@ -20,6 +20,7 @@ SHELL = (
     "recoveryd.recovery",
     "recoveryd.triage",
     "recoveryd.api",
+    "recoveryd.resumer",
     "recoveryd.healer",
     "recoveryd.patrol",
     "recoveryd.daemon",
@@ -43,6 +44,7 @@ PURE = (
     "plan",
     "repairs",
     "report",
+    "resume",
     "rules",
     "search",
     "sent",
@@ -50,7 +52,7 @@ PURE = (
     "wire",
 )
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
-EFFECTS |= {"watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
+EFFECTS |= {"psutil", "watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -141,7 +143,7 @@ LONGEST = {"recoveryd.watch": 280, "recoveryd.demo_sessions": 255}
 
 @pytest.mark.parametrize("module", ["recoveryd.cli.run", "recoveryd.daemon", "recoveryd.cli.parser"])
 def test_the_daemon_does_not_carry_what_only_people_see(module: str) -> None:
-    heavy = "{'rich', 'desktop_notifier', 'dbus_fast'}"
+    heavy = "{'rich', 'desktop_notifier', 'dbus_fast', 'psutil'}"
     code = f"import sys, {module}; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

@@ -16,7 +16,7 @@ import recoveryd.healer as module
 from recoveryd import triage
 from recoveryd.callbacks import Callbacks
 from recoveryd.cli.scan import find
-from recoveryd.config import Config, Notify
+from recoveryd.config import Config, Notify, OpenCode
 from recoveryd.daemon import Daemon
 from recoveryd.errors import BusyError, StoreError
 from recoveryd.ledger import Ledger
@@ -26,6 +26,7 @@ from recoveryd.recovery import Recovery
 from recoveryd.stores.base import Store
 from recoveryd.undo import undo
 from tests.build import SessionBuilder, api_error, tool
+from tests.fake_client import Fake, listening, saying
 from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
@@ -52,7 +53,7 @@ class Running:
         self.error: BaseException | None = None
         self._fails = fails
         callbacks = Callbacks(on_abort=self._abort, on_complete=self._complete)
-        quiet = Config(notify=Notify(desktop=False), **config)
+        quiet = Config(**{"notify": Notify(desktop=False), **config})
         self.daemon = Daemon(quiet, callbacks=callbacks, state_dir=self.state, stores=stores)
         self.thread = threading.Thread(target=self._run)
 
@@ -470,3 +471,48 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
     assert len(said) == 1 and "/compact" in said[0]
     assert tree.files() == before
     assert daemon.aborted == []
+
+
+@contextmanager
+def client_with(tree: Tree, session: str) -> Iterator[Fake]:
+    failure = tree.failure(session)
+    known = Fake(session=session, directory="/planted", message=failure.message, made=failure.time)
+    with listening(known) as fake:
+        yield fake
+
+
+def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck(title="<b>My</b>\x1b[1m \u202esession")
+    with (
+        client_with(tree, session) as fake,
+        running(tmp_path, tree.store, opencode=OpenCode(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: fake.paths())
+        until(lambda: daemon.events)
+    assert fake.paths() == ["/tui/show-toast"], "nothing ran, and nobody asked to go on"
+    shown = fake.asked[-1].body
+    assert shown["message"].startswith(
+        "Session healed: <b>My</b>[1m session\n\nTurn 1, tool bash: put 1 tool result right behind its call."
+    )
+    assert shown["variant"] == "success"
+
+
+@pytest.mark.parametrize("notify", [Notify(desktop=False, tui=False), Notify(quiet=True)])
+def test_nothing_is_shown_in_the_client_where_nobody_wants_it(tree: Tree, tmp_path: Path, notify: Notify) -> None:
+    session = tree.stuck()
+    with (
+        client_with(tree, session) as fake,
+        running(tmp_path, tree.store, notify=notify, opencode=OpenCode(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: daemon.events)
+        time.sleep(0.2)
+    assert fake.paths() == []
+
+
+def test_a_client_that_hangs_holds_up_nothing_and_the_session_is_healed(tree: Tree, tmp_path: Path) -> None:
+    with saying(lambda sock: time.sleep(20)) as url:
+        with running(tmp_path, tree.store, auto_resume=True, opencode=OpenCode(server_url=url)) as daemon:
+            sessions = [tree.stuck() for _ in range(3)]
+            until(lambda: len(daemon.events) == 3)
+        assert all(is_healed(tree, session) for session in sessions)
+        assert not any(event.resumed for event in daemon.events)

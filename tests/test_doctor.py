@@ -70,7 +70,7 @@ class Nobody:
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
-    monkeypatch.setattr(Client, "version", lambda _: None)
+    monkeypatch.setattr(Client, "any_version", lambda _: None)
     monkeypatch.setattr(doctor_client, "_can_show", lambda: (False, "there is no session bus"))
     monkeypatch.setattr(doctor_host, "of_this_system", lambda *_: Nobody())
 
@@ -299,7 +299,7 @@ class TestWrap:
         base = Base(tmp_path / "opencode.db", NEW)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")
-        monkeypatch.setattr(Client, "version", lambda _: (1, 15, 0))
+        monkeypatch.setattr(Client, "any_version", lambda _: (1, 15, 0))
         assert one("id_wrap", patient(state, base.store, now=NOW / 1000)).level == "warn"
 
     def test_the_next_wrap_is_one_too(self, tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ class TestClient:
     def test_its_version(
         self, state: Path, monkeypatch: pytest.MonkeyPatch, version: Any, level: str, said: str
     ) -> None:
-        monkeypatch.setattr(Client, "version", lambda _: version)
+        monkeypatch.setattr(Client, "any_version", lambda _: version)
         found = one("client", patient(state))
         assert found.level == level and said in found.says
 

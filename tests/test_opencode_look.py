@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recoveryd.stores import opencode
 from recoveryd.stores import tree as reading
-from recoveryd.stores.base import Look
+from recoveryd.stores.base import About, Look
 from tests.json_tree import ABORTED, NOW, REFUSED, SES, Tree, done, message, name
 
 
@@ -129,3 +129,9 @@ def test_a_glance_reads_one_message_of_a_healthy_session(tree: Tree, monkeypatch
 @given(st.integers(0, 2**41), st.integers(0, 4095), st.integers(0, 700 * 86_400_000))
 def test_an_id_tells_its_time_for_two_years(ms: int, counter: int, age: int) -> None:
     assert opencode.id_time(name(ms, counter), ms + age) == ms
+
+
+def test_title_folder_and_parent_are_told_without_the_session(tree: Tree) -> None:
+    tree.put(f"session/global/{SES}.json", {"title": "My session", "directory": "/work", "parentID": "ses_0"})
+    assert tree.store.about(SES) == About("My session", "/work", "ses_0")
+    assert tree.store.about("ses_gone") == tree.store.about("../x") == About()

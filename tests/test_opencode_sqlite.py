@@ -16,7 +16,7 @@ import pytest
 from recoveryd.errors import BusyStoreError, NotFoundError, StoreError
 from recoveryd.model import Change, Edit
 from recoveryd.stores import cursor, row_reader, rows
-from recoveryd.stores.base import Look, Store
+from recoveryd.stores.base import About, Look, Store
 from recoveryd.stores.database import Database
 from recoveryd.stores.find import find_stores
 from recoveryd.stores.opencode_files import OpencodeFiles
@@ -67,6 +67,13 @@ def test_a_session_is_loaded_whole_in_the_order_of_the_client_with_its_rows(base
     assert (session.title, session.directory, session.parent) == ("A title", "/p", "ses_0")
     assert session.revert == {"messageID": "msg_1"}
     assert base.beside() == []
+
+
+def test_title_folder_and_parent_are_told_without_the_session(base: Base) -> None:
+    base.small()
+    base.session(SES, title="My session", directory="/work", parent_id="ses_0")
+    assert base.store.about(SES) == About("My session", "/work", "ses_0")
+    assert base.store.about("ses_gone") == base.store.about("../x") == About()
 
 
 def test_the_columns_tell_the_ids_whatever_the_json_says(new: Base) -> None:

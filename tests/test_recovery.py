@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,19 @@ from hypothesis import strategies as st
 import recoveryd.recovery as module
 from recoveryd import failpoint
 from recoveryd.callbacks import Callbacks
+from recoveryd.client import Client
+from recoveryd.config import OpenCode
 from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Event, Kind, Outcome
+from recoveryd.model import Change, Event, Failure, Kind, Outcome
 from recoveryd.plan import Plan, plan
+from recoveryd.quiet import SETTLE_S
+from recoveryd.stores.base import root_title
 from recoveryd.undo import put_back
 from tests.generate import generate, soup
 from tests.judge import refusal, stuck
-from tests.parts import reasoning, text
+from tests.parts import reasoning, text, tool
 from tests.plant import write_tree
 from tests.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
 from tests.values import as_session
@@ -423,3 +428,71 @@ def test_written_and_taken_back_every_byte_and_every_file_is_as_it_was(
 
 def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
     assert tree.failure(tree.stuck(behind_a_call, MISSING)).error["data"]["message"] == MISSING
+
+
+class Stopper(Client):
+    """A client that says it stopped the turn, and writes as `act` does; unless the store has something newer."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(OpenCode())
+        self.asked: list[tuple[str, str, bool]] = []
+        self._act = act
+
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        alone = still()
+        self.asked.append((failure.message, directory, alone))
+        if alone:
+            self._act()
+        return alone
+
+
+def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_is_planned_upon(
+    tree: Tree, bench: Bench
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
+    client = Stopper(lambda: write_over(thinking, text="cut off"))
+    bench.recovery.client = client
+    began = time.time()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    assert client.asked == [(event.message, "/planted", True)]
+    assert (
+        b"cut off"
+        in {change.key: change.before or b"" for change in event.changes}[str(thinking.relative_to(tree.root))]
+    ), "what is kept for the undo is what the client wrote last"
+    assert blank.stat().st_mtime - began >= SETTLE_S, "the store was quiet again before it was written to"
+
+
+def test_a_turn_is_not_stopped_for_what_is_not_repaired(tree: Tree, bench: Bench) -> None:
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.attempt(tree, tree.stuck(words=EMPTY)).outcome is Outcome.NOT_UNDERSTOOD
+    assert client.asked == []
+
+
+def test_a_turn_is_not_stopped_behind_a_newer_prompt(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    tree.prompted(session, text("and another thing"))
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert [alone for _, _, alone in client.asked] == [False]
+
+
+def test_a_turn_is_not_stopped_for_a_failure_that_nobody_recorded(tree: Tree, bench: Bench) -> None:
+    """The prompt of a session that can't be sent looks like one that has just begun."""
+    session = tree.stuck(lambda made: (made.user("go"), made.assistant(tool(status=""))))
+    tree.prompted(session, text("next"))
+    newest = tree.store.load(session).messages[-1]
+    failure = replace(tree.failure(session), message=newest.id, time=newest.created)
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART).outcome is Outcome.HEALED
+    assert client.asked == []
+
+
+def test_a_subagent_is_told_under_the_title_of_its_root(tree: Tree, bench: Bench) -> None:
+    root, child = tree.stuck(title="What the user began"), tree.stuck(title="A detail")
+    for inner, outer in ((child, root), (root, "ses_gone")):
+        write_over(tree.root / "session" / "global" / f"{inner}.json", parentID=outer)
+    assert bench.attempt(tree, child).title == "What the user began"
+    write_over(tree.root / "session" / "global" / f"{root}.json", parentID=child)
+    assert root_title(tree.store, child) in ("What the user began", "A detail"), "a circle ends"

@@ -176,3 +176,19 @@ def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None
     lines = details(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
     assert (len(lines), lines[-2:]) == (7, ["and 4 more", "All of it: recoveryd show rabc"])
     assert details(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
+
+
+def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:
+    toast = notice(event(resumed=True))
+    assert toast.title == "Session healed: My session"
+    assert toast.body.splitlines() == ["Took out 1 blank text.", "It was told to go on.", "Undo: recoveryd undo rabc"]
+    toast = notice(event(Outcome.REFUSED, kind=Kind.ASSISTANT_PREFILL, resumed=True))
+    assert (toast.title, toast.news) == ("Session resumed: My session", "resumed")
+    said = "It was refused for a request that ends with the assistant's words."
+    assert toast.body.splitlines() == [said, "It was told to go on."]
+
+
+def test_a_session_that_could_not_be_resumed_says_why() -> None:
+    problem = "It could not be resumed: the client did not answer. Say “continue” to go on;"
+    for outcome in (Outcome.HEALED, Outcome.REFUSED):
+        assert problem in notice(event(outcome, not_resumed="the client did not answer")).body

@@ -16,7 +16,7 @@ from recoveryd.model import Event, Failure, Kind
 from recoveryd.recovery import Recovery
 from recoveryd.stores.opencode_files import OpencodeFiles
 from tests.build import SessionBuilder
-from tests.parts import api_error, reasoning, text, tool
+from tests.parts import Part, api_error, reasoning, text, tool
 from tests.plant import dump, write_tree
 
 MISSING = (
@@ -84,10 +84,11 @@ class Tree:
         self._builders[session.session["id"]] = session
         return self._write(session)
 
-    def prompted(self, session: str) -> str:
-        """The next prompt, with no answer yet."""
-        self._builders[session].user("continue")
-        return self._write(self._builders[session])
+    def prompted(self, session: str, part: Part | str = "continue") -> str:
+        """The next prompt, as the client stores it, before anything is answered."""
+        made = self._builders[session]
+        made.user(part)
+        return self._write(made)
 
     def running(self, session: str) -> str:
         """The next prompt, with an answer that has begun and is not finished."""

@@ -20,7 +20,7 @@ from rich.text import Text
 from recoveryd.cli.output import OK, WRONG, Result, render, show_changes
 from recoveryd.demo import Demo, Row
 from recoveryd.logs import setup
-from recoveryd.triage import SETTLE_S
+from recoveryd.quiet import SETTLE_S
 
 _FINAL = ("healed", "untouched", "wrong")
 _LABELS = {"broken": "refused", "repaired": "repaired", "healed": "healed", "untouched": "untouched", "wrong": "WRONG"}

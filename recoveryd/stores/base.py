@@ -35,6 +35,15 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What a session is, without what was said in it."""
+
+    title: str = ""
+    directory: str = ""
+    parent: str | None = None  # whose subagent it is
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """A fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
 
@@ -117,6 +126,9 @@ class Store(Protocol):
     def look(self, session_id: str) -> Look:
         """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
 
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`."""
+
     def load(self, session_id: str) -> Session:
         """The whole session, with the raw bytes of every record, in the order of the client."""
 
@@ -145,6 +157,21 @@ class Store(Protocol):
 def is_of(store: Store, store_id: str) -> bool:
     """Whether a recovery of the store of this id is one of `store`: also after it was moved away and linked to."""
     return store.id == store_id or store.id == os.path.realpath(store_id)
+
+
+_DEEPEST = 16  # subagents of subagents
+
+
+def root_title(store: Store, session_id: str) -> str:
+    """What a person calls the session: the title of the one that they started themselves."""
+    title, parent = "", session_id
+    for _ in range(_DEEPEST):
+        about = store.about(parent)
+        title = about.title or title
+        if about.parent is None:
+            break
+        parent = about.parent
+    return title
 
 
 def state(store: Store, change: Change) -> Literal["before", "after", "other"]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from recoveryd.errors import DiskError, NotFoundError
 from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, tree
-from recoveryd.stores.base import Generation, Look, Stamp
+from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -127,6 +127,10 @@ class OpencodeFiles:
                 return opencode.look(self.id, session_id, newest, self._spoke)
         except (FileNotFoundError, NotFoundError):
             return Look()
+
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`. StoreError."""
+        return self._reader.about(session_id)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""

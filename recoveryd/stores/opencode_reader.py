@@ -11,6 +11,7 @@ from pathlib import Path
 from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Json, Message, Part, Session
 from recoveryd.stores import opencode, tree
+from recoveryd.stores.base import About
 
 MAX_SESSION = 512 * 1024 * 1024  # bytes
 RETRIES = 3
@@ -71,6 +72,17 @@ class Reader:
             if data is not None:
                 return data
         raise broken(path)
+
+    def about(self, session_id: str) -> About:
+        found = self.session_file(session_id) if opencode.valid_id(session_id) else None
+        if found is None:
+            return About()
+        try:
+            with tree.folder(self.root, *found[0]) as fd:
+                data = self.message(fd, *found) or {}
+        except FileNotFoundError:
+            return About()
+        return About(_text(data, "title"), _text(data, "directory"), _text(data, "parentID") or None)
 
     def path(self, folder: Folder, record: str) -> str:
         """What to call a record when talking to a person."""

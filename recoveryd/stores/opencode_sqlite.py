@@ -13,7 +13,7 @@ from pathlib import Path
 from recoveryd.errors import BusyStoreError, DiskError, StoreError
 from recoveryd.model import Change, Edit, Message, Session
 from recoveryd.stores import opencode, rows, transaction, tree
-from recoveryd.stores.base import Generation, Look, Stamp
+from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.cursor import Cursor
 from recoveryd.stores.database import BUSY_S, Database
 from recoveryd.stores.opencode_reader import MAX_SESSION
@@ -96,6 +96,10 @@ class OpencodeSqlite:
     def look(self, session_id: str) -> Look:
         """What is stuck now: reads messages from the newest back, until one settles it."""
         return self._reader.look(session_id)
+
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`."""
+        return self._reader.about(session_id)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Json, Message, Part, Session
 from recoveryd.stores import opencode, rows
-from recoveryd.stores.base import Look, Stamp
+from recoveryd.stores.base import About, Look, Stamp
 from recoveryd.stores.database import Database
 
 T = TypeVar("T")
@@ -72,6 +72,10 @@ class RowReader:
             return opencode.look(self._store, session_id, newest, spoke)
 
         return self._read(work) if opencode.valid_id(session_id) else Look()
+
+    def about(self, session_id: str) -> About:
+        row = self._read(lambda db: db.execute(ABOUT, (session_id,)).fetchone())
+        return About(_text(row[0]), _text(row[1]), _text(row[2]) or None) if row else About()
 
     def load(self, session_id: str) -> Session:
         """The whole session, from one state of the database. StoreError for a message that is no JSON object."""

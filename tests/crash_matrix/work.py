@@ -25,7 +25,7 @@ from tests.crash_matrix.places import Place
 
 # Nothing listens there: no client that happens to run on this machine is asked.
 CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
-triage.SETTLE_S = triage.GRACE_S = 0.0  # nobody else writes there
+vars(triage).update(SETTLE_S=0.0, GRACE_S=0.0)  # nobody else writes there
 
 
 @contextmanager

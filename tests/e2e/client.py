@@ -95,7 +95,7 @@ class Client:
 
     def start(self, timeout: float = 60.0) -> None:
         """Start the server and wait until it is healthy; raises `RuntimeError` with the end of its log."""
-        self.port = _free_port()
+        self.port = free_port()
         self._output = self.log.open("ab")
         command = [str(self.binary), "serve", "--port", str(self.port), "--hostname", "127.0.0.1"]
         self._process = subprocess.Popen(
@@ -231,7 +231,7 @@ def _json(content: bytes) -> Any:
         return content.decode(errors="replace")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

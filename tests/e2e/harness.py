@@ -80,17 +80,22 @@ class Harness:
 
 @contextlib.contextmanager
 def running(
-    root: Path, version: str = DEFAULT_VERSION, *, config: dict[str, Any] | None = None, **temper: Any
+    root: Path,
+    version: str = DEFAULT_VERSION,
+    *,
+    config: dict[str, Any] | None = None,
+    client: type[Client] = Client,
+    **temper: Any,
 ) -> Iterator[Harness]:
     """A client of this version under `root` and a provider of this temper, until the end of the block.
 
     Raises `UnavailableError` where the client cannot be had.
     """
     binary = ensure(version)
-    with Provider(**temper) as provider, Client(binary, root, provider.url, config=config) as client:
+    with Provider(**temper) as provider, client(binary, root, provider.url, config=config) as started:
         # The database, and the project in it, are made at the first call for a folder.
-        client.call("GET", "/session")
-        yield Harness(client, provider)
+        started.call("GET", "/session")
+        yield Harness(started, provider)
 
 
 def settle(harness: Harness, session: str, quiet: float = 0.15) -> None:

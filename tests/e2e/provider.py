@@ -59,6 +59,7 @@ class Provider:
         self.script: deque[Reply | list[Block]] = deque()
         self._forced: deque[Forced] = deque()
         self._judge: Callable[[dict[str, Any]], Forced | None] | None = None
+        self._choose: Callable[[dict[str, Any]], Reply | None] | None = None
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._count = itertools.count(1)
@@ -112,6 +113,11 @@ class Provider:
         with self._lock:
             self._judge = judge
 
+    def reply_when(self, choose: Callable[[dict[str, Any]], Reply | None] | None) -> None:
+        """Ask this function for the answer to an accepted request; None leaves it to `script` and the usual one."""
+        with self._lock:
+            self._choose = choose
+
     def learn(self, body: dict[str, Any]) -> None:
         """Bind the thinking of a conversation as if it had been issued for it (matters with `bound` only)."""
         with self._lock:
@@ -139,7 +145,10 @@ class Provider:
     def _reply(self, body: dict[str, Any], title: bool) -> Reply:
         if title:
             return Reply([replies.text("A title")])
-        if self.script:
+        chosen = self._choose(body) if self._choose else None
+        if chosen is not None:
+            reply = chosen
+        elif self.script:
             scripted = self.script.popleft()
             reply = scripted if isinstance(scripted, Reply) else Reply(scripted)
         else:

@@ -1,0 +1,93 @@
+"""Where clients listen, and one question to one of them: with the password where it belongs, and not for ever."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from recoveryd import processes
+from recoveryd.http_call import Answer, call
+from recoveryd.processes import Listener
+from recoveryd.settings import OpenCode
+
+DEFAULT_URL = "http://127.0.0.1:4096"
+_REMEMBERED_S = 10.0
+_HUNG_S = 5.0  # who did not answer in time is not asked again before, not even by who has patience if that was lost
+
+
+class Line:
+    """To the client that is configured, else to the usual address and the user's own processes."""
+
+    def __init__(self, settings: OpenCode) -> None:
+        self._configured = settings.server_url
+        self._password_file = settings.password_file
+        self._found: tuple[float, list[Listener]] = (float("-inf"), [])
+        self._hung: dict[tuple[str, bool], float] = {}  # addresses, and whether with patience: until when
+        self._said = ""
+
+    def listening(self) -> list[Listener]:
+        """Where a client may be, the usual address first. What was found a moment ago still holds."""
+        if self._configured:
+            return [Listener(self._configured)]
+        looked, found = self._found
+        if time.monotonic() - looked > _REMEMBERED_S:
+            known = processes.listeners()
+            usual = [k for k in known if k.url == DEFAULT_URL] or [Listener(DEFAULT_URL)]
+            found = usual + [k for k in known if k.url != DEFAULT_URL]
+            self._found = time.monotonic(), found
+        return found
+
+    def ask(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        *,
+        deadline: float,
+        patient: bool = False,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Answer | None:
+        """None when no answer came by `deadline` (`time.monotonic()`).
+
+        Who was silent is not asked for a while; a `patient` one still asks who was too slow for others alone.
+        """
+        if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
+            return None
+        answer = call(url, method, path, deadline=deadline, query=query, body=body, headers=self._headers(url))
+        if answer is None and time.monotonic() >= deadline:
+            self._hung[url, patient] = time.monotonic() + _HUNG_S
+        return answer
+
+    def _headers(self, url: str) -> dict[str, str]:
+        """The password goes to the address that is configured and to the user's own processes, to nobody else."""
+        own = url == self._configured or any(known.url == url and known.home for known in self._found[1])
+        password = self._password() if own else ""
+        if not password:
+            return {}
+        return {"Authorization": "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()}
+
+    def _password(self) -> str:
+        if self._password_file is None:
+            return os.environ.get("OPENCODE_SERVER_PASSWORD", "")
+        try:
+            return self._password_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self._say_once(_unreadable(self._password_file, error))
+            return ""
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            logger.warning("{}", text)
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
+    return f"The password file {path} can't be read ({why}): the client is asked without a password."

@@ -1,0 +1,41 @@
+"""When nobody has written to a session for a moment: what is read then is what stands."""
+
+from __future__ import annotations
+
+import time
+
+from recoveryd.client import Client
+from recoveryd.model import Failure, Session
+from recoveryd.stores.base import Stamp, Store
+
+SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
+_PATIENCE_S = 2.0
+
+
+def until_quiet(stamp: Stamp, seconds: float, now: float) -> float:
+    """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
+    left = stamp.newest_mtime_ns / 1e9 + seconds - now
+    return left if 0 < left <= seconds else 0.0
+
+
+def stop_turn(store: Store, client: Client, session: Session, failure: Failure) -> bool:
+    """Abort what still runs in the session behind its failure, and wait until the client has written that down.
+
+    True if the client was asked to: what was read before is old then. Not where the failure is not recorded (the client
+    could not send it): there a turn that has just begun looks the same.
+    """
+    recorded = any(message.id == failure.message and message.error for message in session.messages)
+    if not recorded or not client.abort(failure, session.directory, lambda: _is_newest(store, failure)):
+        return False
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        wait = until_quiet(store.stamp(failure.session), SETTLE_S, time.time())
+        if not wait:
+            break
+        time.sleep(wait)
+    return True
+
+
+def _is_newest(store: Store, failure: Failure) -> bool:
+    messages = store.load(failure.session).messages
+    return max(messages, key=lambda message: (message.created, message.id)).id == failure.message

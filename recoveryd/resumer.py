@@ -1,0 +1,110 @@
+"""Telling a session to go on, through the running client, and seeing in the store that it was told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from loguru import logger
+
+from recoveryd.client import Asked, Client
+from recoveryd.config import Config
+from recoveryd.errors import RecoverydError
+from recoveryd.family import family
+from recoveryd.ledger import Ledger
+from recoveryd.model import Event, Failure, Outcome
+from recoveryd.resume import Leave, Resume, Situation, decide, resumed_by
+from recoveryd.stores.base import Look, Store
+
+ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time
+_POLL_S = 0.02
+_DAY_S = 86_400.0
+
+
+class Resumer:
+    """Resumes sessions where the user asked for it (`auto_resume`). What failed before it was made stays as it is."""
+
+    def __init__(self, ledger: Ledger, config: Config, client: Client, clock: Callable[[], float] = time.time) -> None:
+        self._ledger = ledger
+        self._config = config
+        self._client = client
+        self._clock = clock
+        self._started = clock()
+
+    def go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool = False) -> Event:
+        """Prompt the session if that is to be done. The event says what became of it; raises no store's error.
+
+        `asked` by a person: then only what stands in the way counts, and is said.
+        """
+        if event.kind is None or not (self._config.auto_resume or asked):
+            return event
+        try:
+            return self._go_on(store, failure, event, asked=asked)
+        except RecoverydError as error:
+            return self._not_resumed(event, error.message.rstrip("."))
+
+    def _go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool) -> Event:
+        assert event.kind is not None
+        session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
+        answered = look.last_answer / 1000
+        if not (asked or event.outcome is Outcome.HEALED or self._may(failure, event, session.directory)):
+            return event
+        resumes = self._ledger.resumes(store.id, failure.session, min(answered, now - _DAY_S))
+        limit = self._config.max_retries
+        case = Situation(
+            event.id, event.outcome, event.kind, failure, session, resumes, answered, now, self._started, limit, asked
+        )
+        verdict = decide(case)
+        if isinstance(verdict, Leave):
+            return self._left(event, verdict.reason, asked=asked)
+        return self._prompt(store, failure, event, session.directory, verdict, look, asked=asked)
+
+    def _may(self, failure: Failure, event: Event, directory: str) -> bool:
+        """What was not repaired may be so because it is to be left alone."""
+        ignored = event.kind not in self._config.kinds or self._config.ignores(failure.session, directory)
+        return not ignored and family(failure) is not None
+
+    def _prompt(
+        self,
+        store: Store,
+        failure: Failure,
+        event: Event,
+        directory: str,
+        how: Resume,
+        before: Look,
+        *,
+        asked: bool,
+    ) -> Event:
+        def sending() -> None:
+            self._ledger.resumed(event.id, store.id, failure.session, thinking_off=how.thinking_off)
+
+        body = how.body(self._config.resume_text, event.id)
+        became, problem = self._client.prompt(failure, directory, body, sending)
+        if became in (Asked.NOBODY, Asked.BUSY):
+            return self._left(event, problem, asked=asked)
+        if became is not Asked.REFUSED and self._arrived(store, failure, event, before):
+            off = " without thinking" if how.thinking_off else ""
+            logger.info("{}: resumed{} ({})", failure.session, off, event.id)
+            return replace(event, resumed=True)
+        return self._not_resumed(event, problem or "the client took the prompt, but did not store it")
+
+    def _left(self, event: Event, reason: str, *, asked: bool) -> Event:
+        """Nobody is told what was left alone, but who asked."""
+        logger.info("{}: not resumed: {}", event.session, reason)
+        return replace(event, not_resumed=reason) if asked else event
+
+    def _arrived(self, store: Store, failure: Failure, event: Event, before: Look) -> bool:
+        """Whether the prompt is in the store: the client's word is not enough."""
+        deadline = time.monotonic() + ARRIVES_S
+        while time.monotonic() < deadline:
+            if store.look(failure.session) != before and any(
+                resumed_by(message) == event.id for message in store.load(failure.session).messages
+            ):
+                return True
+            time.sleep(_POLL_S)
+        return False
+
+    def _not_resumed(self, event: Event, problem: str) -> Event:
+        logger.warning("{}: could not be resumed: {}", event.session, problem)
+        return replace(event, not_resumed=problem)

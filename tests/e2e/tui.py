@@ -1,0 +1,83 @@
+"""The real client as its user sees it: a TUI that listens (`--port`), in a terminal of its own under tmux."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.e2e.client import Client, free_port
+
+WIDTH, HEIGHT = 110, 36
+
+
+class Tui(Client):
+    """A `Client` that is a TUI. `screen` is what its user sees now."""
+
+    @staticmethod
+    def available() -> bool:
+        return shutil.which("tmux") is not None
+
+    def start(self, timeout: float = 90.0) -> None:
+        """Start it and wait until it is drawn and healthy."""
+        self.port = free_port()
+        self._sockets = tempfile.mkdtemp(prefix="rcv")  # the path of a socket may not be long
+        size = ["-x", str(WIDTH), "-y", str(HEIGHT)]
+        # Its own environment goes by `env`: what tmux is given with -e is not all that the process gets.
+        env = [f"{name}={value}" for name, value in {**self._env, "TERM": "xterm-256color"}.items()]
+        command = ["env", "-i", *env, str(self.binary), "--port", str(self.port)]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(self.directory), *command)
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                # The folder is at the foot of the first screen.
+                if self.call("GET", "/global/health", timeout=5)[0] == 200 and "project" in self.screen:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        screen = self.screen
+        self.stop()
+        raise RuntimeError(f"the TUI did not come up; it shows: {screen}")
+
+    def stop(self) -> None:
+        shown = self._tmux("display", "-p", "#{pane_pid}", check=False).strip()
+        family = _family(int(shown)) if shown else []
+        self._tmux("kill-server", check=False)
+        for process in psutil.wait_procs(family, timeout=1)[1]:
+            process.kill()
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+    @property
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", check=False)
+
+    def _tmux(self, *arguments: str, check: bool = True) -> str:
+        socket = Path(self._sockets, "tmux")
+        done = subprocess.run(
+            ["tmux", "-S", str(socket), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=check,
+            env=self._env,
+        )
+        return done.stdout
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """A process and all that it started: the client installs its plugins in one."""
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def words(screen: str) -> str:
+    """What stands on a screen, without frames and line ends: a toast is broken into short lines."""
+    return " ".join("".join(c if c.isprintable() and c not in "┃│╹▀▄█" else " " for c in screen).split())
