@@ -24,6 +24,7 @@ from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store, root_title
 from recoveryd.triage import Next, Triage
+from recoveryd.tui import TuiToasts
 
 CONFIRM_S = 1.0
 
@@ -49,10 +50,11 @@ class Healer:
         self._schedule = schedule
         self._notifier = notifier
         self._news = news
-        self._client = client = Client(config.opencode)
+        client = Client(config.opencode)
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=callbacks, client=client)
         self._resumer = Resumer(ledger, config, client)
+        self._tui = TuiToasts(client, enabled=config.notify.tui and not config.notify.quiet)
         self._unconfirmed: dict[str, tuple[Store, Failure, Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
 
@@ -80,6 +82,7 @@ class Healer:
         """Before the daemon goes: what was repaired a moment ago is read back and told."""
         for recovery in list(self._unconfirmed):
             self._news.safely("confirm", partial(self._confirm, recovery, resume=False))
+        self._tui.close()
 
     def _look(self, store: Store, session: str) -> Attended:
         verdict = self._triage.judge(store, session)
@@ -142,10 +145,9 @@ class Healer:
             self._show_in_client(store, failure, event, toast)
 
     def _show_in_client(self, store: Store, failure: Failure, event: Event, toast: Toast) -> None:
-        if self._config.notify.tui and not self._config.notify.quiet:
-            title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
-            variant = "success" if event.outcome is Outcome.HEALED else "warning"
-            self._client.toast(failure, store.about(failure.session).directory, title, text, variant)
+        title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
+        variant = "success" if event.outcome is Outcome.HEALED else "warning"
+        self._tui.send(failure, store.about(failure.session).directory, title, text, variant)
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
