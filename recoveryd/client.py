@@ -20,7 +20,7 @@ from recoveryd.http_call import Answer
 from recoveryd.model import Failure
 from recoveryd.settings import OpenCode
 
-LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort, a version or a toast takes, and for each call of it
+LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
 # To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a
 # call that was cut off nobody knows whether it arrived.
 PROMPT_LIMIT_S, PROMPT_CALL_S = 6.0, 2.0
@@ -66,6 +66,11 @@ class Client:
         talk = _Talk(self._line, "", "", None, time.monotonic() + LIMIT_S)
         return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
 
+    def has(self, failure: Failure, directory: str) -> bool:
+        """Whether a client that listens has the session of `failure`."""
+        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        return any(True for _ in talk.having())
+
     def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
         """Stop the turn that runs in the session of `failure`, if one does and `still` says so just before.
 
@@ -88,8 +93,7 @@ class Client:
         Also returns what there is to say. `SENT` is only the client's word: 1.1 says so for a session that is not
         there, and both for an agent that is not.
         """
-        deadline = time.monotonic() + PROMPT_LIMIT_S
-        talk = _Talk(self._line, failure.session, directory, failure, deadline, PROMPT_CALL_S, patient=True)
+        talk = self._patiently(failure, directory)
         having = list(talk.having())
         if not having:
             return Asked.NOBODY, "no client that listens has this session"
@@ -107,12 +111,17 @@ class Client:
         """Show a toast in the TUI of each client that has the session; `variant`: info, success, warning or error.
 
         True if one took it. Whether anybody has a TUI open can't be told: the answer is the same without one.
+        May take seconds, as a prompt may.
         """
-        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        talk = self._patiently(failure, directory)
         # 1.18 keeps a title for the next toast that has none: the client's own errors would stand under ours (seen).
         body = {"title": "", "message": f"{title}\n\n{text}", "variant": variant, "duration": _TOAST_MS}
         answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
         return any(answer is not None and answer.status == 200 for answer in answers)
+
+    def _patiently(self, failure: Failure, directory: str) -> _Talk:
+        deadline = time.monotonic() + PROMPT_LIMIT_S
+        return _Talk(self._line, failure.session, directory, failure, deadline, PROMPT_CALL_S, patient=True)
 
 
 @dataclass(frozen=True, slots=True)

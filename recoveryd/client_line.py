@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ class Line:
         self._configured = settings.server_url
         self._password_file = settings.password_file
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])
+        self._looking = threading.Lock()  # toasts have a thread of their own
         self._hung: dict[tuple[str, bool], float] = {}  # addresses, and whether with patience: until when
         self._said = ""
 
@@ -35,12 +37,13 @@ class Line:
         """Where a client may be, the usual address first. What was found a moment ago still holds."""
         if self._configured:
             return [Listener(self._configured)]
-        looked, found = self._found
-        if time.monotonic() - looked > _REMEMBERED_S:
-            known = processes.listeners()
-            usual = [k for k in known if k.url == DEFAULT_URL] or [Listener(DEFAULT_URL)]
-            found = usual + [k for k in known if k.url != DEFAULT_URL]
-            self._found = time.monotonic(), found
+        with self._looking:
+            looked, found = self._found
+            if time.monotonic() - looked > _REMEMBERED_S:
+                known = processes.listeners()
+                usual = [k for k in known if k.url == DEFAULT_URL] or [Listener(DEFAULT_URL)]
+                found = usual + [k for k in known if k.url != DEFAULT_URL]
+                self._found = time.monotonic(), found
         return found
 
     def ask(

@@ -56,7 +56,7 @@ class Daemon:
         self._given, self._env, self._load = stores, env, load
         self.stores = self._find()
         self._callbacks = callbacks or Callbacks()
-        self._inbox: queue.SimpleQueue[tuple[str, str | None] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[str, str | None] | Callable[[], object] | None] = queue.SimpleQueue()
         self._schedule = Schedule()
         self._news = News()
         self._locks: dict[Path, StoreLock] = {}
@@ -113,7 +113,7 @@ class Daemon:
         self._standing.unready()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
-            self.config, ledger, self.state_dir, self._schedule, notifier, self._news, self._callbacks
+            self.config, ledger, self.state_dir, self._schedule, notifier, self._news, self._callbacks, self._inbox.put
         )
         self._patrol = Patrol(
             self.stores,
@@ -184,8 +184,10 @@ class Daemon:
         with suppress(queue.Empty):
             touch = self._inbox.get(timeout=self._schedule.wait())
             while True:
-                if touch is not None:
+                if isinstance(touch, tuple):
                     self._touched(*touch)
+                elif touch is not None:
+                    self._schedule.at(0, touch, touch)
                 touch = self._inbox.get_nowait()
 
     def _told(self, store_id: str, session: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -15,19 +16,21 @@ from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
+from recoveryd.locks import recovery_lock
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.orders import ignored, paused
 from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
-from recoveryd.report import gave_up_event, headline, notice
+from recoveryd.report import gave_up_event
 from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store, root_title
-from recoveryd.toast import BODY_LENGTH, TITLE_LENGTH, Toast, clean
+from recoveryd.teller import Teller
 from recoveryd.triage import Next, Triage
+from recoveryd.undo import undo
 
 CONFIRM_S = 1.0
 _RETRY_S = 60.0
@@ -37,7 +40,10 @@ Attended = Literal["open", "old", "done"]
 
 
 class Healer:
-    """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`."""
+    """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`.
+
+    `call`, from any thread, has a job done in the daemon's.
+    """
 
     def __init__(
         self,
@@ -48,23 +54,29 @@ class Healer:
         notifier: Notifier,
         news: News,
         callbacks: Callbacks | None = None,
+        call: Callable[[Callable[[], object]], object] = lambda job: job(),
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._state_dir = state_dir
         self._schedule = schedule
-        self._notifier = notifier
+        self._call = call
         self._news = news
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
-        self._client = client = Client(config.opencode)
+        client = Client(config.opencode)
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
         self._resumer = Resumer(ledger, config, client)
+        self._teller = Teller(config, ledger, client, notifier, self._recovery.on_complete, self._press)
         self._unconfirmed: dict[str, tuple[Store, Failure, Event]] = {}  # by recovery
         self._open: set[tuple[str, str]] = set()
-        self.told = 0  # recoveries that came to an end, healed or not
         self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
+
+    @property
+    def told(self) -> int:
+        """Recoveries that came to an end, healed or not."""
+        return self._teller.told
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""
@@ -91,6 +103,7 @@ class Healer:
         for recovery in list(self._unconfirmed):
             self._news.safely("confirm", partial(self._confirm, recovery, resume=False))
         self._hooks.close()
+        self._teller.close()
 
     def _look(self, store: Store, session: str) -> Attended:
         verdict = self._triage.judge(store, session)
@@ -120,7 +133,7 @@ class Healer:
             session_state=verdict.state,
             rules_version=VERSION,
         )
-        self._tell(store, failure, event)
+        self._teller.tell(store, failure, event)
         return "done"
 
     def _held_back(self, store: Store, session: str) -> bool:
@@ -159,9 +172,9 @@ class Healer:
             return "open"
         if event.outcome is Outcome.FAILED:
             if self._news.new(about, event.detail):
-                self._tell(store, failure, event)
+                self._teller.tell(store, failure, event)
             return "open"
-        self._tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
+        self._teller.tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
         return "done"
 
     def _confirm(self, recovery: str, *, resume: bool = True) -> None:
@@ -175,26 +188,23 @@ class Healer:
         if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
 
-    def _tell(self, store: Store, failure: Failure, event: Event) -> None:
-        self.told += 1
-        level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
-        logger.log(level, "{}", headline(event))
-        self._recovery.on_complete(event)
-        if not self._told_before(event):
-            toast = notice(event)
-            self._notifier.send(toast)
-            self._show_in_client(store, failure, event, toast)
+    def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
+        """In the thread of a notice: what its button asks for is done in the daemon's own."""
+        obey = self._undo if title == "Undo" else self._continue
+        self._call(partial(obey, store, failure, event))
 
-    def _show_in_client(self, store: Store, failure: Failure, event: Event, toast: Toast) -> None:
-        if self._config.notify.tui and not self._config.notify.quiet:
-            title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
-            variant = "success" if event.outcome is Outcome.HEALED else "warning"
-            self._client.toast(failure, store.about(failure.session).directory, title, text, variant)
+    def _undo(self, store: Store, _: Failure, event: Event) -> None:
+        try:
+            with recovery_lock(self._state_dir, store.id):
+                undo(store, self._ledger, self._ledger.get(event.id))
+        except RecoverydError as error:
+            self._teller.answer("Not undone", f"{event.title}: {error.message} {error.hint}".strip())
+        else:
+            self._teller.answer("Undone", f"{event.title}: the session is as it was before, and is not repaired again.")
 
-    def _told_before(self, event: Event) -> bool:
-        """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
-        if event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
-            return False
-        now = (event.store, event.kind, event.outcome, event.detail)
-        said = self._ledger.history(50, event.session)
-        return any(e.id != event.id and (e.store, e.kind, e.outcome, e.detail) == now for e in said)
+    def _continue(self, store: Store, failure: Failure, event: Event) -> None:
+        went = self._resumer.go_on(store, failure, event, asked=True)
+        if went.resumed:
+            self._teller.answer("Goes on", f"{event.title}: the session was told to go on.")
+        else:
+            self._teller.answer("Does not go on", f"{event.title}: {went.not_resumed}. Type your prompt in the client.")

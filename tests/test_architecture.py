@@ -21,6 +21,7 @@ SHELL = (
     "recoveryd.triage",
     "recoveryd.api",
     "recoveryd.resumer",
+    "recoveryd.teller",
     "recoveryd.healer",
     "recoveryd.patrol",
     "recoveryd.daemon",

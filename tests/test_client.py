@@ -191,9 +191,10 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
     with saying(hang) as url:
         client = Client(OpenCode(server_url=url))
         client.version(SESSION, DIRECTORY)
+        assert not client.abort(FAILURE, DIRECTORY, never)
         for _ in range(3):
             assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
-            client.toast(FAILURE, DIRECTORY, "title", "text", "info")
+            assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
     assert len(asked) == 2
 
 
