@@ -19,3 +19,17 @@ def forms_of(store: Store, client: Client) -> tuple[Form, ...]:
     if version is not None:
         forms.append(NEW if version >= _NEW_SINCE else OLD)
     return tuple(dict.fromkeys(forms))
+
+
+_BY_TIME_SINCE = (1, 18, 15)  # its maintainers say so (issue 42583); 1.1.53, 1.2.1 and 1.18.33 were run
+
+
+def goes_by_ids(store: Store, client: Client) -> bool:
+    """Whether the client that uses a store takes the greatest id for the newest message, as all did before 1.18.15.
+
+    A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
+    """
+    if "old" not in store.forms():
+        return False
+    version = None if store.one_form else client.version()
+    return version is None or version < _BY_TIME_SINCE

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
 
 from recoveryd.callbacks import Callbacks, safely
-from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, RecoverydError, StoreError
-from recoveryd.family import family
-from recoveryd.forms import forms_of
+from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
-from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
-from recoveryd.repairs import Settings
-from recoveryd.report import actions_of, sentence
+from recoveryd.model import Entry, Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.proposals import Proposal, Proposer
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, stand, states
 from recoveryd.undo import settle
-from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
@@ -44,13 +39,13 @@ class Recovery:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
-        self._config = config
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
         self._abort = abort
-        self._clock = clock
         self.client = Client(config.opencode)
-        self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
+        self.holders = Holders(config.interrupted_minutes, clock)
+        self._proposer = Proposer(config, self.client, self.holders, clock)
+        self._proposed: dict[str, Proposal] = {}  # what was written, of recoveries that are yet to be confirmed
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
@@ -70,15 +65,15 @@ class Recovery:
         event = self._locked(store, failure, event)
         return replace(event, seconds=time.monotonic() - started)
 
-    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Plan | Refusal]:
+    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
         """What `attempt` of this name would do, without doing it."""
         session = store.load(failure.session)
-        return session, self._plan(store, session, failure, kind, name or new_id())
+        return session, self._proposer.propose(store, session, failure, kind, name or new_id())
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
         event = self._locked(store, failure, event)
-        self._claims.pop(event.id, None)
+        self._proposed.pop(event.id, None)
         return event
 
     def _locked(self, store: Store, failure: Failure, event: Event) -> Event:
@@ -89,7 +84,7 @@ class Recovery:
                 known = self._entry(event)
                 if known is None or known.outcome is not Outcome.HEALED:
                     return replace(event, outcome=known.outcome if known else Outcome.UNDONE)  # undone by the user
-                if all(state(store, change) == "after" for change in event.changes):
+                if stand(store, event.changes):
                     return event
                 logger.info("{}: the client wrote over the repair {}; it is made again", failure.session, event.id)
                 return self._repair(store, failure, event)
@@ -126,7 +121,7 @@ class Recovery:
         reason = store.live()
         if reason is not None:
             raise StoreError(reason)
-        if store.look(failure.session).running and kind is not Kind.UNSENDABLE_PART:
+        if store.look(failure.session).running and kind not in (Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN):
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
         for settled in settle(store, self._ledger, failure.session):
             logger.warning("{}: {} ({})", settled.entry.id, settled.detail, settled.outcome)
@@ -134,60 +129,42 @@ class Recovery:
         for _ in range(ROUNDS):
             session = store.load(failure.session)
             event = replace(event, title=session.title)
-            planned = self._plan(store, session, failure, kind, event.id)
+            planned = self._proposer.propose(store, session, failure, kind, event.id, self._proposed.get(event.id))
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
                 return self._refuse(store, failure, event, planned)
-            changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
-            event = replace(event, changes=changes, actions=actions, detail=sentence(actions, kind))
+            event = replace(event, changes=planned.changes, actions=planned.actions, detail=planned.detail)
             self._keep_images(store, failure, event, written=written)
             try:
-                store.apply(changes)
+                store.apply(planned.changes)
             except ConflictError as error:
                 logger.info("{}: {} It is planned again.", failure.session, error.message)
                 continue
             written = True
-            self._claims[event.id] = planned.claims
-            if self._stands(store, failure, planned, changes):
+            self._proposed[event.id] = planned
+            if self._stands(store, failure, planned):
                 return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
         detail = "The client kept writing to this session; its own version stays."
         return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        requests = requests_of(failure, forms_of(store, self.client))
-        claims = self._claims.get(event.id)
-        if claims is not None and not objections(session, requests, claims):
-            return (
-                event
-                if event.outcome is Outcome.HEALED
-                else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-            )
-        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+        proposed = self._proposed.get(event.id)
+        if proposed is None or proposed.objections(session):
+            return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+        if event.outcome is Outcome.HEALED:
+            return event
+        return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
 
-    def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
-        """Whether what is read back is what was written, and the rules accept it."""
-        if any(state(store, change) != "after" for change in changes):
+    def _stands(self, store: Store, failure: Failure, proposed: Proposal) -> bool:
+        """Whether what is read back is what was written, and nothing speaks against it."""
+        if not stand(store, proposed.changes):
             return False
-        session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store, self.client)), planned.claims)
-        for violation in left:
-            logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
+        left = proposed.objections(store.load(failure.session))
+        for reason in left:
+            logger.warning("{}: read back, the rules object: {}", failure.session, reason)
         return not left
-
-    def _plan(self, store: Store, session: Session, failure: Failure, kind: Kind, recovery: str) -> Plan | Refusal:
-        if kind not in self._config.kinds:
-            return Refusal(f"{kind} is not among the kinds that your configuration names")
-        if self._config.ignores(session.id, session.directory):
-            return Refusal("your configuration says to leave this session or folder alone")
-        if family(failure) is None:
-            who = failure.provider or "this provider"
-            return Refusal(f"how the client talks to {who} is not known to recoveryd, so nothing can be proved")
-        settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
-        evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self.client), self._claims.get(recovery)
-        return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
     def _keep_images(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
@@ -240,6 +217,6 @@ class Recovery:
 
     def _untouched(self, store: Store, event: Event) -> bool:
         try:
-            return all(state(store, change) == "before" for change in self._ledger.changes(event.id))
+            return all(found == "before" for found in states(store, self._ledger.changes(event.id)))
         except RecoverydError:
             return False

@@ -21,8 +21,15 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "set_aside_unreadable": ("set aside 1 part that can't be read", "set aside {n} parts that can't be read"),
     "mend_part": ("completed 1 part that can't be sent", "completed {n} parts that can't be sent"),
     "placeholder": ("filled 1 gap with a placeholder", "filled {n} gaps with placeholders"),
+    "renumber": (
+        "gave 1 old message and its parts ids that sort before the new ones",
+        "gave {n} old messages and their parts ids that sort before the new ones",
+    ),
+    "end_tool": ("ended 1 tool call that was cut off", "ended {n} tool calls that were cut off"),
+    "end_turn": ("closed the turn that was cut off", "closed {n} turns that were cut off"),
     "close_turn": ("closed the open turn", "closed {n} open turns"),
 }
+_OWN = (Kind.THINKING_BLOCK_MODIFIED, Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN)  # repaired, not by one of `REPAIRS`
 _WHY = {
     Kind.THINKING_SIGNATURE_INVALID: " the provider no longer accepts",
     Kind.THINKING_BLOCK_MODIFIED: " the provider no longer accepts",
@@ -48,6 +55,8 @@ CAUSES: Mapping[Kind, str] = {
     Kind.REASONING_MISSING: "reasoning that the provider wants back",
     Kind.CONTEXT_OVERFLOW: "a conversation longer than the model can take",
     Kind.UNSENDABLE_PART: "a part that the client itself can't send",
+    Kind.WRAPPED_IDS: "ids that started again, so that the client takes new prompts for old ones",
+    Kind.INTERRUPTED_TURN: "a turn that was cut off when the client went away",
 }
 
 
@@ -81,7 +90,7 @@ def cause(kind: Kind | None) -> str:
 
 def repairable(kind: Kind | None) -> bool:
     """Whether recoveryd has an edit for this kind at all."""
-    return kind in REPAIRS or kind is Kind.THINKING_BLOCK_MODIFIED
+    return kind in REPAIRS or kind in _OWN
 
 
 def remedy(kind: Kind | None) -> str:
@@ -106,6 +115,8 @@ REMEDIES: Mapping[Kind, str] = {
     Kind.INVALID_UNICODE: "The half character is replaced by U+FFFD; thinking that holds one is set aside.",
     Kind.MEDIA_REJECTED: "The image or file is replaced by a text that names it; the original is in the ledger.",
     Kind.UNSENDABLE_PART: "The part is completed, or set aside in the ledger if it can't be read.",
+    Kind.WRAPPED_IDS: "The old messages and parts get ids that sort before the new ones; nothing else is changed.",
+    Kind.INTERRUPTED_TURN: "The turn is closed as the client does when it is stopped; its open tools end as aborted.",
 }
 
 

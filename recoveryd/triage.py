@@ -10,12 +10,14 @@ from enum import StrEnum
 from recoveryd.classify import classify
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.crash import crashed, provider_spoke
-from recoveryd.forms import forms_of
+from recoveryd.crash import provider_spoke
+from recoveryd.forms import forms_of, goes_by_ids
 from recoveryd.guard import Admit, GiveUp, decide
+from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger
 from recoveryd.model import Failure, Kind
 from recoveryd.rules import VERSION
+from recoveryd.silent import Silence, cut_off, renumbered, unsendable
 from recoveryd.stores.base import Look, Stamp, Store
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
@@ -57,6 +59,7 @@ class Triage:
         self._say = say
         self._clock = clock
         self._client = Client(config.opencode)
+        self._holders = Holders(config.interrupted_minutes, clock)
         self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
@@ -64,16 +67,16 @@ class Triage:
         look = store.look(session)
         failure, kind = look.failure, classify(look.failure.error) if look.failure else None
         if kind is None and (look.failure is None or not provider_spoke(look.failure)):
-            found = self._crash(store, session, look)
+            found = self._silent(store, session, look)
             if isinstance(found, Verdict):
                 return found
-            failure, kind = found, Kind.UNSENDABLE_PART
+            failure, kind = found.failure, found.kind
         if failure is None or kind is None:
             return _NOTHING
         now = self._clock()
         if failure.time < (now - self._config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)
-        if look.running and kind is not Kind.UNSENDABLE_PART:
+        if look.running and kind not in (Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN):
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()
         if reason is not None:
@@ -90,9 +93,11 @@ class Triage:
         left = stamp.newest_mtime_ns / 1e9 + seconds - self._clock()
         return left if 0 < left <= seconds else 0.0
 
-    def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
-        """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
-        waits = look.silent if look.running else look.failure is not None or look.newest_user is not None
+    def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
+        """What a session is stuck on that no provider refused, if it is; else the verdict on it."""
+        if look.running and not look.silent:
+            return self._cut_off(store, session) or _AGAIN
+        waits = look.running or look.failure is not None or look.newest_user is not None
         quiet = _AGAIN if look.running else _NOTHING
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
         if not waits or self._sound.get((store.id, session)) == mark:
@@ -100,11 +105,25 @@ class Triage:
         wait = self._until_quiet(store.stamp(session), GRACE_S)
         if wait:
             return Verdict(Next.AGAIN, wait)
-        found = crashed(store.load(session), look.failure, forms_of(store, self._client))
+        found = self._explained(store, session, look)
         if found is None:
             self._sound[(store.id, session)] = mark
             return quiet
         return found
+
+    def _explained(self, store: Store, session: str, look: Look) -> Silence | None:
+        loaded = store.load(session)
+        if not look.running and look.failure is None and goes_by_ids(store, self._client):
+            found = renumbered(loaded, int(self._clock() * 1000))
+            if found is not None and found.ignored:
+                return found
+        return unsendable(loaded, look.failure, forms_of(store, self._client))
+
+    def _cut_off(self, store: Store, session: str) -> Silence | None:
+        """A turn whose client is gone, if such are to be ended."""
+        if Kind.INTERRUPTED_TURN not in self._config.kinds or self._holders.under_way(store, session):
+            return None
+        return cut_off(store.load(session))
 
     def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
         verdict = decide(

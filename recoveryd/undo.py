@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Outcome
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, states
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -35,11 +35,11 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
     changes = ledger.changes(entry.id)
     try:
         store.clean(change.key for change in changes)
-        states = [state(store, change) for change in changes]
-        ours = [c for c, s in zip(changes, states, strict=True) if s == "after"]
+        found = states(store, changes)
+        ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
-            if "other" in states:
+            if "other" in found:
                 detail = (
                     "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
                 )
@@ -48,7 +48,7 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if "other" in states:
+        if "other" in found:
             put_back(store, ours)
             detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
@@ -98,7 +98,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     if obstacle is None:
         todo = [change.reversed() for change in reversed(changes)]
     elif force:
-        todo = [replace(c, before=store.read(c.key), after=c.before) for c in reversed(changes)]
+        now = store.read_all([change.key for change in reversed(changes)])
+        todo = [replace(c, before=n, after=c.before) for c, n in zip(reversed(changes), now, strict=True)]
         todo = [change for change in todo if change.before != change.after]
     else:
         raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
@@ -108,7 +109,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
-    changed = [change.key for change in changes if state(store, change) != "after"]
+    found = states(store, changes)
+    changed = [change.key for change, now in zip(changes, found, strict=True) if now != "after"]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."

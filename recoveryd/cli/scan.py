@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.classify import classify
 from recoveryd.cli.common import config_of, open_ledger, stores_of, when
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
-from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.crash import crashed, provider_spoke
-from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.forms import forms_of
+from recoveryd.diagnosis import Diagnosis
+from recoveryd.errors import ActiveError, NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
-from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
+from recoveryd.model import Change, Failure, Json, Kind, Outcome, Refusal
 from recoveryd.recovery import Recovery
-from recoveryd.report import actions_of, cause, sentence
-from recoveryd.stores.base import Store, state
+from recoveryd.report import cause
+from recoveryd.silent import Silence
+from recoveryd.stores.base import Store, stand
+
+_NOT_UNDERSTOOD = "not understood: nothing that is stored keeps its prompt from being answered; prompt it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Finding:
     changes: tuple[Change, ...] = ()
     healed: bool = False
     recovery: str = ""
+    reason: str = ""  # a stable code: the kind, "unanswered_prompt" or "unreadable"
+    evidence: Json = field(default_factory=dict)  # ids, times, and which rule
 
     def data(self) -> dict[str, Any]:
         return {
@@ -48,6 +50,8 @@ class Finding:
             "action": self.action,
             "parts": list(self.parts),
             "healed": self.healed,
+            "reason": self.reason,
+            "evidence": dict(self.evidence),
         }
 
 
@@ -83,43 +87,42 @@ def find(
     if recovery is None:
         with open_ledger() as opened:
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
-    title = ""
+    unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason="unreadable")
     try:
-        failure, kind = _stuck(store, session, recovery.client)
-        if failure is None or kind is None:
+        silence = Diagnosis(recovery.client, recovery.holders).of(store, session)
+        if silence is None:
             return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
-        healed = _healed(store, ledger, failure)
-        name = new_id()
-        loaded, planned = recovery.propose(store, failure, kind, name)
-        title = loaded.title
-        if healed is not None:
-            return Finding(failure, title, kind, healed, healed=True)
-        reason = store.live()
-        if reason is None and store.look(session).running and kind is not Kind.UNSENDABLE_PART:
-            reason = "a turn of it is running, or was cut off; look again when it has ended"
-        if reason is not None:
-            return Finding(failure, title, kind, f"not repaired: {reason}")
-        if isinstance(planned, Refusal):
-            return Finding(failure, title, kind, f"not repaired: {planned.reason}")
-        parts = tuple(dict.fromkeys(edit.part_id for edit in planned.edits if edit.part_id))
-        changes = tuple(store.changes(loaded, planned.edits))
-        action = sentence(actions_of(planned.edits), kind)
-        return Finding(failure, title, kind, action, parts, changes, recovery=name)
+        return _planned(store, recovery, ledger, silence)
     except RecoverydError as error:
-        return Finding(Failure(store.id, session, "", 0, {}), title, None, f"can't be read: {error.message}")
+        return replace(unread, action=f"can't be read: {error.message}")
     except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
-        words = f"a fault of recoveryd: {type(error).__name__}: {error}"
-        return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
+        return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
-def _stuck(store: Store, session: str, client: Client) -> tuple[Failure | None, Kind | None]:
-    look = store.look(session)
-    kind = classify(look.failure.error) if look.failure is not None else None
-    if kind is not None or (look.failure is not None and provider_spoke(look.failure)):
-        return look.failure, kind
-    if not look.silent if look.running else look.failure is None and look.newest_user is None:
-        return None, None
-    return crashed(store.load(session), look.failure, forms_of(store, client)), Kind.UNSENDABLE_PART
+def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, silence: Silence) -> Finding:
+    """What would be done about it."""
+    failure, kind, name = silence.failure, silence.kind, new_id()
+    found = Finding(failure, "", kind, "", reason=silence.reason, evidence=silence.evidence)
+    healed = _healed(store, ledger, failure)
+    if kind is None:
+        found = replace(found, title=store.load(failure.session).title)
+        return replace(found, action=healed or _NOT_UNDERSTOOD, healed=healed is not None)
+    try:
+        loaded, planned = recovery.propose(store, failure, kind, name)
+    except ActiveError as error:
+        return replace(found, action=f"not repaired: {error.message}")
+    found = replace(found, title=loaded.title)
+    if healed is not None:
+        return replace(found, action=healed, healed=True)
+    reason = store.live()
+    running = kind not in (Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN) and store.look(failure.session).running
+    if reason is None and running:
+        reason = "a turn of it is running, or was cut off; look again when it has ended"
+    if reason is not None:
+        return replace(found, action=f"not repaired: {reason}")
+    if isinstance(planned, Refusal):
+        return replace(found, action=f"not repaired: {planned.reason}")
+    return replace(found, action=planned.detail, parts=planned.parts, changes=planned.changes, recovery=name)
 
 
 def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:
@@ -127,7 +130,7 @@ def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None
     for entry in ledger.history(50, failure.session) if ledger is not None else ():
         if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
             changes = ledger.changes(entry.id) if ledger is not None else []
-            if changes and all(state(store, change) == "after" for change in changes):
+            if changes and stand(store, changes):
                 return f"{entry.detail} ({entry.id}); prompt it to go on"
     return None
 
@@ -155,10 +158,10 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
     assert finding.kind is not None
     event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
     if event.outcome is Outcome.PENDING:
-        return Finding(finding.failure, finding.title, finding.kind, f"not now: {event.detail}")
+        return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED
     action = f"{event.detail} ({event.id})" if healed else event.detail
-    return Finding(finding.failure, finding.title, finding.kind, action, finding.parts, event.changes, healed)
+    return replace(finding, action=action, changes=event.changes, healed=healed)
 
 
 def show_finding(out: Console, finding: Finding) -> None:

@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 
 from recoveryd.model import Change, Edit, Failure, Session
 
+State = Literal["before", "after", "other"]
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -91,6 +93,9 @@ class Store(Protocol):
     def look(self, session_id: str) -> Look:
         """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
 
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last; "" when there is none. No message is read."""
+
     def load(self, session_id: str) -> Session:
         """The whole session, with the raw bytes of every record, in the order of the client."""
 
@@ -103,6 +108,12 @@ class Store(Protocol):
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
 
+    def renamed(self, session: Session, names: Mapping[str, str]) -> list[Change]:
+        """The records of `session` under other ids (old to new, of messages and parts), with all that names them.
+
+        Nothing else in them changes, not even their times. StoreError: something names them in a way not known.
+        """
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none of them.
 
@@ -112,13 +123,25 @@ class Store(Protocol):
     def read(self, key: str) -> bytes | None:
         """One record as it is now; None when there is none. The key is checked like any foreign text."""
 
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As `read`, of many records."""
+
     def clean(self, keys: Iterable[str]) -> int:
         """Remove what a crash left behind where `keys` were being written. Returns how many things."""
 
 
-def state(store: Store, change: Change) -> Literal["before", "after", "other"]:
-    """Which image of `change` the store holds now; "other" when somebody else wrote since."""
-    now = store.read(change.key)
+def states(store: Store, changes: Sequence[Change]) -> list[State]:
+    """Which image of each change the store holds now; "other" when somebody else wrote since."""
+    now = store.read_all([change.key for change in changes])
+    return [_state(record, change) for record, change in zip(now, changes, strict=True)]
+
+
+def stand(store: Store, changes: Sequence[Change]) -> bool:
+    """Whether all of `changes` are in the store as they were written."""
+    return all(found == "after" for found in states(store, changes))
+
+
+def _state(now: bytes | None, change: Change) -> State:
     if now == change.after:
         return "after"
     return "before" if now == change.before else "other"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Change, Edit, Json, Session
-from recoveryd.stores import atomic, opencode, tree
+from recoveryd.stores import atomic, opencode, renamed_files, tree
 from recoveryd.stores.base import Look, Stamp
 from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
 
@@ -58,7 +58,6 @@ class OpencodeFiles:
         return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
 
     def live(self) -> str | None:
-        """None when the store can be edited; else a sentence that says why not."""
         try:
             owner = self.root.stat().st_uid
             databases = sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
@@ -119,6 +118,12 @@ class OpencodeFiles:
         except (FileNotFoundError, NotFoundError):
             return Look()
 
+    def greatest_id(self, session_id: str) -> str:
+        """From the names of its files."""
+        with suppress(NotFoundError):
+            return max(tree.ids(tree.names(self.root, *self._reader.where(session_id))), default="")
+        return ""
+
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
         return self._reader.load(self.id, session_id)
@@ -164,6 +169,14 @@ class OpencodeFiles:
                 changes.append(Change(key, before, after, mode))
         return changes
 
+    def renamed(self, session: Session, names: Mapping[str, str]) -> list[Change]:
+        """The same files under the new ids; the session's own file too, where a revert is staged."""
+        found = self._reader.session_file(session.id)
+        key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
+        raw = self.read(key) if found and session.revert else None
+        about = None if raw is None else (key, raw)
+        return renamed_files.changes(session, self._reader.where(session.id), about, names, self._mode)
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.
 
@@ -180,6 +193,9 @@ class OpencodeFiles:
     def read(self, key: str) -> bytes | None:
         """One file, by its path relative to `root`."""
         return atomic.read(self.root, key, self._reader.max_file)
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [self.read(key) for key in keys]
 
     def clean(self, keys: Iterable[str]) -> int:
         """Remove the temporary files that a crash left in the folders of `keys`."""
