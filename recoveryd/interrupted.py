@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recoveryd.model import Edit, Json, Message, Part, Session
+from recoveryd.report import moment
 
 _ERROR = {"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}
 _OPEN = ("pending", "running")
@@ -25,7 +26,11 @@ def open_turn(session: Session) -> Message | None:
 
 def evidence(message: Message) -> Json:
     """Which message and which tools say so."""
-    return {"message": message.id, "created": message.created, "open_tools": [part.id for part in _open_tools(message)]}
+    return {
+        "message": message.id,
+        "created": moment(message.created),
+        "open_tools": [part.id for part in _open_tools(message)],
+    }
 
 
 def ended(session: Session, recovery: str, now: int) -> tuple[Edit, ...]:

@@ -98,12 +98,14 @@ class Proposer:
         names = wrapped.new_ids(found)
         if isinstance(names, Refusal):
             return names
+        kept = wrapped.taken_by_revert(session, found)
+        also = f"; a revert is staged, and the next prompt takes back {len(kept)} newer ones with it" if kept else ""
         order = [names.get(message.id, message.id) for message in (*found.old, *found.new)]
         actions = ("renumber",) * len(found.old)
         return Proposal(
-            changes=tuple(store.renamed(session, names)),
+            changes=tuple(store.renamed(session, names, kept)),
             actions=actions,
-            detail=sentence(actions, Kind.WRAPPED_IDS),
+            detail=sentence(actions, Kind.WRAPPED_IDS) + also,
             objections=lambda read: [] if wrapped.in_order(read, order) else ["its ids are not in the order of time"],
         )
 

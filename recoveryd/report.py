@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from recoveryd.model import Edit, Event, Failure, Kind, Outcome
+from recoveryd.model import Edit, Event, Failure, Json, Kind, Outcome
 from recoveryd.plan import UNREPAIRED
 from recoveryd.repairs import REPAIRS
 
@@ -82,6 +83,26 @@ def sentence(actions: Sequence[str], kind: Kind | None) -> str:
             said.append((one if n == 1 else several).format(n=n, why=why))
     text = ", ".join(said)
     return text[:1].upper() + text[1:]
+
+
+def moment(ms: int) -> str:
+    """Milliseconds since the epoch as 2026-08-14T11:19:55.136Z."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"  # no year that has a name
+
+
+def told(evidence: Json) -> str:
+    """Evidence on one line: "message msg_1, status 400"."""
+    return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
+        return " ".join(map(str, value[:3])) + more
+    return "yes" if value is True else str(value)
 
 
 def cause(kind: Kind | None) -> str:

@@ -12,6 +12,7 @@ from recoveryd import interrupted, wrapped
 from recoveryd.crash import crashed, next_failure
 from recoveryd.model import Failure, Json, Kind, Message, Session
 from recoveryd.plan import requests_of
+from recoveryd.report import moment
 from recoveryd.rules import check
 from recoveryd.sent import Form
 from recoveryd.violation import Claims, Violation
@@ -73,7 +74,7 @@ def unanswered(session: Session, forms: Sequence[Form]) -> Silence | None:
         return None
     known = next_failure(session)
     failure = replace(known or _failure(session, waiting[-1]), message=waiting[-1].id, time=waiting[-1].created)
-    asked = {"unanswered": [message.id for message in waiting], "created": waiting[-1].created}
+    asked = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
     for request in requests_of(failure, forms) if known else ():  # else it is not known what goes to the provider
         refused = next(iter(check(build(session, request), Claims())), None)
         if refused is not None:

@@ -11,10 +11,10 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from recoveryd.model import WRAP_MS, Json, Message, Part, Refusal, Session
+from recoveryd.report import moment
 
 _TIMED = re.compile(r"(?:msg|prt)_([0-9a-f]{12})")
 _ID = re.compile(r"(msg|prt)_[0-9a-f]{12}[0-9A-Za-z]{14}")
@@ -38,10 +38,10 @@ class Wrapped:
         last = self.old[-1]
         first = self.new[0].id if self.new else None
         return {
-            "ids_started_again": _iso(self.since),
+            "ids_started_again": moment(self.since),
             "messages_before": len(self.old),
             "last_before": last.id,
-            "last_before_created": _iso(last.created),
+            "last_before_created": moment(last.created),
             "messages_since": len(self.new),
             "first_since": first,
         }
@@ -77,6 +77,13 @@ def ignores_prompts(session: Session) -> bool:
 def in_order(session: Session, order: Sequence[str]) -> bool:
     """Whether the ids of `session` sort as these messages do; what came since stands behind them."""
     return sorted(message.id for message in session.messages)[: len(order)] == list(order)
+
+
+def taken_by_revert(session: Session, found: Wrapped) -> tuple[str, ...]:
+    """The messages since that a staged revert will take away once the ids are in order: it goes back to before them."""
+    target = (session.revert or {}).get("messageID")
+    old = any(message.id == target for message in found.old)
+    return tuple(message.id for message in found.new) if old else ()
 
 
 def new_ids(found: Wrapped) -> Mapping[str, str] | Refusal:
@@ -132,7 +139,3 @@ def _era(identifier: str, near_ms: int) -> int:
     """How often ids had started again when this one was made, not far from `near_ms`; -1 when it does not say."""
     clock = _clock(identifier)
     return -1 if clock is None or not near_ms else round((near_ms - clock) / WRAP_MS)
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -26,10 +26,12 @@ SHELL = (
 )
 PURE = (
     "classify",
+    "crash",
     "edits",
     "family",
     "guard",
     "ids",
+    "interrupted",
     "media",
     "plan",
     "repairs",
@@ -37,7 +39,9 @@ PURE = (
     "rules",
     "search",
     "sent",
+    "silent",
     "wire",
+    "wrapped",
 )
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
 EFFECTS |= {"watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}

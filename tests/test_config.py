@@ -108,6 +108,7 @@ class TestReading:
             "RECOVERYD_RESUME_TEXT": "go on",
             "RECOVERYD_DRY_RUN": "on",
             "RECOVERYD_LOOKBACK_HOURS": "1.5",
+            "RECOVERYD_INTERRUPTED_MINUTES": "2.5",
             "RECOVERYD_IGNORE": '["ses_1", "/home/me/secret"]',
             "RECOVERYD_NOTIFY_DESKTOP": "false",
             "RECOVERYD_NOTIFY_TUI": "off",

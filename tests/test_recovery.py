@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recoveryd import proposals
+from recoveryd import recovery as module
 from recoveryd.callbacks import Callbacks
 from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError

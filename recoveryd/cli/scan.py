@@ -16,12 +16,14 @@ from recoveryd.config import Config
 from recoveryd.diagnosis import Diagnosis
 from recoveryd.errors import ActiveError, NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
-from recoveryd.model import Change, Failure, Json, Kind, Outcome, Refusal
+from recoveryd.model import Change, Entry, Failure, Json, Kind, Outcome, Refusal
 from recoveryd.recovery import Recovery
-from recoveryd.report import cause
-from recoveryd.silent import Silence
+from recoveryd.report import cause, told
+from recoveryd.silent import UNANSWERED, Silence
 from recoveryd.stores.base import Store, stand
 
+UNREADABLE = "unreadable"
+_UNEXPLAINED = {UNANSWERED: "a prompt without an answer", UNREADABLE: "a session that can't be looked into"}
 _NOT_UNDERSTOOD = "not understood: nothing that is stored keeps its prompt from being answered; prompt it again"
 
 
@@ -37,8 +39,19 @@ class Finding:
     changes: tuple[Change, ...] = ()
     healed: bool = False
     recovery: str = ""
-    reason: str = ""  # a stable code: the kind, "unanswered_prompt" or "unreadable"
+    reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
     evidence: Json = field(default_factory=dict)  # ids, times, and which rule
+
+    @property
+    def silent(self) -> bool:
+        """Whether no error was recorded of it."""
+        return bool(self.evidence) and "error" not in self.evidence
+
+    @property
+    def cause(self) -> str:
+        """In words, and as the stable code."""
+        about = _UNEXPLAINED.get(self.reason) if self.kind is None else None
+        return f"{about or cause(self.kind)} ({self.reason})"
 
     def data(self) -> dict[str, Any]:
         return {
@@ -87,7 +100,7 @@ def find(
     if recovery is None:
         with open_ledger() as opened:
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
-    unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason="unreadable")
+    unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
     try:
         silence = Diagnosis(recovery.client, recovery.holders).of(store, session)
         if silence is None:
@@ -103,17 +116,17 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, silence: S
     """What would be done about it."""
     failure, kind, name = silence.failure, silence.kind, new_id()
     found = Finding(failure, "", kind, "", reason=silence.reason, evidence=silence.evidence)
-    healed = _healed(store, ledger, failure)
+    done = _healed(store, ledger, failure)
+    if done is not None:
+        action = f"{done.detail} ({done.id}); prompt it to go on"
+        return replace(found, title=done.title, kind=done.kind, action=action, healed=True, reason=str(done.kind))
     if kind is None:
-        found = replace(found, title=store.load(failure.session).title)
-        return replace(found, action=healed or _NOT_UNDERSTOOD, healed=healed is not None)
+        return replace(found, title=store.load(failure.session).title, action=_NOT_UNDERSTOOD)
     try:
         loaded, planned = recovery.propose(store, failure, kind, name)
     except ActiveError as error:
         return replace(found, action=f"not repaired: {error.message}")
     found = replace(found, title=loaded.title)
-    if healed is not None:
-        return replace(found, action=healed, healed=True)
     reason = store.live()
     running = kind not in (Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN) and store.look(failure.session).running
     if reason is None and running:
@@ -125,13 +138,13 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, silence: S
     return replace(found, action=planned.detail, parts=planned.parts, changes=planned.changes, recovery=name)
 
 
-def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> str | None:
+def _healed(store: Store, ledger: Ledger | None, failure: Failure) -> Entry | None:
     """What was done about this failure, if it was and still stands: the next prompt will be accepted."""
     for entry in ledger.history(50, failure.session) if ledger is not None else ():
         if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
             changes = ledger.changes(entry.id) if ledger is not None else []
             if changes and stand(store, changes):
-                return f"{entry.detail} ({entry.id}); prompt it to go on"
+                return entry
     return None
 
 
@@ -167,9 +180,10 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
 def show_finding(out: Console, finding: Finding) -> None:
     failure = finding.failure
     out.print(f"{plain(finding.title or '(no title)')} ({failure.session})")
-    out.print(
-        f"refused   {when(failure.time / 1000)}, message {failure.message}: {cause(finding.kind)} ({finding.kind})"
-    )
+    said = "silent" if finding.silent else "refused"
+    out.print(f"{said:10}{when(failure.time / 1000)}, message {failure.message}: {finding.cause}")
+    if finding.evidence:
+        wrapped(out, f"evidence  {told(finding.evidence)}")
     if finding.parts:
         out.print(f"parts     {', '.join(finding.parts)}")
     out.print(f"{'healed' if finding.healed else 'remedy':10}{plain(finding.action)}")
@@ -196,7 +210,9 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
             state = "healed" if finding.healed else "stuck"
             out.print()
             wrapped(out, finding.title or "(no title)")
-            wrapped(out, f"{finding.failure.session}, {state}: {cause(finding.kind)} ({finding.kind})", 4)
+            wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
+            if finding.silent and not finding.healed:
+                wrapped(out, told(finding.evidence), 4)
             would = "the repair: " if finding.changes and not finding.healed else ""
             wrapped(out, would + finding.action, 4)
     if stuck and any(finding.changes and not finding.healed for finding in found):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -108,10 +108,11 @@ class Store(Protocol):
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
 
-    def renamed(self, session: Session, names: Mapping[str, str]) -> list[Change]:
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The records of `session` under other ids (old to new, of messages and parts), with all that names them.
 
-        Nothing else in them changes, not even their times. StoreError: something names them in a way not known.
+        Nothing else in them changes, not even their times. Those of the messages `keep` come along as they are: for
+        the ledger. StoreError: something names them in a way not known.
         """
 
     def apply(self, changes: Sequence[Change]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, renamed_files, tree
 from recoveryd.stores.base import Look, Stamp
 from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
+from recoveryd.stores.renamed_files import Move
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
@@ -169,13 +170,13 @@ class OpencodeFiles:
                 changes.append(Change(key, before, after, mode))
         return changes
 
-    def renamed(self, session: Session, names: Mapping[str, str]) -> list[Change]:
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The same files under the new ids; the session's own file too, where a revert is staged."""
         found = self._reader.session_file(session.id)
         key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
         raw = self.read(key) if found and session.revert else None
         about = None if raw is None else (key, raw)
-        return renamed_files.changes(session, self._reader.where(session.id), about, names, self._mode)
+        return renamed_files.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.errors import BusyStoreError, StoreError
@@ -127,10 +127,10 @@ class OpencodeSqlite:
                 found.append(Change(rows.key(table, identifier), before, after))
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)
 
-    def renamed(self, session: Session, names: Mapping[str, str]) -> list[Change]:
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The same rows under the new ids; the session's own row too, where a revert is staged."""
         about = self.read(rows.key("session", session.id)) if session.revert else None
-        return renamed_rows.changes(session, about, names)
+        return renamed_rows.changes(session, about, names, keep)
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes` in one transaction, or none. BusyStoreError when another writer doesn't let go."""

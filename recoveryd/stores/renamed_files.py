@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
-from recoveryd.model import Change, Message, Part, Session
+from recoveryd.model import Change, Session
 from recoveryd.stores import renaming, tree
 from recoveryd.stores.opencode_reader import Folder
 from recoveryd.stores.renaming import Names
 
-Mode = Callable[[str], int | None]  # the permission bits of a file, by its key
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """New ids, the messages that come along as they are, and how to learn the permission bits of a file by its key."""
+
+    names: Names
+    keep: Collection[str]
+    mode: Callable[[str], int | None]
+
+    def record(
+        self, old: Folder, new: Folder, raw: bytes | None, part: bool, kept: bool
+    ) -> tuple[list[Change], list[Change]]:
+        """Of one file: what comes, and what goes."""
+        assert raw is not None
+        key, target = ("/".join(path) + tree.SUFFIX for path in (old, new))
+        after = renaming.renamed(raw, renaming.PART if part else renaming.MESSAGE, self.names, key)
+        if key != target:
+            return [Change(target, None, after, self.mode(key))], [Change(key, raw, None, self.mode(key))]
+        return ([Change(key, raw, after, self.mode(key))] if after != raw or kept else []), []
+
+    def name(self, old: str) -> str:
+        return self.names.get(old, old)
 
 
-def changes(
-    session: Session, folder: Folder, about: tuple[str, bytes] | None, names: Names, mode: Mode
-) -> list[Change]:
+def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: Move) -> list[Change]:
     """`folder` is that of the messages, `about` the session's own file: its key and its bytes.
 
     Parts are read only after their message: so their new files come first, and their old ones go last. In between the
@@ -23,40 +43,17 @@ def changes(
     first: list[Change] = []
     between: list[Change] = []
     last: list[Change] = []
-    for message in session.messages:
+    for message in sorted(session.messages, key=lambda message: move.names.get(message.id, "~")):
+        kept, new = message.id in move.keep, move.name(message.id)
         for part in message.parts:
-            come, gone = _part(message, part, names, mode)
+            old = "part", message.id, part.id
+            come, gone = move.record(old, ("part", new, move.name(part.id)), part.raw, part=True, kept=kept)
             first += come
             last += gone
-    for message in sorted(session.messages, key=lambda message: names.get(message.id, "~")):
-        come, gone = _message(message, folder, names, mode)
+        come, gone = move.record((*folder, message.id), (*folder, new), message.raw, part=False, kept=kept)
         between += come + gone
     if about is not None:
         key, raw = about
-        after = renaming.renamed(raw, renaming.SESSION, names, key)
-        between += [Change(key, raw, after, mode(key))] if after != raw else []
+        after = renaming.renamed(raw, renaming.SESSION, move.names, key)
+        between += [Change(key, raw, after, move.mode(key))] if after != raw else []
     return [*first, *between, *last]
-
-
-def _message(message: Message, folder: Folder, names: Names, mode: Mode) -> tuple[list[Change], list[Change]]:
-    key, new = (_key(folder, identifier) for identifier in (message.id, names.get(message.id, message.id)))
-    assert message.raw is not None
-    return _moved(key, new, message.raw, renaming.renamed(message.raw, renaming.MESSAGE, names, key), mode)
-
-
-def _part(message: Message, part: Part, names: Names, mode: Mode) -> tuple[list[Change], list[Change]]:
-    key = _key(("part", message.id), part.id)
-    new = _key(("part", names.get(message.id, message.id)), names.get(part.id, part.id))
-    assert part.raw is not None
-    return _moved(key, new, part.raw, renaming.renamed(part.raw, renaming.PART, names, key), mode)
-
-
-def _moved(key: str, new: str, before: bytes, after: bytes, mode: Mode) -> tuple[list[Change], list[Change]]:
-    """What comes, and what goes."""
-    if key == new:
-        return ([Change(key, before, after, mode(key))] if after != before else []), []
-    return [Change(new, None, after, mode(key))], [Change(key, before, None, mode(key))]
-
-
-def _key(folder: Folder, identifier: str) -> str:
-    return "/".join((*folder, identifier)) + tree.SUFFIX

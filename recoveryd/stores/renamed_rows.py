@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from recoveryd.model import Change, Session
 from recoveryd.stores import renaming, rows
 from recoveryd.stores.renaming import Names
 
 
-def changes(session: Session, about: bytes | None, names: Names) -> list[Change]:
-    """`about` is the image of the session's own row."""
+def changes(session: Session, about: bytes | None, names: Names, keep: Collection[str]) -> list[Change]:
+    """`about` is the image of the session's own row; the messages `keep` come along as they are."""
     found: list[Change] = []
     for message in session.messages:
-        assert message.raw is not None
-        found += _moved("message", message.id, message.raw, names)
+        kept = message.id in keep
+        found += _moved("message", message.id, message.raw, names, kept)
         for part in message.parts:
-            assert part.raw is not None
-            found += _moved("part", part.id, part.raw, names)
+            found += _moved("part", part.id, part.raw, names, kept)
     if about is not None:
         found += _reverted(session.id, about, names)
     return found
 
 
-def _moved(table: str, identifier: str, image: bytes, names: Names) -> Iterator[Change]:
+def _moved(table: str, identifier: str, image: bytes | None, names: Names, kept: bool) -> Iterator[Change]:
+    assert image is not None
     key, row = rows.key(table, identifier), rows.parse_image(table, image)
     paths = renaming.MESSAGE if table == "message" else renaming.PART
     raw = renaming.renamed(rows.content(row["data"]), paths, names, key)
@@ -33,7 +33,7 @@ def _moved(table: str, identifier: str, image: bytes, names: Names) -> Iterator[
     if moved["id"] != identifier:
         yield Change(key, image, None)
         yield Change(rows.key(table, moved["id"]), None, after)
-    elif after != image:
+    elif after != image or kept:
         yield Change(key, image, after)
 
 

@@ -1,0 +1,178 @@
+"""Sessions that record no error: ids that started again, on the real client, healed by `run` and by `scan --repair`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.daemon import Daemon
+from tests.e2e.harness import Harness, Outcome, running, settle
+from tests.e2e.install import UnavailableError
+from tests.e2e.old_sessions import MADE, Snapshot, plain, reverted, said, snapshot
+from tests.planted import Planted
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+KIND = "wrapped_ids"
+
+
+@dataclass(repr=False)
+class Played:
+    """One client: what was planted, two prompts for each, `recoveryd run`, and a third prompt."""
+
+    version: str
+    harness: Harness
+    daemon: Daemon
+    planted: dict[str, Planted] = field(default_factory=dict)
+    ignored: dict[str, list[Outcome]] = field(default_factory=dict)
+    entries: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    third: dict[str, Outcome] = field(default_factory=dict)
+    untouched: str = ""  # a session that was never prompted
+    before: Snapshot = field(default_factory=dict)
+    undone: Snapshot = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module", params=["1.1.53", "1.2.1"])
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    root = tmp_path_factory.mktemp("silent")
+    try:
+        with running(root / "client", request.param) as harness:
+            yield _play(Played(request.param, harness, Daemon(root / "daemon", root / "client" / "data")))
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def _play(played: Played) -> Played:
+    harness, daemon = played.harness, played.daemon
+    for make in MADE:
+        planted = make()
+        played.planted[planted.session["title"]] = planted
+        harness.plant(planted)
+        played.ignored[planted.session["title"]] = [harness.prompt(planted.id, words) for words in ("one", "two")]
+    # Taken back only now: the revert goes to before the two prompts.
+    late = plain("revert late", turns=3)
+    played.planted["revert late"] = late
+    harness.plant(late)
+    played.ignored["revert late"] = [harness.prompt(late.id, words) for words in ("one", "two")]
+    target = [message["id"] for message in late.messages if message["role"] == "user"][-1]
+    status, _ = harness.client.call("POST", f"/session/{late.id}/revert", {"messageID": target})
+    assert status == 200
+    played.untouched = harness.plant(plain("never prompted"))
+    for planted in played.planted.values():
+        settle(harness, planted.id)
+    played.before = snapshot(harness)
+    with daemon:
+        found = daemon.wait_settled(planted.id for planted in played.planted.values())
+    played.entries = {title: found.get(planted.id, []) for title, planted in played.planted.items()}
+    names = [entry["id"] for entries in played.entries.values() for entry in entries]
+    assert daemon.codes([["undo", name] for name in names]) == [0] * len(names)
+    played.undone = snapshot(harness)
+    # What the user undid is repaired again only when asked for.
+    sessions = [planted.id for planted in played.planted.values()]
+    daemon.codes([["scan", "--json", "--repair", "--kind", KIND, "--session", session] for session in sessions])
+    for title, planted in played.planted.items():
+        played.third[title] = harness.prompt(planted.id, "three")
+    return played
+
+
+def test_two_prompts_are_ignored_and_no_request_is_sent(played: Played) -> None:
+    for title, outcomes in played.ignored.items():
+        assert [outcome.requests for outcome in outcomes] == [[], []], title
+
+
+def test_each_is_healed_by_the_daemon_once(played: Played) -> None:
+    kinds = {title: [(e["kind"], e["outcome"]) for e in entries] for title, entries in played.entries.items()}
+    assert kinds == {title: [(KIND, "healed")] for title in played.planted}
+
+
+def test_undo_brings_back_the_exact_store(played: Played) -> None:
+    """Every byte, mode and folder; every row of every table, and its place."""
+    assert played.before.keys() == played.undone.keys()
+    assert [key for key, value in played.before.items() if played.undone[key] != value] == []
+
+
+def test_the_third_prompt_is_answered_on_the_whole_history_in_its_order(played: Played) -> None:
+    for title, outcome in played.third.items():
+        assert outcome.accepted and len(outcome.requests) == 1, title
+    words = said(played.third["plain"])
+    told = ["question 0", "thought 0", "output 0", "answer 0", "question 1", "thought 1", "output 1", "answer 1"]
+    assert [w for w in words if w in {*told, "one", "two", "three"}] == [*told, "one", "two", "three"]
+    words = said(played.third["500 messages"])
+    questions = [f"question {number}" for number in range(250)]
+    assert [w for w in words if w in {*questions, "three"}] == [*questions, "three"]
+
+
+def test_what_was_compacted_or_taken_back_stays_out(played: Played) -> None:
+    words = said(played.third["compaction"])
+    assert "a summary of it all" in words and "question 0" not in words and words[-3:] == ["one", "two", "three"]
+    words = said(played.third["revert staged"])
+    assert "question 1" in words and "question 2" not in words and words[-3:] == ["one", "two", "three"]
+    words = said(played.third["revert late"])
+    assert "question 1" in words and "question 2" not in words and "one" not in words and words[-1] == "three"
+
+
+def test_an_answer_written_across_the_start_keeps_the_order_of_its_parts(played: Played) -> None:
+    words = said(played.third["across"])
+    told = ["before", "before it", "behind it"]
+    assert [w for w in words if w in told] == told
+
+
+def test_one_that_was_not_prompted_is_left_alone_by_run_and_healed_by_scan(played: Played) -> None:
+    session = played.untouched
+    assert played.daemon.history(session) == []
+    listed = json.loads(played.daemon.run("scan", "--json").stdout)["stuck"]
+    [found] = [finding for finding in listed if finding["session"] == session]
+    assert (found["reason"], found["healed"], found["evidence"]["messages_before"]) == (KIND, False, 6)
+    _heal_by_scan(played, session, plain("never prompted"))
+
+
+def test_one_with_a_revert_that_was_not_prompted_is_healed_by_scan(played: Played) -> None:
+    planted = reverted("revert, never prompted")
+    outcome = _heal_by_scan(played, played.harness.plant(planted), planted)
+    words = said(outcome)
+    assert "question 1" in words and "question 2" not in words and words[-1] == "go on"
+
+
+def _heal_by_scan(played: Played, session: str, planted: Planted) -> Outcome:
+    before = snapshot(played.harness)
+    assert played.daemon.codes([["scan", "--repair", "--kind", KIND, "--session", session]]) == [0]
+    [entry] = played.daemon.history(session)
+    assert (entry["kind"], entry["outcome"]) == (KIND, "healed")
+    assert played.daemon.codes([["undo", entry["id"]], ["scan", "--repair", "--session", session]]) == [0, 0]
+    assert {len(e["id"]) for e in played.daemon.history(session)} == {9}
+    after = snapshot(played.harness)
+    assert before != after
+    outcome = played.harness.prompt(session, "go on")
+    assert outcome.accepted and planted.session["title"]
+    return outcome
+
+
+def test_the_newest_client_is_not_stuck_and_its_sessions_are_not_touched(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("newest")
+    try:
+        with running(root / "client", "1.18.33") as harness:
+            session = harness.plant(plain())
+            assert [len(harness.prompt(session, words).requests) for words in ("one", "two")] == [1, 1]
+            never = harness.plant(plain("never prompted"))
+            settle(harness, session)
+            before = snapshot(harness)
+            daemon = Daemon(root / "daemon", root / "client" / "data")
+            with daemon:
+                time.sleep(2)
+            assert daemon.run("scan", "--repair").returncode == 0
+            assert daemon.history() == []
+            assert snapshot(harness) == before
+            assert harness.prompt(never, "three").accepted
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def test_the_store_is_where_the_tests_say(played: Played) -> None:
+    assert Path(played.harness.client.database).exists() is (played.version == "1.2.1")
