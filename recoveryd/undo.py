@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Change, Entry, Failure, Outcome
+from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 from recoveryd.stores.base import Store, states
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
@@ -48,6 +48,8 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
+        if entry.kind is Kind.WRAPPED_IDS and "before" not in found:
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)  # the client goes on under the new ids
         if "other" in found:
             put_back(store, ours)
             detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."

@@ -14,7 +14,8 @@ import pytest
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.install import UnavailableError
-from tests.e2e.old_sessions import MADE, Snapshot, plain, reverted, said, snapshot
+from tests.e2e.snapshots import Snapshot, said, snapshot
+from tests.old_sessions import MADE, plain, reverted
 from tests.planted import Planted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]

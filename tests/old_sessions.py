@@ -1,18 +1,13 @@
-"""Sessions from before ids started again, and everything that a client keeps of its sessions, to be compared."""
+"""Sessions from before ids started again."""
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from collections.abc import Callable
-from typing import Any
 
 from tests.build import SessionBuilder, compaction, reasoning, text, tool
-from tests.e2e.harness import Harness, Outcome
 from tests.planted import Planted
 
 STARTED_AGAIN = 1_786_706_395_136  # 2026-08-14T11:19:55.136Z
-Snapshot = dict[str, Any]
 
 
 def _builder(title: str, before_ms: int = 86_400_000) -> SessionBuilder:
@@ -73,27 +68,3 @@ def across() -> Planted:
 
 
 MADE: tuple[Callable[[], Planted], ...] = (plain, long, compacted, reverted, across)
-
-
-def snapshot(harness: Harness) -> Snapshot:
-    """Every file and folder of the tree with its mode, or every row of the database with its place in its table."""
-    if not harness.client.database.exists():
-        root = harness.client.storage
-        return {
-            str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
-            for path in sorted(root.rglob("*"))
-        }
-    with contextlib.closing(sqlite3.connect(harness.client.database)) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        return {table: db.execute(f"SELECT rowid, * FROM '{table}' ORDER BY rowid").fetchall() for table in tables}
-
-
-def said(outcome: Outcome) -> list[str]:
-    """All texts, thoughts and outputs of the first request of a prompt, in order."""
-    found: list[str] = []
-    for message in (outcome.requests[0].body or {})["messages"]:
-        content = message["content"]
-        for block in content if isinstance(content, list) else [{"text": content}]:
-            words = block.get("text") or block.get("thinking") or block.get("content") or ""
-            found.append(words if isinstance(words, str) else str(words[0].get("text")))
-    return [words for words in found if words]
