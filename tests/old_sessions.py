@@ -68,3 +68,14 @@ def across() -> Planted:
 
 
 MADE: tuple[Callable[[], Planted], ...] = (plain, long, compacted, reverted, across)
+
+
+def prompted(now_ms: int, title: str = "prompted") -> Planted:
+    """A small one with a prompt of now that is not answered, and a staged revert to an old message."""
+    session = _builder(title)
+    session.user("question")
+    session.assistant(text("answer"), bare=True)
+    session.session["revert"] = {"messageID": session.messages[0]["id"]}
+    session._ms = now_ms
+    session.user("the prompt")
+    return session.planted()
