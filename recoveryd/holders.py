@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,27 +33,26 @@ class Holders:
             return f"it was written to {max(age, 0) / 60:.0f} minutes ago, so its turn may be running"
         at, who = self._looked.get(store.id, (float("-inf"), None))
         if time.monotonic() - at > _REMEMBERED_S:
-            who = holder(store.watch_files)
+            who = holder(store)
             self._looked[store.id] = time.monotonic(), who
         return f"{who} has its store, so its turn may be running" if who else None
 
 
-def holder(files: Sequence[Path]) -> str | None:
-    """Who has the store, in words; None when nobody does. `files` are its databases, none for a tree of files.
+def holder(store: Store) -> str | None:
+    """Who has the store, in words; None when nobody does.
 
-    Of this user's processes: any that has one of `files` open, and any that is called like the client. One that can't
-    be looked into counts, unless its name tells that it is something else.
+    Of this user's processes: any that has its database open, and any client whose environment leads it there. What
+    can't be looked into counts, unless its name tells that it is something else.
     """
     import psutil
 
-    names = {str(file) for file in files}
     for process in psutil.process_iter():
         try:
-            with process.oneshot():
-                if process.pid != os.getpid() and process.uids().effective == os.geteuid():
-                    said = _has(process, names)
-                    if said:
-                        return f"{said} (pid {process.pid})"
+            if process.pid == os.getpid() or process.uids().effective != os.geteuid():
+                continue
+            said = _has(process, store)
+            if said:
+                return f"{said} (pid {process.pid})"
         except psutil.NoSuchProcess:
             continue
         except psutil.Error:
@@ -61,27 +60,27 @@ def holder(files: Sequence[Path]) -> str | None:
     return None
 
 
-def _has(process: psutil.Process, names: set[str]) -> str | None:
+def _has(process: psutil.Process, store: Store) -> str | None:
     import psutil
 
     if process.status() == psutil.STATUS_ZOMBIE:
         return None  # it has ended
-    called = process.name().lower()
-    if _CLIENT in called or (not names and called in _HOSTS and _runs_client(process)):
-        return "a running OpenCode"
-    if not names:
-        return None
+    name = process.name().lower()
+    hosts = any(host in name for host in _HOSTS)
     try:
-        opened = {file.path for file in process.open_files()}
+        if hosts and _CLIENT in " ".join([name, *process.cmdline()[:3]]).lower() and _leads(process, store):
+            return "a running OpenCode"
+        opened = {file.path for file in process.open_files()} if store.watch_files else set()
     except (psutil.AccessDenied, OSError):
-        return "a process that can't be looked into" if any(host in called for host in _HOSTS) else None
-    return "a process that has it open" if opened & names else None
+        return "a process that can't be looked into" if hosts else None
+    return "a process that has it open" if opened & {str(file) for file in store.watch_files} else None
 
 
-def _runs_client(process: psutil.Process) -> bool:
-    import psutil
-
-    try:
-        return any(_CLIENT in Path(word).name.lower() for word in process.cmdline())
-    except (psutil.AccessDenied, OSError):
+def _leads(process: psutil.Process, store: Store) -> bool:
+    """Whether the client's environment says that its data are where this store is; when it does not say, they are."""
+    said = process.environ()
+    base, home = said.get("XDG_DATA_HOME", ""), said.get("HOME", "")
+    if not Path(base).is_absolute() and not home:
         return True
+    folder = Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share"
+    return (folder / "opencode").resolve() == store.root.parent

@@ -29,7 +29,7 @@ NOW = STARTED_AGAIN + 9_000_000_000
 
 
 def main(kind: str, folder: Path) -> dict[str, int]:
-    """How often each outcome came out, and at how many steps the process was killed. AssertionError: half a renaming."""
+    """How often each outcome came out, and at how many steps it was killed. AssertionError: half a renaming."""
     planted = prompted(NOW - 60_000)
     root = folder / "opencode" / "storage"
     store: Store

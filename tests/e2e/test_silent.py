@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from tests.e2e import replies
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.install import UnavailableError
@@ -177,3 +182,68 @@ def test_the_newest_client_is_not_stuck_and_its_sessions_are_not_touched(
 
 def test_the_store_is_where_the_tests_say(played: Played) -> None:
     assert Path(played.harness.client.database).exists() is (played.version == "1.2.1")
+
+
+INTERRUPTED = '[notify]\ndesktop = false\n[opencode]\nserver_url = "http://127.0.0.1:9"\n'
+
+
+@pytest.mark.parametrize("version", ["1.1.53", "1.2.1", "1.18.33"])
+def test_a_turn_whose_client_was_killed_is_ended_and_the_session_goes_on(
+    version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("killed")
+    named = f'kinds = ["interrupted_turn"]\ninterrupted_minutes = 0\n{INTERRUPTED}'
+    try:
+        with running(root / "client", version) as harness:
+            client, data = harness.client, root / "client" / "data"
+            daemon = Daemon(root / "daemon", data, config=f"interrupted_minutes = 0\n{INTERRUPTED}")
+            session = client.new_session()["id"]
+            _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
+            [found] = _stuck(daemon, session)
+            assert (found["reason"], len(found["evidence"]["open_tools"])) == ("interrupted_turn", 1)
+            before = snapshot(harness)
+            assert daemon.codes([["scan", "--repair"]]) == [1], "it is off unless it is named"
+            assert snapshot(harness) == before
+            with Daemon(root / "named", data, config=named) as other:
+                [entry] = other.wait_settled([session])[session]
+                assert (entry["kind"], entry["outcome"]) == ("interrupted_turn", "healed")
+            assert other.codes([["undo", entry["id"]]]) == [0]
+            assert snapshot(harness) == before
+            assert other.codes([["scan", "--repair"]]) == [0]
+            client.start()
+            parts = [part for message in client.messages(session) for part in message["parts"]]
+            [tool] = [part for part in parts if part["type"] == "tool"]
+            assert (tool["state"]["status"], tool["state"]["error"]) == ("error", "Tool execution aborted")
+            assert tool["state"]["metadata"]["interrupted"] is True
+            outcome = harness.prompt(session, "go on")
+            assert outcome.accepted and "half a word" in said(outcome)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def _stuck(daemon: Daemon, session: str) -> list[dict[str, Any]]:
+    listed = json.loads(daemon.run("scan", "--json", "--session", session).stdout)["stuck"]
+    return [dict(finding) for finding in listed]
+
+
+def _cut_off(harness: Harness, session: str, alive: Callable[[], bool]) -> None:
+    """A turn whose client is killed while a tool runs; `alive` has to hold just before."""
+    called = replies.tool_use("bash", {"command": "sleep 45", "description": "wait"})
+    harness.provider.script.append([replies.text("half a word"), called])
+    assert harness.client.prompt_async(session, "begin") == 204
+    deadline = time.monotonic() + 30
+    while not any(
+        (part.get("state") or {}).get("status") == "running"
+        for message in harness.client.messages(session)
+        for part in message["parts"]
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert alive()
+    children = psutil.Process(harness.client.pid).children(recursive=True)
+    os.kill(harness.client.pid, signal.SIGKILL)
+    harness.client.stop()
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    psutil.wait_procs(children, 5)
