@@ -19,6 +19,7 @@ MESSAGE: Sequence[Path] = (("id",), ("parentID",))
 PART: Sequence[Path] = (("id",), ("messageID",), ("tail_start_id",))
 SESSION: Sequence[Path] = (("revert", "messageID"), ("revert", "partID"))
 REVERT: Sequence[Path] = (("messageID",), ("partID",))
+_KEYS = {path[-1]: re.compile(rb'"%s"\s*:\s*"' % path[-1].encode()) for path in (*MESSAGE, *PART, *REVERT)}
 
 
 def renamed(raw: bytes, paths: Sequence[Path], names: Names, what: str) -> bytes:
@@ -36,11 +37,12 @@ def renamed(raw: bytes, paths: Sequence[Path], names: Names, what: str) -> bytes
 
 def _spliced(raw: bytes, key: str, old: str, new: str, expected: Json, what: str) -> bytes:
     """The one of the places that look right after which the record says what it is to say, and nothing else."""
-    pattern = re.compile(rb'("%s"\s*:\s*")%s"' % (re.escape(key.encode()), re.escape(old.encode())))
-    for found in pattern.finditer(raw):
-        spliced = raw[: found.end(1)] + new.encode() + raw[found.end() - 1 :]
-        if opencode.parse(spliced, what) == expected:
-            return spliced
+    end = old.encode() + b'"'
+    for found in _KEYS[key].finditer(raw):
+        if raw.startswith(end, found.end()):
+            spliced = raw[: found.end()] + new.encode() + raw[found.end() + len(end) - 1 :]
+            if opencode.parse(spliced, what) == expected:
+                return spliced
     raise StoreError(f"{what} names {old} in a way that recoveryd can't change.", "It is left alone.")
 
 

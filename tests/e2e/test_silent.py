@@ -158,7 +158,7 @@ def _heal_by_scan(played: Played, session: str, planted: Planted) -> Outcome:
     return outcome
 
 
-def test_the_newest_client_is_not_stuck_and_its_sessions_are_not_touched(
+def test_the_newest_client_is_not_stuck_and_only_what_it_cut_off_is_touched(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     root = tmp_path_factory.mktemp("newest")
@@ -174,8 +174,10 @@ def test_the_newest_client_is_not_stuck_and_its_sessions_are_not_touched(
                 time.sleep(2)
             assert daemon.run("scan", "--repair").returncode == 0
             assert daemon.history() == []
-            assert snapshot(harness) == before
+            after = snapshot(harness)  # of the project the client itself keeps a time
+            assert {table for table in before if after[table] != before[table]} <= {"project"}
             assert harness.prompt(never, "three").accepted
+            _ended(harness, root)
     except UnavailableError as reason:
         pytest.skip(str(reason))
 
@@ -187,38 +189,43 @@ def test_the_store_is_where_the_tests_say(played: Played) -> None:
 INTERRUPTED = '[notify]\ndesktop = false\n[opencode]\nserver_url = "http://127.0.0.1:9"\n'
 
 
-@pytest.mark.parametrize("version", ["1.1.53", "1.2.1", "1.18.33"])
+@pytest.mark.parametrize("version", ["1.1.53", "1.2.1"])
 def test_a_turn_whose_client_was_killed_is_ended_and_the_session_goes_on(
     version: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("killed")
-    named = f'kinds = ["interrupted_turn"]\ninterrupted_minutes = 0\n{INTERRUPTED}'
     try:
         with running(root / "client", version) as harness:
-            client, data = harness.client, root / "client" / "data"
-            daemon = Daemon(root / "daemon", data, config=f"interrupted_minutes = 0\n{INTERRUPTED}")
-            session = client.new_session()["id"]
-            _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
-            [found] = _stuck(daemon, session)
-            assert (found["reason"], len(found["evidence"]["open_tools"])) == ("interrupted_turn", 1)
-            before = snapshot(harness)
-            assert daemon.codes([["scan", "--repair"]]) == [1], "it is off unless it is named"
-            assert snapshot(harness) == before
-            with Daemon(root / "named", data, config=named) as other:
-                [entry] = other.wait_settled([session])[session]
-                assert (entry["kind"], entry["outcome"]) == ("interrupted_turn", "healed")
-            assert other.codes([["undo", entry["id"]]]) == [0]
-            assert snapshot(harness) == before
-            assert other.codes([["scan", "--repair"]]) == [0]
-            client.start()
-            parts = [part for message in client.messages(session) for part in message["parts"]]
-            [tool] = [part for part in parts if part["type"] == "tool"]
-            assert (tool["state"]["status"], tool["state"]["error"]) == ("error", "Tool execution aborted")
-            assert tool["state"]["metadata"]["interrupted"] is True
-            outcome = harness.prompt(session, "go on")
-            assert outcome.accepted and "half a word" in said(outcome)
+            _ended(harness, root)
     except UnavailableError as reason:
         pytest.skip(str(reason))
+
+
+def _ended(harness: Harness, root: Path) -> None:
+    """A turn is cut off, shown by `scan`, ended by `run`, put back by `undo`, and ended again by `scan --repair`."""
+    client, data = harness.client, root / "client" / "data"
+    daemon = Daemon(root / "shown", data, config=f"interrupted_minutes = 0\n{INTERRUPTED}")
+    named = f'kinds = ["interrupted_turn"]\ninterrupted_minutes = 0\n{INTERRUPTED}'
+    session = client.new_session()["id"]
+    _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
+    [found] = _stuck(daemon, session)
+    assert (found["reason"], len(found["evidence"]["open_tools"])) == ("interrupted_turn", 1)
+    before = snapshot(harness)
+    assert daemon.codes([["scan", "--repair", "--session", session]]) == [1], "it is off unless it is named"
+    assert snapshot(harness) == before
+    with Daemon(root / "named", data, config=named) as other:
+        [entry] = other.wait_settled([session])[session]
+        assert (entry["kind"], entry["outcome"]) == ("interrupted_turn", "healed")
+    assert other.codes([["undo", entry["id"]]]) == [0]
+    assert snapshot(harness) == before
+    assert other.codes([["scan", "--repair", "--session", session]]) == [0]
+    client.start()
+    parts = [part for message in client.messages(session) for part in message["parts"]]
+    [tool] = [part for part in parts if part["type"] == "tool"]
+    assert (tool["state"]["status"], tool["state"]["error"]) == ("error", "Tool execution aborted")
+    assert tool["state"]["metadata"]["interrupted"] is True
+    outcome = harness.prompt(session, "go on")
+    assert outcome.accepted and "half a word" in said(outcome)
 
 
 def _stuck(daemon: Daemon, session: str) -> list[dict[str, Any]]:
