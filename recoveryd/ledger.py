@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.errors import NotFoundError
-from recoveryd.images import Images, droppable, joined, sole
+from recoveryd.images import Images, any_sole, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, LedgerFile, entry, put, text
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
 
@@ -233,7 +233,7 @@ class Ledger(LedgerFile):
         for seq, name, _, held, _ in rows:
             if held is None:
                 changes = self.changes(name)
-                fresh[seq] = any(sole(change, changes) for change in changes)
+                fresh[seq] = any_sole(changes)
         if fresh:
             with self._write() as db:
                 pairs = ((held, seq) for seq, held in fresh.items())

@@ -11,7 +11,7 @@ from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, store_named, when
 from recoveryd.cli.output import Result, diff, plain, render, show_changes, table
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Entry, Outcome
+from recoveryd.model import Entry, Kind, Outcome
 from recoveryd.report import cause
 from recoveryd.undo import undo as take_back
 
@@ -40,7 +40,7 @@ def show(arguments: argparse.Namespace) -> int:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
         out.print(f"session  {plain(entry.title or '(no title)')} ({entry.session})")
         out.print(f"store    {plain(entry.store)}")
-        out.print(f"refused  {cause(entry.kind)} ({entry.kind})")
+        out.print(f"cause    {cause(entry.kind)} ({entry.kind})")
         out.print(f"done     {plain(entry.detail)}")
         if changes:
             out.print()
@@ -71,11 +71,17 @@ def undo(arguments: argparse.Namespace) -> int:
             out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        out.print(f"Took back {entry.id}: {records} as before. The provider will refuse the session again,")
+        out.print(f"Took back {entry.id}: {records} as before. {_again(entry.kind)},")
         out.print("and recoveryd leaves this failure alone from now on.")
 
     data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
+
+
+def _again(kind: Kind | None) -> str:
+    if kind is Kind.WRAPPED_IDS:
+        return "Its prompts will stay unanswered again"
+    return "Its turn is open again" if kind is Kind.INTERRUPTED_TURN else "The provider will refuse the session again"
 
 
 def _json(entry: Entry) -> dict[str, Any]:

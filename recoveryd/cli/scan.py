@@ -23,6 +23,7 @@ from recoveryd.silent import UNANSWERED, Silence
 from recoveryd.stores.base import Store, stand
 
 UNREADABLE = "unreadable"
+MOST = 20  # records of a diff; `show` has all of them
 _UNEXPLAINED = {UNANSWERED: "a prompt without an answer", UNREADABLE: "a session that can't be looked into"}
 _NOT_UNDERSTOOD = "not understood: nothing that is stored keeps its prompt from being answered; prompt it again"
 
@@ -84,7 +85,8 @@ def scan(arguments: argparse.Namespace) -> int:
                     continue
                 if arguments.repair and not finding.healed and finding.kind is not None:
                     finding = _repair(store, recovery, finding, quiet=arguments.json)
-                found.append(finding)
+                # Without a diff to show, only whether there is one: old sessions may be all that there are.
+                found.append(finding if arguments.session else replace(finding, changes=finding.changes[:1]))
     if arguments.session and not seen:
         raise NotFoundError(f"There is no session {arguments.session} in any store.")
     data = {"stores": names, "sessions_seen": seen, "stuck": [finding.data() for finding in found]}
@@ -167,7 +169,7 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
     if not quiet and finding.changes:
         out = console()
         out.print(f"{plain(finding.title or finding.failure.session)}: {finding.action}")
-        show_changes(out, finding.changes)
+        show_changes(out, finding.changes, MOST)
     assert finding.kind is not None
     event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
     if event.outcome is Outcome.PENDING:
@@ -204,7 +206,7 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
         for finding in found:
             out.print()
             show_finding(out, finding)
-            show_changes(out, finding.changes)
+            show_changes(out, finding.changes, MOST)
     else:
         for finding in found:
             state = "healed" if finding.healed else "stuck"
