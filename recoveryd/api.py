@@ -12,12 +12,12 @@ from recoveryd.classify import classify
 from recoveryd.config import Config
 from recoveryd.errors import NotFoundError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Event, Outcome
+from recoveryd.model import Event, Kind, Outcome
 from recoveryd.recovery import Recovery
 from recoveryd.report import repairable
 from recoveryd.stores.base import Store
 from recoveryd.stores.find import find_stores
-from recoveryd.triage import standing, stuck
+from recoveryd.stuck import Diagnosis, standing
 
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
@@ -33,8 +33,8 @@ def recover(
     state_dir: Path | None = None,
     stores: Sequence[Store] | None = None,
 ) -> Event | None:
-    """Repair one session now, whatever was tried before, also beside a running daemon; None when it is not stuck,
-    or was healed already and waits for a prompt.
+    """Repair one session now, whatever was tried before, also beside a running daemon; None when it is not stuck
+    on anything that is known, or was healed already and waits for a prompt.
 
     `Event.outcome` says what became of it; `pending` means "not now" (a turn runs), `detail` says why. `state_dir` and
     `stores` are found as the daemon finds them. Raises `NotFoundError` when no store has the session, `RecoverydError`
@@ -47,15 +47,17 @@ def recover(
     for store in stores:
         if store.exists() and session_id in set(store.session_ids()):
             with Ledger(paths.ledger_file(state)) as ledger:
-                return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger)
+                return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger, config)
     raise NotFoundError(f"There is no session {session_id} in any store.")
 
 
-def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger) -> Event | None:
-    found = stuck(store, session, recovery.client)
-    if found is None or standing(store, ledger, found[0]) is not None:
+def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:
+    found = Diagnosis(recovery.client, recovery.holders).of(store, session)
+    if found is None or found.kind is None or standing(store, ledger, found.failure) is not None:
         return None
-    event = recovery.attempt(store, *found)
+    if found.kind is Kind.INTERRUPTED_TURN and found.kind not in config.kinds:
+        return None  # off, and said so in no record: one would keep the daemon from it once it is on
+    event = recovery.attempt(store, found.failure, found.kind)
     if event.outcome is not Outcome.PENDING:
         recovery.on_complete(event)
     return event

@@ -11,7 +11,7 @@ from recoveryd.errors import DiskError, RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Entry, Event, Failure, Outcome
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store, state
+from recoveryd.stores.base import Store, untouched
 from recoveryd.undo import settle
 
 
@@ -99,6 +99,6 @@ class Book:
 
     def _untouched(self, store: Store, event: Event) -> bool:
         try:
-            return all(state(store, change) == "before" for change in self._ledger.changes(event.id))
+            return untouched(store, self._ledger.changes(event.id))
         except RecoverydError:
             return False

@@ -27,12 +27,19 @@ def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) ->
     newest = max(session.messages, key=lambda message: (message.created, message.id))
     if failure is None and newest.role == "assistant" and (newest.completed or newest.parts):
         return None  # it got somewhere: a turn that runs, or one that was interrupted
-    provider, model = (failure.provider, failure.model) if failure else _model(session)
-    made = failure or Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
-    if family(made) is None:
+    made = failure or next_failure(session)
+    if made is None or family(made) is None:
         return None  # what another provider's client can't send is not known
-    requests = [Request(provider, model, form=form) for form in forms]
+    requests = [Request(made.provider, made.model, form=form) for form in forms]
     return made if all(build(session, request).unsendable for request in requests) else None
+
+
+def next_failure(session: Session) -> Failure | None:
+    """What a failure of the newest prompt would be; None where the client's way to its provider is not known."""
+    newest = max(session.messages, key=lambda message: (message.created, message.id))
+    provider, model = _model(session)
+    made = Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
+    return None if family(made) is None else made
 
 
 def _model(session: Session) -> tuple[str, str]:

@@ -100,7 +100,9 @@ def id_wrap(patient: Patient) -> Iterator[Check]:
             f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
             "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
             "in them and never call the model.",
-            "Update OpenCode to 1.18.33 or newer, or go on in a new session.",
+            "Update OpenCode to 1.18.33 or newer, or go on in a new session."
+            if generation is Generation.SQLITE_EVENTS
+            else "To heal them: recoveryd scan --repair --kind wrapped_ids. OpenCode 1.18.33 and newer do not mind.",
             one.id,
         )
         behind = -1

@@ -16,7 +16,26 @@ def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
     A session's own version does not count: it is that of the client which made it.
     """
     forms = [Form.named(name) for name in store.forms()]
-    version = None if store.one_form else client.version(session, store.about(session).directory)
+    version = _version(store, client, session)
     if version is not None:
         forms.append(NEW if version >= _NEW_SINCE else OLD)
     return tuple(dict.fromkeys(forms))
+
+
+_BY_TIME_SINCE = (1, 18, 15)  # its maintainers say so (issue 42583); 1.1.53, 1.2.1 and 1.18.33 were run
+
+
+def goes_by_ids(store: Store, client: Client, session: str) -> bool:
+    """Whether the client that has a session takes the greatest id for the newest message, as all did before 1.18.15.
+
+    A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
+    """
+    if "old" not in store.forms():
+        return False
+    version = _version(store, client, session)
+    return version is None or version < _BY_TIME_SINCE
+
+
+def _version(store: Store, client: Client, session: str) -> tuple[int, ...] | None:
+    """What the client that has the session says; None where it does not matter, or none is asked."""
+    return None if store.one_form else client.version(session, store.about(session).directory)

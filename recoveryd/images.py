@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from recoveryd.model import Change
 
 # Keys of a part, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
 _FRAME = frozenset({"id", "sessionID", "messageID", "callID", "type", "tool", "time", "role", "cost", "tokens"})
+_FRAME |= {"parentID", "tail_start_id", "revert"}  # name other records; nothing but ids is ever changed in them
 _STATE_FRAME = frozenset({"status", "time"})
 _DAY = 86_400
 _MB = 1_000_000
@@ -36,15 +37,32 @@ def sole(change: Change, beside: Iterable[Change] = ()) -> bool:
     Content is each text and number but the frame of a part (its ids, type, status and times); of a record that is no
     JSON, the whole. A part that moves is one change that takes it away and one that adds it, hence `beside`.
     """
-    if change.before is None:
-        return False
-    afters = [c.after for c in (change, *beside) if c.after is not None]
-    before = _content(change.before)
-    if before is None:
-        return bool(change.before.strip()) and change.before not in afters
-    left = set().union(*(_content(after) or () for after in afters))
-    texts = [value for value in left if isinstance(value, str)]
-    return any(v not in left and not (isinstance(v, str) and any(v in t for t in texts)) for v in before)
+    return _Left((change, *beside)).lacks(change)
+
+
+def any_sole(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes of a recovery is `sole` beside the others: each image is read once."""
+    left = _Left(changes)
+    return any(left.lacks(change) for change in changes)
+
+
+class _Left:
+    """What the after-images of some changes hold."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        self._raw = {change.after for change in changes if change.after is not None}
+        self._values: set[str | float] = set().union(*(_content(after) or () for after in self._raw))
+        self._texts = [value for value in self._values if isinstance(value, str)]
+
+    def lacks(self, change: Change) -> bool:
+        """Whether something of the before-image is nowhere among it."""
+        if change.before is None:
+            return False
+        before = _content(change.before)
+        if before is None:
+            return bool(change.before.strip()) and change.before not in self._raw
+        gone = (value for value in before if value not in self._values)
+        return any(not (isinstance(v, str) and any(v in text for text in self._texts)) for v in gone)
 
 
 def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: float) -> list[int]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from recoveryd import failpoint
 from recoveryd.errors import NotFoundError
-from recoveryd.images import Images, droppable, joined, sole
+from recoveryd.images import Images, any_sole, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
 from recoveryd.ledger_resumes import TRIES, Resumes
@@ -232,7 +232,7 @@ class Ledger(Marks, Resumes):
         for seq, name, _, held, _ in rows:
             if held is None:
                 changes = self.changes(name)
-                fresh[seq] = any(sole(change, changes) for change in changes)
+                fresh[seq] = any_sole(changes)
         if fresh:
             with self._write() as db:
                 pairs = ((held, seq) for seq, held in fresh.items())

@@ -9,6 +9,9 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
+# Milliseconds. OpenCode's ids hold the time modulo this: every 795 days they start again near zero.
+WRAP_MS = 1 << 36
+
 
 class Kind(StrEnum):
     """Why a provider refuses a stored conversation. The names are public: config, `--json`, `explain`."""
@@ -31,6 +34,8 @@ class Kind(StrEnum):
     REASONING_MISSING = "reasoning_missing"
     CONTEXT_OVERFLOW = "context_overflow"
     UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
+    WRAPPED_IDS = "wrapped_ids"  # no provider says it: the client takes each new prompt for an old one
+    INTERRUPTED_TURN = "interrupted_turn"  # no provider says it: the client went away in the middle of a turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,23 +12,17 @@ from loguru import logger
 from recoveryd import failpoint
 from recoveryd.bookkeeping import Book
 from recoveryd.callbacks import Callbacks, safely
-from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, DiskError, RecoverydError
-from recoveryd.family import family
-from recoveryd.forms import forms_of
+from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal, Session
-from recoveryd.orders import ignored
-from recoveryd.places import places
-from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.model import Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.proposals import Proposal, Proposer
 from recoveryd.quiet import stop_turn
-from recoveryd.repairs import Settings
-from recoveryd.report import actions_of, sentence
-from recoveryd.stores.base import Store, root_title, state
-from recoveryd.violation import Claims
+from recoveryd.silent import OPEN_TURNS
+from recoveryd.stores.base import Store, root_title, stand
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
@@ -47,13 +41,13 @@ class Recovery:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._book = Book(ledger)
-        self._config = config
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
-        self._clock = clock
         self.client = client or Client(config.opencode)
+        self.holders = Holders(config.interrupted_minutes, clock)
+        self._proposer = Proposer(config, state_dir, self.client, self.holders, clock)
         self._stopped: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
-        self._claims: dict[str, Claims] = {}  # of recoveries that are yet to be confirmed
+        self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
@@ -72,15 +66,15 @@ class Recovery:
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
         return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
 
-    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Plan | Refusal]:
+    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
         """What `attempt` of this name would do, without doing it."""
         session = store.load(failure.session)
-        return session, self._plan(store, session, failure, kind, name or new_id())
+        return session, self._proposer.propose(store, session, failure, kind, name or new_id())
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
         event = self._locked(store, failure, event)
-        self._claims.pop(event.id, None)
+        self._proposed.pop(event.id, None)
         return event
 
     def _locked(self, store: Store, failure: Failure, event: Event) -> Event:
@@ -92,7 +86,7 @@ class Recovery:
                 if known is None or known.outcome is not Outcome.HEALED:
                     return replace(event, outcome=known.outcome if known else Outcome.UNDONE)  # undone by the user
                 failpoint.reach("confirm")
-                if all(state(store, change) == "after" for change in event.changes):
+                if stand(store, event.changes):
                     return event
                 logger.info("{}: the client wrote over the repair {}; it is made again", failure.session, event.id)
                 return self._repair(store, failure, event)
@@ -131,7 +125,7 @@ class Recovery:
         reason = store.live()
         if reason is not None:
             raise DiskError(reason)
-        if store.look(failure.session).running and kind is not Kind.UNSENDABLE_PART:
+        if store.look(failure.session).running and kind not in OPEN_TURNS:
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
         healed = self._book.settle(store, failure, event)
         if healed is not None:
@@ -140,34 +134,32 @@ class Recovery:
         for _ in range(ROUNDS):
             session = store.load(failure.session)
             event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
-            planned = self._plan(store, session, failure, kind, event.id)
+            planned = self._proposer.propose(store, session, failure, kind, event.id, self._proposed.get(event.id))
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
                 return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
-            changes, actions = tuple(store.changes(session, planned.edits)), actions_of(planned.edits)
-            detail, found = sentence(actions, kind), places(session, planned.edits)
-            event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
+            event = replace(event, changes=planned.changes, actions=planned.actions)
+            event = replace(event, detail=planned.detail, places=planned.places)
             if not written and self._stop_turn(store, session, failure):
                 continue  # the client wrote to it since
             self._book.keep(store, failure, event, written=written)
             try:
-                store.apply(changes)
+                store.apply(planned.changes)
             except ConflictError as error:
                 logger.info("{}: {} It is planned again.", failure.session, error.message)
                 continue
             written = True
-            self._claims[event.id] = planned.claims
-            if self._stands(store, failure, planned, changes):
+            self._proposed[event.id] = replace(planned, changes=(), edits=())
+            if self._stands(store, failure, planned):
                 return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         detail = "The client kept writing to this session; its own version stays."
         return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        requests = requests_of(failure, forms_of(store, self.client, session.id))
-        claims = self._claims.get(event.id)
-        if claims is not None and not objections(session, requests, claims):
+        proposed = self._proposed.get(event.id)
+        if proposed is not None and not proposed.objections(session):
             healed = event.outcome is Outcome.HEALED
             return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
@@ -179,30 +171,15 @@ class Recovery:
             return planned
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
-    def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
-        """Whether what is read back is what was written, and the rules accept it."""
-        if any(state(store, change) != "after" for change in changes):
+    def _stands(self, store: Store, failure: Failure, proposed: Proposal) -> bool:
+        """Whether what is read back is what was written, and nothing speaks against it."""
+        if not stand(store, proposed.changes):
             return False
         failpoint.reach("read back")
-        session = store.load(failure.session)
-        left = objections(session, requests_of(failure, forms_of(store, self.client, session.id)), planned.claims)
-        for violation in left:
-            logger.warning("{}: read back, the rules object: {}", failure.session, violation.reason)
+        left = proposed.objections(store.load(failure.session))
+        for reason in left:
+            logger.warning("{}: read back, the rules object: {}", failure.session, reason)
         return not left
-
-    def _plan(self, store: Store, session: Session, failure: Failure, kind: Kind, recovery: str) -> Plan | Refusal:
-        if kind not in self._config.kinds:
-            return Refusal(f"{kind} is not among the kinds that your configuration names")
-        if self._config.ignores(session.id, session.directory, ignored(self._state_dir)):
-            return Refusal("you said to leave this session or folder alone (`recoveryd ignore` lists both)")
-        if kind not in UNREPAIRED and family(failure) is None:
-            who = failure.provider or "this provider"
-            reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"
-            return Refusal(f"{reason}: choose another model, or start a new session")
-        settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
-        evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self.client, session.id), self._claims.get(recovery)
-        return plan(Case(session, failure, evidence, settings, recovery, int(self._clock() * 1000), forms, claims))
 
     def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
         if (key := (failure.store, failure.session, failure.message)) in self._stopped:

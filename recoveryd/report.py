@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from recoveryd.edits import deeds
-from recoveryd.model import Edit, Event, Failure, Kind, Outcome
+from recoveryd.model import Edit, Event, Failure, Json, Kind, Outcome
 from recoveryd.plan import UNREPAIRED
 from recoveryd.repairs import REPAIRS
 from recoveryd.toast import Button, Toast, clean
@@ -24,8 +25,15 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "set_aside_unreadable": ("set aside 1 part that can't be read", "set aside {n} parts that can't be read"),
     "mend_part": ("completed 1 part that can't be sent", "completed {n} parts that can't be sent"),
     "placeholder": ("filled 1 gap with a placeholder", "filled {n} gaps with placeholders"),
+    "renumber": (
+        "gave 1 old message and its parts ids that sort before the new ones",
+        "gave {n} old messages and their parts ids that sort before the new ones",
+    ),
+    "end_tool": ("ended 1 tool call that was cut off", "ended {n} tool calls that were cut off"),
+    "end_turn": ("closed the turn that was cut off", "closed {n} turns that were cut off"),
     "close_turn": ("closed the open turn", "closed {n} open turns"),
 }
+_OWN = (Kind.THINKING_BLOCK_MODIFIED, Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN)  # repaired, not by one of `REPAIRS`
 _WHY = {
     Kind.THINKING_SIGNATURE_INVALID: " the provider no longer accepts",
     Kind.THINKING_BLOCK_MODIFIED: " the provider no longer accepts",
@@ -51,6 +59,8 @@ CAUSES: Mapping[Kind, str] = {
     Kind.REASONING_MISSING: "reasoning that the provider wants back",
     Kind.CONTEXT_OVERFLOW: "a conversation longer than the model can take",
     Kind.UNSENDABLE_PART: "a part that the client itself can't send",
+    Kind.WRAPPED_IDS: "ids that started again, so that the client takes new prompts for old ones",
+    Kind.INTERRUPTED_TURN: "a turn that was cut off when the client went away",
 }
 
 
@@ -78,13 +88,33 @@ def sentence(actions: Sequence[str], kind: Kind | None) -> str:
     return text[:1].upper() + text[1:]
 
 
+def moment(ms: int) -> str:
+    """Milliseconds since the epoch as 2026-08-14T11:19:55.136Z."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"  # no year that has a name
+
+
+def told(evidence: Json) -> str:
+    """Evidence on one line: "message msg_1, status 400"."""
+    return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
+        return " ".join(map(str, value[:3])) + more
+    return "yes" if value is True else str(value)
+
+
 def cause(kind: Kind | None) -> str:
     return CAUSES[kind] if kind is not None else "an error that recoveryd does not know"
 
 
 def repairable(kind: Kind | None) -> bool:
     """Whether recoveryd has an edit for this kind at all."""
-    return kind in REPAIRS or kind is Kind.THINKING_BLOCK_MODIFIED
+    return kind in REPAIRS or kind in _OWN
 
 
 def remedy(kind: Kind | None) -> str:
@@ -109,6 +139,8 @@ REMEDIES: Mapping[Kind, str] = {
     Kind.INVALID_UNICODE: "The half character is replaced by U+FFFD; thinking that holds one is set aside.",
     Kind.MEDIA_REJECTED: "The image or file is replaced by a text that names it; the original is in the ledger.",
     Kind.UNSENDABLE_PART: "The part is completed, or set aside in the ledger if it can't be read.",
+    Kind.WRAPPED_IDS: "The old messages and parts get ids that sort before the new ones; nothing else is changed.",
+    Kind.INTERRUPTED_TURN: "The turn is closed as the client does when it is stopped; its open tools end as aborted.",
 }
 
 

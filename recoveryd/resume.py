@@ -112,6 +112,8 @@ def _in_the_way(case: Situation) -> str:
 
 
 def _not_by_itself(case: Situation) -> str:
+    if case.kind is Kind.INTERRUPTED_TURN:
+        return "it was cut off, not refused"
     if case.session.parent is not None:
         return "it is the session of a subagent"
     failed = next(message for message in case.session.messages if message.id == case.failure.message)

@@ -49,6 +49,7 @@ def _home(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_written)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
+_KINDS = tuple(kind for kind in Kind if kind is not Kind.INTERRUPTED_TURN)  # that one only if it is named
 _BOOL, _TEXT = "true or false", "a text that is not blank"
 _FOLDERS = "a list of absolute paths, or ones that begin with ~"
 _ARGV = "a list of texts: the program and its arguments"
@@ -103,7 +104,10 @@ class Config(Section):
     """All settings, each with its default. Frozen; `Config(max_retries=5)` does as well as a file."""
 
     enabled: StrictBool = Field(default=True, description=_BOOL)
-    kinds: tuple[Kind, ...] = Field(default=tuple(Kind), description="a list of kinds to repair")
+    kinds: tuple[Kind, ...] = Field(default=_KINDS, description="a list of kinds to repair")
+    interrupted_minutes: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = Field(
+        default=10.0, description="a number of minutes, 0 or more"
+    )
     max_retries: StrictInt = Field(default=3, ge=1, description="a whole number, 1 or more")
     placeholder: Text = Field(default="[user interrupted]", description=_TEXT)
     cancelled_text: Text = Field(default="Operation cancelled by user (ESC pressed)", description=_TEXT)

@@ -10,15 +10,18 @@ from enum import StrEnum
 from recoveryd.classify import classify
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.crash import crashed, provider_spoke
+from recoveryd.crash import provider_spoke
 from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
+from recoveryd.holders import Holders
 from recoveryd.ledger import Handled, Ledger
-from recoveryd.model import Entry, Failure, Kind, Outcome
+from recoveryd.model import Failure, Kind
 from recoveryd.quiet import SETTLE_S, until_quiet
 from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Look, Store, state
+from recoveryd.silent import OPEN_TURNS, Silence, cut_off, unsendable
+from recoveryd.stores.base import Look, Store
+from recoveryd.stuck import ids_started_again
 
 _SOON_S = 0.001
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
@@ -64,16 +67,18 @@ class Triage:
         self._say = say
         self._clock = clock
         self._client = client
+        self._holders = Holders(config.interrupted_minutes, clock)
         self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
         """What to do about a session now. Errors of the store pass through."""
         look = store.look(session)
         failure, kind = look.failure, classify(look.failure.error) if look.failure else None
+        silent = False
         if look.newer or (kind is None and (failure is None or not provider_spoke(failure))):
-            found = self._crash(store, session, look)
-            if isinstance(found, Failure):
-                failure, kind = found, Kind.UNSENDABLE_PART
+            found = self._silent(store, session, look)
+            if isinstance(found, Silence):
+                failure, kind, silent = found.failure, found.kind, True
             elif kind is None or found.wait:
                 return found
         if failure is None or kind is None:
@@ -81,7 +86,7 @@ class Triage:
         now = self._clock()
         if failure.time < (now - self._config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)
-        if look.running and kind is not Kind.UNSENDABLE_PART:
+        if look.running and kind not in OPEN_TURNS:
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()
         if reason is not None:
@@ -91,12 +96,14 @@ class Triage:
         if until_quiet(stamp, SETTLE_S, self._clock()):
             self._client.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
-        if look.newer and kind is not Kind.UNSENDABLE_PART and self._handled(failure):
+        if look.newer and not silent and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
 
-    def _crash(self, store: Store, session: str, look: Look) -> Failure | Verdict:
-        """The failure of a client that can't send a part; else the verdict on a session that no provider refused."""
+    def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
+        """What a session is stuck on that no provider refused, if it is; else the verdict on it."""
+        if look.running and not look.silent:
+            return self._cut_off(store, session) or _AGAIN
         quiet = _AGAIN if look.running else _NOTHING
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
         if not look.waits or self._sound.get((store.id, session)) == mark:
@@ -104,12 +111,25 @@ class Triage:
         wait = until_quiet(store.stamp(session), GRACE_S, self._clock())
         if wait:
             return Verdict(Next.AGAIN, wait)
-        failure = None if look.newer else look.failure
-        found = crashed(store.load(session), failure, forms_of(store, self._client, session))
+        found = self._explained(store, session, look)
         if found is None:
             self._sound[(store.id, session)] = mark
             return quiet
         return found
+
+    def _explained(self, store: Store, session: str, look: Look) -> Silence | None:
+        if look.newest_user is not None and not look.running:
+            found = ids_started_again(store, session, self._client, self._clock())
+            if found is not None and found.ignored:
+                return found
+        failure = None if look.newer else look.failure
+        return unsendable(store.load(session), failure, forms_of(store, self._client, session))
+
+    def _cut_off(self, store: Store, session: str) -> Silence | None:
+        """A turn whose client is gone, if such are to be ended."""
+        if Kind.INTERRUPTED_TURN not in self._config.kinds or self._holders.under_way(store, session):
+            return None
+        return cut_off(store.load(session))
 
     def _handled(self, failure: Failure) -> Handled | None:
         return self._ledger.handled(failure.store, failure.session, failure.message)
@@ -131,28 +151,3 @@ class Triage:
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
         return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state)
-
-
-def stuck(store: Store, session: str, client: Client) -> tuple[Failure, Kind] | None:
-    """What a session is stuck on, whenever that was and whatever was done about it; None when it is not.
-
-    Other errors (a rate limit, an account) are none. Errors of the store pass through.
-    """
-    look = store.look(session)
-    failure, kind = look.failure, classify(look.failure.error) if look.failure is not None else None
-    told = kind is not None or (failure is not None and provider_spoke(failure))
-    if look.waits and (look.newer or not told):
-        found = crashed(store.load(session), None if look.newer else failure, forms_of(store, client, session))
-        if found is not None:
-            return found, Kind.UNSENDABLE_PART
-    return None if failure is None or kind is None else (failure, kind)
-
-
-def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
-    """The repair of this failure, if it was made and still stands: the next prompt will be accepted."""
-    for entry in ledger.history(50, failure.session):
-        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
-            changes = ledger.changes(entry.id)
-            if changes and all(state(store, change) == "after" for change in changes):
-                return entry
-    return None

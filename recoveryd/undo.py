@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Change, Entry, Failure, Outcome
-from recoveryd.stores.base import Store, is_of, state
+from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from recoveryd.stores.base import Store, is_of, states, untouched
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -40,11 +40,11 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
     changes = ledger.changes(entry.id)
     try:
         store.clean(change.key for change in changes)
-        states = [state(store, change) for change in changes]
-        ours = [c for c, s in zip(changes, states, strict=True) if s == "after"]
+        found = states(store, changes)
+        ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
-            if "other" in states:
+            if "other" in found:
                 detail = (
                     "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
                 )
@@ -53,7 +53,9 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if "other" in states:
+        if entry.kind is Kind.WRAPPED_IDS and "before" not in found:
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)  # the client goes on under the new ids
+        if "other" in found:
             put_back(store, ours)
             detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
@@ -103,7 +105,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     if obstacle is None:
         todo = [change.reversed() for change in reversed(changes)]
     elif force:
-        todo = [replace(c, before=store.read(c.key), after=c.before) for c in reversed(changes)]
+        now = store.read_all([change.key for change in reversed(changes)])
+        todo = [replace(c, before=n, after=c.before) for c, n in zip(reversed(changes), now, strict=True)]
         todo = [change for change in todo if change.before != change.after]
     else:
         raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
@@ -113,7 +116,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
-    changed = [change.key for change in changes if state(store, change) != "after"]
+    found = states(store, changes)
+    changed = [change.key for change, now in zip(changes, found, strict=True) if now != "after"]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
@@ -139,7 +143,7 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     try:
         store.apply(todo)
     except StoreError as error:
-        if all(state(store, change) == "before" for change in todo):  # else it is left to `settle`
+        if untouched(store, todo):  # else it is left to `settle`
             if forced:
                 ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
             else:

@@ -35,11 +35,13 @@ PURE = (
     "classify_likely",
     "classify_patterns",
     "classify_rows",
+    "crash",
     "edits",
     "elsewhere",
     "family",
     "guard",
     "ids",
+    "interrupted",
     "media",
     "places",
     "plan",
@@ -50,7 +52,9 @@ PURE = (
     "search",
     "sent",
     "toast",
+    "silent",
     "wire",
+    "wrapped",
 )
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
 EFFECTS |= {"psutil", "watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}

@@ -26,6 +26,7 @@ auto_resume = true
 resume_text = "go on"
 dry_run = true
 lookback_hours = 1.5
+interrupted_minutes = 2.5
 ignore = ["ses_1", "/home/me/secret"]
 [notify]
 desktop = false
@@ -56,6 +57,7 @@ EXPECTED = Config(
     resume_text="go on",
     dry_run=True,
     lookback_hours=1.5,
+    interrupted_minutes=2.5,
     ignore=("ses_1", "/home/me/secret"),
     notify=Notify(desktop=False, tui=False, quiet=True),
     hooks=Hooks(on_abort=("/bin/true",), on_complete=("notify", "--now")),
@@ -87,7 +89,7 @@ def wrong(file: Path, text: str = "", env: dict[str, str] | None = None) -> list
 class TestReading:
     def test_no_file_and_a_missing_one_are_the_defaults(self, file: Path) -> None:
         assert load(None, {}) == load(file, {}) == Config()
-        assert Config().kinds == tuple(Kind)
+        assert set(Config().kinds) == set(Kind) - {Kind.INTERRUPTED_TURN}
         assert (Config().max_retries, Config().auto_resume, Config().lookback_hours) == (3, False, 24)
 
     def test_every_key_is_read(self, file: Path) -> None:
@@ -106,6 +108,7 @@ class TestReading:
             "RECOVERYD_RESUME_TEXT": "go on",
             "RECOVERYD_DRY_RUN": "on",
             "RECOVERYD_LOOKBACK_HOURS": "1.5",
+            "RECOVERYD_INTERRUPTED_MINUTES": "2.5",
             "RECOVERYD_IGNORE": '["ses_1", "/home/me/secret"]',
             "RECOVERYD_NOTIFY_DESKTOP": "false",
             "RECOVERYD_NOTIFY_TUI": "off",

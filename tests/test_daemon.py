@@ -15,7 +15,7 @@ import pytest
 import recoveryd.healer as module
 from recoveryd import triage
 from recoveryd.callbacks import Callbacks
-from recoveryd.cli.scan import find
+from recoveryd.cli.findings import find
 from recoveryd.config import Config, Notify, OpenCode
 from recoveryd.daemon import Daemon
 from recoveryd.errors import BusyError, StoreError

@@ -287,6 +287,8 @@ class TestWrap:
         base.session("ses_new", time_created=NOW)
         base.say("user", NOW, session="ses_new")
         base.session("ses_none", time_created=BEFORE)  # without a message
+        base.session("ses_healed", time_created=BEFORE)  # its ids are new ones
+        base.say("user", NOW + 1000, session="ses_healed")
         assert before_wrap(base.store, base.store.generation(), NOW, 1.0) == (0, True)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")

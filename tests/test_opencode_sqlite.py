@@ -174,7 +174,7 @@ def test_what_can_be_no_id_is_refused(new: Base, bad: str) -> None:
             new.store.changes(session, [edit])
 
 
-@pytest.mark.parametrize("key", ["../x", "part/", "part/a b", "session/ses_1", "part/p/q", "x", "message", ""])
+@pytest.mark.parametrize("key", ["../x", "part/", "part/a b", "project/p_1", "part/p/q", "x", "message", ""])
 def test_keys_from_elsewhere_are_checked(new: Base, key: str) -> None:
     for use in (new.store.read, lambda k: new.store.apply([Change(k, None, b"x")]), lambda k: new.store.clean([k])):
         with pytest.raises(StoreError, match="no record of this store"):

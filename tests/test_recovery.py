@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import recoveryd.recovery as module
-from recoveryd import failpoint
+from recoveryd import failpoint, proposals
+from recoveryd import recovery as module
 from recoveryd.callbacks import Callbacks
 from recoveryd.client import Client
 from recoveryd.config import OpenCode
@@ -23,6 +23,7 @@ from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Failure, Kind, Outcome
 from recoveryd.plan import Plan, plan
+from recoveryd.proposals import Proposal
 from recoveryd.quiet import SETTLE_S
 from recoveryd.stores.base import root_title
 from recoveryd.undo import put_back
@@ -272,7 +273,7 @@ def test_a_fault_of_our_own_is_a_failure_that_is_told(
 
     session = tree.stuck()
     before = tree.files()
-    monkeypatch.setattr(module, "plan", wrong)
+    monkeypatch.setattr(proposals, "plan", wrong)
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.FAILED
     assert tree.files() == before
@@ -387,7 +388,7 @@ def test_a_proposal_writes_nothing(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     before = tree.files()
     _, planned = bench.recovery.propose(tree.store, tree.failure(session), Kind.TOOL_RESULT_MISSING)
-    assert isinstance(planned, Plan)
+    assert isinstance(planned, Proposal)
     assert tree.files() == before and bench.ledger.history(9) == []
 
 

@@ -199,3 +199,9 @@ def test_what_a_person_asks_for_is_done_unless_something_is_in_the_way(name: str
         assert decided == Leave(why)
     else:
         assert isinstance(decided, Resume)
+
+
+def test_a_turn_that_was_cut_off_is_an_abort_and_goes_on_only_when_a_person_says_so() -> None:
+    ended = case(kind=Kind.INTERRUPTED_TURN)
+    assert decide(ended) == Leave("it was cut off, not refused")
+    assert decide(replace(ended, asked=True)) == Resume("build", MODEL, "high")

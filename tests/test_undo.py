@@ -12,7 +12,7 @@ from recoveryd import failpoint
 from recoveryd.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.model import Change, Entry, Event, Outcome
 from recoveryd.stores import atomic
-from recoveryd.stores.base import state
+from recoveryd.stores.base import states
 from recoveryd.undo import settle, undo
 from tests.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
@@ -203,16 +203,16 @@ def test_a_recovery_cut_off_ends_whole_or_taken_back_or_as_a_conflict(
 ) -> None:
     event, changes = crashed(tree, bench, how, Outcome.PENDING)
     [settled] = settle(tree.store, bench.ledger)
-    states = [state(tree.store, change) for change in changes]
+    found = states(tree.store, changes)
     if "other" in how:
         assert settled.outcome is Outcome.CONFLICT
-        assert states == ["other" if which == "other" else "before" for which in how]
+        assert found == ["other" if which == "other" else "before" for which in how]
     elif how == ("after", "after"):
         assert settled.outcome is Outcome.HEALED
-        assert states == ["after", "after"]
+        assert found == ["after", "after"]
     else:
         assert settled.outcome is Outcome.FAILED
-        assert states == ["before", "before"]
+        assert found == ["before", "before"]
     assert entry(bench, event).outcome is settled.outcome
     assert bench.ledger.pending() == [] and settle(tree.store, bench.ledger) == []
 
@@ -230,8 +230,8 @@ def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, benc
     event, changes = crashed(tree, bench, how, Outcome.UNDOING)
     [settled] = settle(tree.store, bench.ledger)
     assert settled.outcome is (Outcome.CONFLICT if "other" in how else Outcome.UNDONE)
-    states = [state(tree.store, change) for change in changes]
-    assert states == ["other" if which == "other" else "before" for which in how]
+    found = states(tree.store, changes)
+    assert found == ["other" if which == "other" else "before" for which in how]
     assert entry(bench, event).outcome is settled.outcome
 
 

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from recoveryd.classify import candidates, classify, classify_text
 from recoveryd.cli.common import config_of, stores_of
+from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, USAGE, WRONG, Result, render, wrapped
-from recoveryd.cli.scan import Finding, find, show_finding
 from recoveryd.elsewhere import elsewhere
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.model import Kind

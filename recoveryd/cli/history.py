@@ -11,7 +11,7 @@ from recoveryd import paths
 from recoveryd.cli.common import config_of, open_ledger, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Entry, Outcome
+from recoveryd.model import Entry, Kind, Outcome
 from recoveryd.peek import peek
 from recoveryd.report import cause
 from recoveryd.stats import Line, by_kind
@@ -82,7 +82,7 @@ def show(arguments: argparse.Namespace) -> int:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
         hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
         hung(out, "store", entry.store, width=9)
-        hung(out, "refused", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
+        hung(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
         hung(out, "done", entry.detail, width=9)
         if changes:
             out.print()
@@ -112,11 +112,17 @@ def undo(arguments: argparse.Namespace) -> int:
             out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        out.print(f"Took back {entry.id}: {records} as before. The provider will refuse the session again,")
+        out.print(f"Took back {entry.id}: {records} as before. {_again(entry.kind)},")
         out.print("and recoveryd leaves this failure alone from now on.")
 
     data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
+
+
+def _again(kind: Kind | None) -> str:
+    if kind is Kind.WRAPPED_IDS:
+        return "Its prompts will stay unanswered again"
+    return "Its turn is open again" if kind is Kind.INTERRUPTED_TURN else "The provider will refuse the session again"
 
 
 def _json(entry: Entry) -> dict[str, Any]:

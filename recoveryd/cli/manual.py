@@ -29,7 +29,8 @@ _SHELLS = (
 )
 # Stable: keys may come, none goes or changes its meaning. Times are seconds since the epoch.
 JSON = {
-    "scan": "stores, sessions_seen, stuck (a list: store, session, title, message, kind, action, parts, healed)",
+    "scan": "stores, sessions_seen, stuck (a list: store, session, title, message, kind, action, parts, healed, "
+    "reason, evidence)",
     "history": "a list, newest first: id, time, store, session, title, kind, outcome, edits, detail",
     "history --stats": "a list: kind, total, outcomes (outcome: how many), success (0 to 1), median_seconds",
     "status": (

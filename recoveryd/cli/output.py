@@ -93,14 +93,16 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
 
 
-def show_changes(out: Console, changes: Iterable[Change]) -> None:
-    """Each record before and after, as a diff of its lines."""
+def show_changes(out: Console, changes: Sequence[Change], most: int | None = None) -> None:
+    """Each record before and after, as a diff of its lines; of more than `most` the rest is counted."""
     from rich.text import Text
 
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    for change in changes:
+    for change in changes[:most]:
         for line in diff(change):
             out.print(Text(line, style=styles.get(line[:1], "") if line[:3] not in ("+++", "---") else "bold"))
+    if most is not None and len(changes) > most:
+        out.print(f"... and {len(changes) - most:,} more records")
 
 
 def diff(change: Change) -> list[str]:

@@ -4,50 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 from rich.console import Console
 
-from recoveryd import orders, paths
-from recoveryd.cli.common import config_of, open_ledger, stores_of, when
+from recoveryd import paths
+from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.ledger import Ledger, new_id
-from recoveryd.model import Change, Failure, Kind, Outcome, Refusal
+from recoveryd.model import Outcome
 from recoveryd.recovery import Recovery
-from recoveryd.report import actions_of, cause, sentence
+from recoveryd.report import told
 from recoveryd.stores.base import Store
-from recoveryd.triage import standing, stuck
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A stuck session: what killed it, and what would be (or was) done about it."""
-
-    failure: Failure
-    title: str
-    kind: Kind | None
-    action: str
-    parts: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
-    healed: bool = False
-    recovery: str = ""
-    ignored: bool = False
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "store": self.failure.store,
-            "session": self.failure.session,
-            "title": self.title,
-            "message": self.failure.message,
-            "kind": self.kind,
-            "action": self.action,
-            "parts": list(self.parts),
-            "healed": self.healed,
-        }
+MOST = 20  # records of a diff; `show` has all of them
 
 
 def scan(arguments: argparse.Namespace) -> int:
@@ -70,10 +42,12 @@ def scan(arguments: argparse.Namespace) -> int:
                 if finding.ignored and not arguments.session:
                     ignored += 1
                     continue
-                if arguments.repair and not (finding.healed or finding.ignored) and finding.kind is not None:
+                # A kind that is not wanted is no refusal to be put on record: it may be wanted later.
+                if arguments.repair and not (finding.healed or finding.ignored) and finding.kind in config.kinds:
                     with bar.aside():
                         finding = _repair(store, recovery, finding, quiet=arguments.json)
-                found.append(finding)
+                # Without a diff to show, only whether there is one: old sessions may be all that there are.
+                found.append(finding if arguments.session else replace(finding, changes=finding.changes[:1]))
     if arguments.session and not seen:
         raise NotFoundError(f"There is no session {arguments.session} in any store.")
     data = {"stores": names, "sessions_seen": seen, "stuck": [finding.data() for finding in found]}
@@ -86,45 +60,6 @@ def scan(arguments: argparse.Namespace) -> int:
             wrapped(out, f"{ignored} more {'is' if ignored == 1 else 'are'} stuck and ignored (`recoveryd ignore`).")
 
     return render(Result(data, show, code), as_json=arguments.json)
-
-
-def find(
-    store: Store, config: Config, session: str, recovery: Recovery | None = None, ledger: Ledger | None = None
-) -> Finding | None:
-    """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
-    if recovery is None:
-        with open_ledger() as opened:
-            return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
-    title = ""
-    try:
-        known = stuck(store, session, recovery.client)
-        if known is None:
-            return None
-        failure, kind = known
-        healed = standing(store, ledger, failure) if ledger is not None else None
-        name = new_id()
-        loaded, planned = recovery.propose(store, failure, kind, name)
-        title = loaded.title
-        if healed is not None:
-            action = f"{healed.detail} ({healed.id}); prompt it to go on"
-            return Finding(failure, title, kind, action, healed=True)
-        reason = store.live()
-        if reason is None and store.look(session).running and kind is not Kind.UNSENDABLE_PART:
-            reason = "a turn of it is running, or was cut off; look again when it has ended"
-        if reason is not None:
-            return Finding(failure, title, kind, f"not repaired: {reason}")
-        if isinstance(planned, Refusal):
-            alone = config.ignores(session, loaded.directory, orders.ignored(paths.state_dir()))
-            return Finding(failure, title, kind, f"not repaired: {planned.reason}", ignored=alone)
-        parts = tuple(dict.fromkeys(edit.part_id for edit in planned.edits if edit.part_id))
-        changes = tuple(store.changes(loaded, planned.edits))
-        action = sentence(actions_of(planned.edits), kind)
-        return Finding(failure, title, kind, action, parts, changes, recovery=name)
-    except RecoverydError as error:
-        return Finding(Failure(store.id, session, "", 0, {}), title, None, f"can't be read: {error.message}")
-    except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
-        words = f"a fault of recoveryd: {type(error).__name__}: {error}"
-        return Finding(Failure(store.id, session, "", 0, {}), title, None, words)
 
 
 def _listed(store: Store, session: str | None) -> Iterator[str]:
@@ -145,26 +80,15 @@ def _wanted(store: Store, session: str | None) -> Iterator[str]:
 def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) -> Finding:
     if not quiet and finding.changes:
         out = console()
-        out.print(f"{plain(finding.title or finding.failure.session)}: {finding.action}")
-        show_changes(out, finding.changes)
+        wrapped(out, f"{finding.title or finding.failure.session}: {finding.action}")
+        show_changes(out, finding.changes, MOST)
     assert finding.kind is not None
     event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
     if event.outcome is Outcome.PENDING:
-        return Finding(finding.failure, finding.title, finding.kind, f"not now: {event.detail}")
+        return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED
     action = f"{event.detail} ({event.id})" if healed else event.detail
-    return Finding(finding.failure, finding.title, finding.kind, action, finding.parts, event.changes, healed)
-
-
-def show_finding(out: Console, finding: Finding) -> None:
-    failure = finding.failure
-    out.print(f"{plain(finding.title or '(no title)')} ({failure.session})")
-    out.print(
-        f"refused   {when(failure.time / 1000)}, message {failure.message}: {cause(finding.kind)} ({finding.kind})"
-    )
-    if finding.parts:
-        out.print(f"parts     {', '.join(finding.parts)}")
-    out.print(f"{'healed' if finding.healed else 'remedy':10}{plain(finding.action)}")
+    return replace(finding, action=action, changes=event.changes, healed=healed)
 
 
 def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding], *, diff: bool) -> None:
@@ -181,13 +105,15 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
         for finding in found:
             out.print()
             show_finding(out, finding)
-            show_changes(out, finding.changes)
+            show_changes(out, finding.changes, MOST)
     else:
         for finding in found:
             state = "healed" if finding.healed else "stuck"
             out.print()
             wrapped(out, finding.title or "(no title)")
-            wrapped(out, f"{finding.failure.session}, {state}: {cause(finding.kind)} ({finding.kind})", 4)
+            wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
+            if finding.silent and not finding.healed:
+                wrapped(out, told(finding.evidence), 4)
             would = "the repair: " if finding.changes and not finding.healed else ""
             wrapped(out, would + finding.action, 4)
     if stuck and any(finding.changes and not finding.healed for finding in found):

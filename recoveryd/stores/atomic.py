@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,8 @@ from pathlib import Path
 from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change
-from recoveryd.stores import tree
+from recoveryd.stores import durable, tree
+from recoveryd.stores.durable import Disk
 
 # The client reads every file whose name does not begin with a dot.
 TEMPORARY = ".recoveryd-"
@@ -50,16 +50,19 @@ def apply(root: Path, changes: Sequence[Change]) -> None:
         _compare(root, change)
     changes = [change for change in changes if change.before != change.after]
     made: list[tuple[str, ...]] = []
+    disk = durable.disk(root, len(changes))
     try:
         # All that needs space on the disk comes first, while nothing is changed yet.
         for change in changes:
             if change.after is not None:
-                _prepare(root, change, made)
+                _prepare(root, change, made, disk)
+        disk.barrier()
         for change in changes:
             _swap(root, change)
-        _sync(root, changes)
+        _sync(root, changes, disk)
+        disk.barrier()
     except BaseException as error:
-        lost = _put_back(root, changes, made)
+        lost = _put_back(root, changes, made, disk)
         if lost:
             reason = error.message if isinstance(error, StoreError) else repr(error)
             raise StoreError(f"{reason} What was written before could not be put back: {', '.join(lost)}.") from error
@@ -67,7 +70,10 @@ def apply(root: Path, changes: Sequence[Change]) -> None:
 
 
 def clean(root: Path, keys: Iterable[str]) -> int:
-    """Remove the temporary files that a crash left in the folders of `keys`; only regular files of this user."""
+    """Remove the temporary files that a crash left in the folders of `keys`; only regular files of this user.
+
+    A folder in which nothing is left goes too: a crash may have come right behind its making.
+    """
     removed = 0
     for folders in {tree.split(key)[:-1] for key in keys}:
         with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
@@ -79,6 +85,8 @@ def clean(root: Path, keys: Iterable[str]) -> int:
                     failpoint.reach("clean")
                     os.unlink(name, dir_fd=fd)
                     removed += 1
+            if not tree.listing(fd):
+                _drop_folder(root, folders, durable.disk(root, 1))
     return removed
 
 
@@ -92,12 +100,12 @@ def _compare(root: Path, change: Change) -> None:
         raise ConflictError(f"{root / change.key} is not what was read before: the client wrote since.")
 
 
-def _prepare(root: Path, change: Change, made: list[tuple[str, ...]]) -> None:
+def _prepare(root: Path, change: Change, made: list[tuple[str, ...]], disk: Disk) -> None:
     """Put the new content beside the record, complete and synced."""
     assert change.after is not None
     *folders, name = tree.split(change.key)
     try:
-        _make_folders(root, folders, made)
+        _make_folders(root, folders, made, disk)
         with tree.folder(root, *folders) as fd:
             with suppress(FileNotFoundError):  # of a crash: the lock of a recovery keeps others of us away
                 os.unlink(_temporary(name), dir_fd=fd)
@@ -108,14 +116,14 @@ def _prepare(root: Path, change: Change, made: list[tuple[str, ...]]) -> None:
                 _fill(file, change.after)
                 _dress(file, fd, name, change.mode)
                 failpoint.reach("sync")
-                _fsync(file)
+                disk.sync(file)
             finally:
                 os.close(file)
     except OSError as error:
         raise tree.trouble(error, f"write {root / change.key}") from error
 
 
-def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]]) -> None:
+def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]], disk: Disk) -> None:
     for depth in range(1, len(folders) + 1):
         above, name = folders[: depth - 1], folders[depth - 1]
         with tree.folder(root, *above) as fd, suppress(FileExistsError):
@@ -123,7 +131,7 @@ def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]
             os.mkdir(name, 0o700, dir_fd=fd)
             made.append(tuple(folders[:depth]))
             os.chmod(name, stat.S_IMODE(os.fstat(fd).st_mode), dir_fd=fd)
-            _fsync(fd)
+            disk.sync(fd)
 
 
 def _fill(file: int, content: bytes) -> None:
@@ -160,21 +168,26 @@ def _swap(root: Path, change: Change) -> None:
         raise tree.trouble(error, f"write {root / change.key}") from error
 
 
-def _sync(root: Path, changes: Iterable[Change]) -> None:
+def _sync(root: Path, changes: Iterable[Change], disk: Disk) -> None:
     """Make renames and removals durable; a folder that lost its last record goes too."""
-    folders = {tree.split(change.key)[:-1]: change for change in changes}
+    folders, emptier = {}, set()
+    for change in changes:
+        names = tree.split(change.key)[:-1]
+        folders[names] = change
+        if change.after is None:
+            emptier.add(names)
     for names, change in folders.items():
         try:
             failpoint.reach("folder")
             with tree.folder(root, *names) as fd:
-                _fsync(fd)
-            if any(c.after is None and tree.split(c.key)[:-1] == names for c in changes):
-                _drop_folder(root, names)
+                disk.sync(fd)
+            if names in emptier:
+                _drop_folder(root, names, disk)
         except OSError as error:
             raise tree.trouble(error, f"write {root / change.key}") from error
 
 
-def _drop_folder(root: Path, names: tuple[str, ...]) -> None:
+def _drop_folder(root: Path, names: tuple[str, ...], disk: Disk) -> None:
     """Remove a folder below another one if it is empty. The client makes it again when it needs it."""
     if len(names) < 2:
         return
@@ -186,25 +199,27 @@ def _drop_folder(root: Path, names: tuple[str, ...]) -> None:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EACCES, errno.EPERM}:
                 raise
         else:
-            _fsync(fd)
+            disk.sync(fd)
 
 
-def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, ...]]) -> list[str]:
+def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, ...]], disk: Disk) -> list[str]:
     """Take back what was written already, where it is still ours. Returns the keys for which that failed."""
     lost = []
     for change in reversed(changes):
         try:
             if _now(root, change) == change.after != change.before:
                 if change.before is not None:
-                    _prepare(root, change.reversed(), [])
+                    _prepare(root, change.reversed(), [], disk)
                 _swap(root, change.reversed())
-                _sync(root, [change.reversed()])
+                _sync(root, [change.reversed()], disk)
             _discard(root, change.key)
         except Exception:  # whatever it is, the other records are still to be put back; the caller names this one
             lost.append(change.key)
     for names in reversed(list(made)):
         with suppress(OSError):
-            _drop_folder(root, names)
+            _drop_folder(root, names, disk)
+    with suppress(OSError):
+        disk.barrier()
     return lost
 
 
@@ -212,14 +227,3 @@ def _discard(root: Path, key: str) -> None:
     *folders, name = tree.split(key)
     with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
         os.unlink(_temporary(name), dir_fd=fd)
-
-
-def _fsync(fd: int) -> None:
-    if sys.platform == "darwin":
-        import fcntl
-
-        # There fsync() leaves the data in the drive's cache. Not every file system has the stronger one.
-        with suppress(OSError):
-            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-            return
-    os.fsync(fd)

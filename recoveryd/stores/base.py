@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
 from recoveryd.model import Change, Edit, Failure, Session
+
+State = Literal["before", "after", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,9 @@ class Store(Protocol):
     def about(self, session_id: str) -> About:
         """Title, folder and parent. An unknown session is an empty `About`."""
 
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last; "" when there is none. No message is read."""
+
     def load(self, session_id: str) -> Session:
         """The whole session, with the raw bytes of every record, in the order of the client."""
 
@@ -141,6 +146,13 @@ class Store(Protocol):
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
 
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+        """The records of `session` under other ids (old to new, of messages and parts), with all that names them.
+
+        Nothing else in them changes, not even their times. Those of the messages `keep` come along as they are: for
+        the ledger. StoreError: something names them in a way not known.
+        """
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none of them.
 
@@ -149,6 +161,9 @@ class Store(Protocol):
 
     def read(self, key: str) -> bytes | None:
         """One record as it is now; None when there is none. The key is checked like any foreign text."""
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As `read`, of many records."""
 
     def clean(self, keys: Iterable[str]) -> int:
         """Remove what a crash left behind where `keys` were being written. Returns how many things."""
@@ -174,9 +189,23 @@ def root_title(store: Store, session_id: str) -> str:
     return title
 
 
-def state(store: Store, change: Change) -> Literal["before", "after", "other"]:
-    """Which image of `change` the store holds now; "other" when somebody else wrote since."""
-    now = store.read(change.key)
+def states(store: Store, changes: Sequence[Change]) -> list[State]:
+    """Which image of each change the store holds now; "other" when somebody else wrote since."""
+    now = store.read_all([change.key for change in changes])
+    return [_state(record, change) for record, change in zip(now, changes, strict=True)]
+
+
+def stand(store: Store, changes: Sequence[Change]) -> bool:
+    """Whether all of `changes` are in the store as they were written."""
+    return all(found == "after" for found in states(store, changes))
+
+
+def untouched(store: Store, changes: Sequence[Change]) -> bool:
+    """Whether nothing of `changes` is in the store."""
+    return all(found == "before" for found in states(store, changes))
+
+
+def _state(now: bytes | None, change: Change) -> State:
     if now == change.after:
         return "after"
     return "before" if now == change.before else "other"

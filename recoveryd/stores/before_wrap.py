@@ -1,7 +1,8 @@
 """Sessions that OpenCode's ids left behind: ids start again near zero every 2^36 ms, last in August 2026.
 
 An older client sorts messages by id alone. In a session with messages from before, each new prompt then stands before
-the old answers, and the client stores it without ever calling the model (runs of 1.1.53 and 1.2.1).
+the old answers, and the client stores it without ever calling the model (runs of 1.1.53 and 1.2.1). Counted are ids, so
+a session that was healed (`wrapped_ids`) is none any more.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from recoveryd.stores import opencode
 from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.database import Database
 
-_SESSIONS = """SELECT count(*) FROM session
-    WHERE time_created < ? AND EXISTS (SELECT 1 FROM message WHERE session_id = session.id)"""
+_SESSIONS = "SELECT count(DISTINCT session_id) FROM message WHERE id > ? AND id < 'msg_g'"
 _STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 
 
 def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: float) -> tuple[int, bool]:
     """How many sessions have messages from before the last wrap, and whether all were looked at in so many seconds."""
     deadline = time.monotonic() + seconds
+    latest = f"msg_{(now_ms + opencode.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
     if generation is Generation.JSON:
-        return _in_tree(store.root, now_ms, deadline)
+        return _in_tree(store.root, latest, deadline)
     if generation in (Generation.SQLITE, Generation.SQLITE_EVENTS):
-        return _in_database(store.root, now_ms, deadline)
+        return _in_database(store.root, latest, deadline)
     return 0, True
 
 
-def _in_tree(root: Path, now_ms: int, deadline: float) -> tuple[int, bool]:
-    latest = f"msg_{(now_ms + opencode.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
+def _in_tree(root: Path, latest: str, deadline: float) -> tuple[int, bool]:
     found = 0
     try:
         with os.scandir(root / "message") as folders:
@@ -48,13 +48,11 @@ def _in_tree(root: Path, now_ms: int, deadline: float) -> tuple[int, bool]:
     return found, True
 
 
-def _in_database(path: Path, now_ms: int, deadline: float) -> tuple[int, bool]:
-    wrapped_at = now_ms - now_ms % opencode.WRAP_MS
-
+def _in_database(path: Path, latest: str, deadline: float) -> tuple[int, bool]:
     def work(db: sqlite3.Connection) -> tuple[int, bool]:
         db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         try:
-            return int(db.execute(_SESSIONS, (wrapped_at,)).fetchone()[0]), True
+            return int(db.execute(_SESSIONS, (latest,)).fetchone()[0]), True
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
                 return 0, False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from recoveryd.errors import StoreError
-from recoveryd.model import Message
+from recoveryd.model import WRAP_MS, Message
 from recoveryd.stores import opencode, rows
 from recoveryd.stores.database import Database, Files, settled
 
@@ -131,7 +131,7 @@ def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
     """The ranges of ids that messages made since then have: two when the ids started again in between."""
     latest = now_ms + opencode.DAY_MS
     low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
-    if latest - since_ms >= opencode.WRAP_MS:
+    if latest - since_ms >= WRAP_MS:
         yield "msg_", "msg_g"
     elif low < high:
         yield low, high

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.errors import StoreError
-from recoveryd.model import Edit, Failure, Json, Message, Part, Session
+from recoveryd.model import WRAP_MS, Edit, Failure, Json, Message, Part, Session
 from recoveryd.stores.base import Look
 
 DAY_MS = 86_400_000
-WRAP_MS = 1 << 36
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _TIMED = re.compile("msg_[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")

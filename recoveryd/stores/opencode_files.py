@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.errors import DiskError, NotFoundError
 from recoveryd.model import Change, Edit, Json, Session
-from recoveryd.stores import atomic, opencode, tree
+from recoveryd.stores import atomic, opencode, renamed_files, tree
 from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
+from recoveryd.stores.renamed_files import Move
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
@@ -58,7 +59,6 @@ class OpencodeFiles:
         return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
 
     def live(self) -> str | None:
-        """None when the store can be edited; else a sentence that says why not."""
         try:
             owner = self.root.stat().st_uid
             databases = self._databases()
@@ -124,13 +124,16 @@ class OpencodeFiles:
                     return self._reader.message(fd, where, message_id)
 
                 newest = opencode.newest_first(tree.ids(tree.listing(fd)), read, int(self._clock() * 1000))
-                return opencode.look(self.id, session_id, newest, self._spoke)
+                return opencode.look(self.id, session_id, newest, self._reader.spoke)
         except (FileNotFoundError, NotFoundError):
             return Look()
 
     def about(self, session_id: str) -> About:
         """Title, folder and parent. An unknown session is an empty `About`. StoreError."""
         return self._reader.about(session_id)
+
+    def greatest_id(self, session_id: str) -> str:
+        return self._reader.greatest_id(session_id)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
@@ -177,6 +180,14 @@ class OpencodeFiles:
                 changes.append(Change(key, before, after, mode))
         return changes
 
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+        """The same files under the new ids; the session's own file too, where a revert is staged."""
+        found = self._reader.session_file(session.id)
+        key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
+        raw = self.read(key) if found and session.revert else None
+        about = None if raw is None else (key, raw)
+        return renamed_files.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.
 
@@ -194,6 +205,9 @@ class OpencodeFiles:
         """One file, by its path relative to `root`."""
         return atomic.read(self.root, key, self._reader.max_file)
 
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [self.read(key) for key in keys]
+
     def clean(self, keys: Iterable[str]) -> int:
         """Remove the temporary files that a crash left in the folders of `keys`."""
         try:
@@ -203,18 +217,6 @@ class OpencodeFiles:
 
     def _databases(self) -> list[str]:
         return sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
-
-    def _spoke(self, message_id: str) -> bool:
-        """Whether an aborted message holds a part that the client goes on sending."""
-        try:
-            with tree.folder(self.root, "part", message_id) as fd:
-                for part_id in tree.ids(tree.listing(fd)):
-                    path = self._reader.path(("part", message_id), part_id)
-                    if opencode.speaks(opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)):
-                        return True
-        except FileNotFoundError:
-            pass
-        return False
 
     def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Entry]:
         entries = []

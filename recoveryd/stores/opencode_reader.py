@@ -88,6 +88,24 @@ class Reader:
         """What to call a record when talking to a person."""
         return f"{self.root}/{'/'.join(folder)}/{record}{tree.SUFFIX}"
 
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last, from the names of its files; "" when there is none."""
+        with suppress(NotFoundError):
+            return max(tree.ids(tree.names(self.root, *self.where(session_id))), default="")
+        return ""
+
+    def spoke(self, message_id: str) -> bool:
+        """Whether an aborted message holds a part that the client goes on sending."""
+        try:
+            with tree.folder(self.root, "part", message_id) as fd:
+                for part_id in tree.ids(tree.listing(fd)):
+                    path = self.path(("part", message_id), part_id)
+                    if opencode.speaks(opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)):
+                        return True
+        except FileNotFoundError:
+            pass
+        return False
+
     def load(self, store: str, session_id: str) -> Session:
         """A session, read again from the start when a file vanished under the reading."""
         for _ in range(RETRIES):

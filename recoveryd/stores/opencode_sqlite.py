@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.errors import BusyStoreError, DiskError, StoreError
 from recoveryd.model import Change, Edit, Message, Session
-from recoveryd.stores import opencode, rows, transaction, tree
+from recoveryd.stores import opencode, renamed_rows, rows, transaction, tree
 from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.cursor import Cursor
 from recoveryd.stores.database import BUSY_S, Database
@@ -101,6 +101,9 @@ class OpencodeSqlite:
         """Title, folder and parent. An unknown session is an empty `About`."""
         return self._reader.about(session_id)
 
+    def greatest_id(self, session_id: str) -> str:
+        return self._reader.greatest_id(session_id)
+
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""
         return self._reader.load(session_id)
@@ -137,6 +140,11 @@ class OpencodeSqlite:
                 found.append(Change(rows.key(table, identifier), before, after))
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)
 
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+        """The same rows under the new ids; the session's own row too, where a revert is staged."""
+        about = self.read(rows.key("session", session.id)) if session.revert else None
+        return renamed_rows.changes(session, about, names, keep)
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes` in one transaction, or none. BusyStoreError when another writer doesn't let go."""
         dead = self.live()
@@ -146,7 +154,10 @@ class OpencodeSqlite:
 
     def read(self, key: str) -> bytes | None:
         """One row, by its table and id, as JSON of its columns."""
-        return self._reader.row(key)
+        return self._reader.images([key])[0]
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        return self._reader.images(keys)
 
     def clean(self, keys: Iterable[str]) -> int:
         """Nothing: SQLite takes back what a crash cut off."""

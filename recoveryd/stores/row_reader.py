@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from recoveryd.errors import NotFoundError, StoreError
@@ -22,6 +22,7 @@ PARTS = """SELECT p.id, p.message_id, p.session_id, p.time_created, p.time_updat
 PARTS_OF = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
 # Without `data`: on 1.2 no index gives the order, and all that is selected would be sorted.
 NEWEST = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC"
+GREATEST = "SELECT ifnull(max(id), '') FROM message WHERE session_id = ?"
 ABOUT = "SELECT title, directory, parent_id, revert, time_updated FROM session WHERE id = ?"
 STAMPS = (
     "SELECT count(*), max(time_updated), total(time_updated) FROM message WHERE session_id = ?",
@@ -53,11 +54,15 @@ class RowReader:
             page = self._read(lambda db, after=after: [str(i) for (i,) in db.execute(SESSIONS, (after, PAGE))])  # type: ignore[misc]
             yield from filter(opencode.valid_id, page)
 
-    def row(self, key: str) -> bytes | None:
-        """The image of one row; None when it is not there."""
-        table, identifier = rows.split(key)
-        found = self._read(lambda db: rows.fetch(db, table, identifier, self._path))
-        return None if found is None else rows.image(found)
+    def images(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The images of these rows, from one state of the database; None for one that is not there."""
+        named = [rows.split(key) for key in keys]
+
+        def work(db: sqlite3.Connection) -> list[bytes | None]:
+            found = (rows.fetch(db, table, identifier, self._path) for table, identifier in named)
+            return [None if row is None else rows.image(row) for row in found]
+
+        return self._read(work)
 
     def look(self, session_id: str) -> Look:
         """What is stuck now: reads messages from the newest back, until one settles it."""
@@ -76,6 +81,10 @@ class RowReader:
     def about(self, session_id: str) -> About:
         row = self._read(lambda db: db.execute(ABOUT, (session_id,)).fetchone())
         return About(_text(row[0]), _text(row[1]), _text(row[2]) or None) if row else About()
+
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last; "" when there is none."""
+        return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
 
     def load(self, session_id: str) -> Session:
         """The whole session, from one state of the database. StoreError for a message that is no JSON object."""

@@ -23,7 +23,10 @@ IDS: Mapping[str, Mapping[str, str]] = {
     "message": {"id": "id", "sessionID": "session_id"},
     "part": {"id": "id", "sessionID": "session_id", "messageID": "message_id"},
 }
+# Of a session only what names its messages; such a row is changed, never made or removed.
+RECORDS: Mapping[str, tuple[str, ...]] = {**COLUMNS, "session": ("id", "revert")}
 _NUMBERS = frozenset({"time_created", "time_updated"})
+_TYPES: Mapping[str, Any] = {**dict.fromkeys(_NUMBERS, int), "data": (str, bytes), "revert": (str, type(None))}
 _SESSION = frozenset({"id", "parent_id", "directory", "title", "revert", "time_updated"})
 _TABLES = """SELECT t.name, c.name, lower(c.type) FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
     WHERE t.type = 'table' AND t.name IN ('message', 'part', 'session', 'event', 'session_v2')"""
@@ -103,23 +106,23 @@ def key(table: str, identifier: str) -> str:
 def split(record: str) -> tuple[str, str]:
     """A record's key as table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
-    if table not in COLUMNS or not opencode.valid_id(identifier):
+    if table not in RECORDS or not opencode.valid_id(identifier):
         raise StoreError(f"{record!r} is no record of this store.")
     return table, identifier
 
 
 def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
     """A row as the database gave it, by column. StoreError for values that no row of OpenCode has."""
-    found = dict(zip(COLUMNS[table], values, strict=True))
+    found = dict(zip(RECORDS[table], values, strict=True))
     for column, value in found.items():
-        if not isinstance(value, int if column in _NUMBERS else (str, bytes) if column == "data" else str):
+        if not isinstance(value, _TYPES.get(column, str)):
             raise StoreError(f"{path} has a row {found['id']!r} in {table} whose {column} is of an unexpected type.")
     return found
 
 
 def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Path) -> Row | None:
-    """One row as it is now; None when it is not there. `table` is a key of `COLUMNS`."""
-    query = f"SELECT {', '.join(COLUMNS[table])} FROM {table} WHERE id = ?"  # noqa: S608
+    """One row as it is now; None when it is not there. `table` is a key of `RECORDS`."""
+    query = f"SELECT {', '.join(RECORDS[table])} FROM {table} WHERE id = ?"  # noqa: S608
     found = connection.execute(query, (identifier,)).fetchone()
     return None if found is None else row(table, found, path)
 
@@ -127,7 +130,7 @@ def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Pat
 def image(found: Row) -> bytes:
     """A row as one line of JSON that says all of it, broken texts and BLOBs too: `parse_image` gives the row again."""
     shown = dict(found)
-    if isinstance(found["data"], bytes):
+    if isinstance(found.get("data"), bytes):
         shown |= {"data": found["data"].decode("utf-8", "surrogateescape"), "data_type": "blob"}
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogateescape")
@@ -138,7 +141,7 @@ def parse_image(table: str, raw: bytes) -> Row:
     try:
         shown = json.loads(raw.decode("utf-8", "surrogateescape"))
         blob = shown.pop("data_type", None) == "blob"
-        if tuple(shown) != COLUMNS[table]:
+        if tuple(shown) != RECORDS[table]:
             raise ValueError("other columns")
     except (ValueError, AttributeError, RecursionError) as error:
         raise StoreError(f"The image of a row of {table} can't be read: {error}") from error

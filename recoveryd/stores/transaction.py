@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,16 +31,17 @@ def apply(database: Database, changes: Sequence[Change]) -> None:
         failpoint.reach("begin")
         connection.execute("BEGIN IMMEDIATE")
         try:
+            connection.execute("PRAGMA defer_foreign_keys = ON")  # a message under another id goes before its parts
             refused = rows.reason(rows.schema(connection), database.path)
             if refused:
                 raise StoreError(refused)
             for write in writes:
                 _compare(connection, write, database)
-            for write in writes:
+            for write in _joined(writes):
                 if write.after is not None or write.before is not None:
                     _carry_out(connection, write, database)
             failpoint.reach("commit")
-            connection.execute("COMMIT")
+            _commit(connection, database)
             failpoint.reach("committed")
         except BaseException:
             # What made SQLite fail may have ended the transaction as well; closing ends it in any case.
@@ -54,7 +55,35 @@ def _write(change: Change) -> _Write:
     after = None if change.after is None else rows.parse_image(table, change.after)
     if after is not None and after["id"] != identifier:
         raise StoreError(f"The image of {change.key} is that of another record.")
+    if table == "session" and (change.before is None or after is None):
+        raise StoreError(f"{change.key} is a session, which is neither made nor removed here.")
     return _Write(table, identifier, change.before, after)
+
+
+def _joined(writes: Sequence[_Write]) -> Iterator[_Write]:
+    """A row that goes, right before one of the same times that comes, is that row under another id.
+
+    Then it keeps its place in the table: the client (1.2) orders messages of the same millisecond by nothing else.
+    """
+    waiting: _Write | None = None
+    for write in writes:
+        if waiting is not None and _same_row(waiting, write):
+            yield _Write(write.table, waiting.id, waiting.before, write.after)
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = write
+    if waiting is not None:
+        yield waiting
+
+
+def _same_row(gone: _Write, come: _Write) -> bool:
+    if gone.table != come.table or gone.before is None or gone.after is not None or come.before is not None:
+        return False
+    before = rows.parse_image(gone.table, gone.before)
+    same = ("session_id", "time_created", "time_updated")
+    return come.after is not None and all(before[column] == come.after[column] for column in same)
 
 
 def _compare(connection: sqlite3.Connection, write: _Write, database: Database) -> None:
@@ -72,10 +101,9 @@ def _carry_out(connection: sqlite3.Connection, write: _Write, database: Database
         connection.execute(f"DELETE FROM {write.table} WHERE id = ?", (write.id,))  # noqa: S608
         return
     columns = list(write.after)
-    data = write.after["data"]
-    blob = isinstance(data, bytes)
-    values = [rows.content(value) if column == "data" else value for column, value in write.after.items()]
-    places = ["?" if column != "data" or blob else "CAST(? AS TEXT)" for column in columns]
+    texts = {c for c, value in write.after.items() if c in ("data", "revert") and isinstance(value, str)}
+    values = [rows.content(value) if column in texts else value for column, value in write.after.items()]
+    places = ["CAST(? AS TEXT)" if column in texts else "?" for column in columns]
     if write.before is None:
         statement = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES ({', '.join(places)})"  # noqa: S608
     else:
@@ -86,6 +114,13 @@ def _carry_out(connection: sqlite3.Connection, write: _Write, database: Database
         connection.execute(statement, values)
     except sqlite3.IntegrityError as error:
         raise _conflict(write, database, f"can't be written ({error}): the client wrote since") from error
+
+
+def _commit(connection: sqlite3.Connection, database: Database) -> None:
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.IntegrityError as error:
+        raise ConflictError(f"{database.path} can't be written ({error}): the client wrote since.") from error
 
 
 def _has_parts(connection: sqlite3.Connection, message: str) -> bool:

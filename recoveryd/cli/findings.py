@@ -1,0 +1,127 @@
+"""What a session is stuck on, and what would be done about it: for `scan` and `explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd import orders, paths
+from recoveryd.cli.common import open_ledger, when
+from recoveryd.cli.output import hung, wrapped
+from recoveryd.config import Config
+from recoveryd.errors import ActiveError, RecoverydError
+from recoveryd.ledger import Ledger, new_id
+from recoveryd.model import Change, Failure, Json, Kind, Refusal
+from recoveryd.recovery import Recovery
+from recoveryd.report import cause, told
+from recoveryd.silent import OPEN_TURNS, UNANSWERED
+from recoveryd.stores.base import Store
+from recoveryd.stuck import Diagnosis, standing
+
+UNREADABLE = "unreadable"
+_UNEXPLAINED = {UNANSWERED: "a prompt without an answer", UNREADABLE: "a session that can't be looked into"}
+_NOT_UNDERSTOOD = "not understood: nothing that is stored keeps its prompt from being answered; prompt it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A stuck session: what killed it, and what would be (or was) done about it."""
+
+    failure: Failure
+    title: str
+    kind: Kind | None
+    action: str
+    parts: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    healed: bool = False
+    recovery: str = ""
+    ignored: bool = False
+    reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
+    evidence: Json = field(default_factory=dict)  # ids, times, and which rule
+
+    @property
+    def silent(self) -> bool:
+        """Whether no error was recorded of it."""
+        return bool(self.evidence) and "error" not in self.evidence
+
+    @property
+    def cause(self) -> str:
+        """In words, and as the stable code."""
+        about = _UNEXPLAINED.get(self.reason) if self.kind is None else None
+        return f"{about or cause(self.kind)} ({self.reason})"
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "store": self.failure.store,
+            "session": self.failure.session,
+            "title": self.title,
+            "message": self.failure.message,
+            "kind": self.kind,
+            "action": self.action,
+            "parts": list(self.parts),
+            "healed": self.healed,
+            "reason": self.reason,
+            "evidence": dict(self.evidence),
+        }
+
+
+def find(
+    store: Store, config: Config, session: str, recovery: Recovery | None = None, ledger: Ledger | None = None
+) -> Finding | None:
+    """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
+    if recovery is None:
+        with open_ledger() as opened:
+            return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
+    unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
+    try:
+        silence = Diagnosis(recovery.client, recovery.holders).of(store, session)
+        if silence is None:
+            return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
+        about = store.about(session)
+        alone = config.ignores(session, about.directory, orders.ignored(paths.state_dir()))
+        unread = replace(unread, title=about.title)
+        found = Finding(silence.failure, about.title, silence.kind, "", ignored=alone)
+        return _planned(store, recovery, ledger, replace(found, reason=silence.reason, evidence=silence.evidence))
+    except RecoverydError as error:
+        return replace(unread, action=f"can't be read: {error.message}")
+    except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
+        return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
+
+
+def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Finding) -> Finding:
+    """What would be done about it."""
+    failure, kind, name = found.failure, found.kind, new_id()
+    done = standing(store, ledger, failure) if ledger is not None else None
+    if done is not None:
+        action, known = f"{done.detail} ({done.id}); prompt it to go on", done.kind or kind
+        return replace(found, kind=known, action=action, healed=True, ignored=False, reason=str(known))
+    if kind is None:
+        return replace(found, action=_NOT_UNDERSTOOD)
+    try:
+        _, planned = recovery.propose(store, failure, kind, name)
+    except ActiveError as error:
+        return replace(found, action=f"not repaired: {error.message}")
+    reason = store.live()
+    if reason is None and kind not in OPEN_TURNS and store.look(failure.session).running:
+        reason = "a turn of it is running, or was cut off; look again when it has ended"
+    if reason is None and isinstance(planned, Refusal):
+        reason = planned.reason
+    if reason is not None or isinstance(planned, Refusal):
+        return replace(found, action=f"not repaired: {reason}")
+    return replace(found, action=planned.detail, parts=planned.parts, changes=planned.changes, recovery=name)
+
+
+def show_finding(out: Console, finding: Finding) -> None:
+    failure = finding.failure
+    wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
+    if failure.message:
+        said = f"{when(failure.time / 1000)}, message {failure.message}"
+        hung(out, "silent" if finding.silent else "refused", said)
+    hung(out, "cause", finding.cause)
+    if finding.evidence:
+        hung(out, "evidence", told(finding.evidence))
+    if finding.parts:
+        hung(out, "parts", ", ".join(finding.parts))
+    hung(out, "healed" if finding.healed else "remedy", finding.action)

@@ -1,0 +1,150 @@
+"""What to write about a stuck session, of whatever kind, and how to tell that what is read back is sound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recoveryd import interrupted, wrapped
+from recoveryd.classify import named_ids, position
+from recoveryd.client import Client
+from recoveryd.config import Config
+from recoveryd.errors import ActiveError
+from recoveryd.family import family
+from recoveryd.forms import forms_of, goes_by_ids
+from recoveryd.holders import Holders
+from recoveryd.model import Change, Edit, Failure, Kind, Refusal, Session
+from recoveryd.orders import ignored
+from recoveryd.places import places
+from recoveryd.plan import UNREPAIRED, Case, Evidence, objections, plan, requests_of
+from recoveryd.repairs import Settings
+from recoveryd.report import actions_of, sentence
+from recoveryd.stores.base import Store
+from recoveryd.violation import Claims
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
+
+    `places` says of each action where it is done; a renaming has neither places nor edits. `kinds` are what the rules
+    found wrong; `claims` are what the provider's error said, for a second plan.
+    """
+
+    changes: tuple[Change, ...]
+    actions: tuple[str, ...]
+    detail: str
+    objections: Callable[[Session], Sequence[str]]
+    kinds: tuple[Kind, ...]
+    edits: tuple[Edit, ...] = ()
+    places: tuple[str, ...] = ()
+    claims: Claims | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Those that are edited."""
+        return tuple(dict.fromkeys(edit.part_id for edit in self.edits if edit.part_id))
+
+
+class Proposer:
+    """Makes proposals by the configuration, and what the user ordered since. Writes nothing; errors of the store pass.
+
+    ActiveError: what is to be ended may still be under way.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        state_dir: Path,
+        client: Client,
+        holders: Holders,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._state_dir = state_dir
+        self._client = client
+        self._holders = holders
+        self._clock = clock
+
+    def propose(
+        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None = None
+    ) -> Proposal | Refusal:
+        """`name` is the recovery's id; `earlier` is what was proposed for the same failure before the client wrote."""
+        if self._config.ignores(session.id, session.directory, ignored(self._state_dir)):
+            return Refusal("you said to leave this session or folder alone (`recoveryd ignore` lists both)")
+        if kind not in self._config.kinds:
+            return Refusal(f"{kind} is not among the kinds that your configuration names")
+        if kind is Kind.WRAPPED_IDS:
+            return self._renaming(store, session)
+        if kind is Kind.INTERRUPTED_TURN:
+            return self._ending(store, session, name)
+        return self._editing(store, session, failure, kind, name, earlier)
+
+    def _editing(
+        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
+    ) -> Proposal | Refusal:
+        if kind not in UNREPAIRED and family(failure) is None:
+            who = failure.provider or "this provider"
+            reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"
+            return Refusal(f"{reason}: choose another model, or start a new session")
+        settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
+        evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
+        forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None
+        planned = plan(Case(session, failure, evidence, settings, name, int(self._clock() * 1000), forms, claims))
+        if isinstance(planned, Refusal):
+            return planned
+        requests, asked = requests_of(failure, forms), planned.claims
+        actions = actions_of(planned.edits)
+        return Proposal(
+            changes=tuple(store.changes(session, planned.edits)),
+            actions=actions,
+            detail=sentence(actions, kind),
+            objections=lambda found: [violation.reason for violation in objections(found, requests, asked)],
+            kinds=planned.kinds,
+            edits=planned.edits,
+            places=places(session, planned.edits),
+            claims=asked,
+        )
+
+    def _renaming(self, store: Store, session: Session) -> Proposal | Refusal:
+        if not goes_by_ids(store, self._client, session.id):
+            return Refusal("the OpenCode that uses this store goes by time, not by ids: it needs no repair")
+        now = int(self._clock() * 1000)
+        found = wrapped.wrapped(session, now)
+        if found is None:
+            return Refusal("its ids are in the order of time", understood=False)
+        names = wrapped.new_ids(found)
+        if isinstance(names, Refusal):
+            return names
+        kept = wrapped.taken_by_revert(session, found)
+        also = f"; a revert is staged, and the next prompt takes back {len(kept)} newer ones with it" if kept else ""
+        order = [names.get(message.id, message.id) for message in (*found.old, *found.new)]
+        actions = ("renumber",) * len(found.old)
+        return Proposal(
+            changes=tuple(store.renamed(session, names, kept)),
+            actions=actions,
+            detail=sentence(actions, Kind.WRAPPED_IDS) + also,
+            objections=lambda read: [] if wrapped.in_order(read, order) else ["its ids are not in the order of time"],
+            kinds=(Kind.WRAPPED_IDS,),
+        )
+
+    def _ending(self, store: Store, session: Session, name: str) -> Proposal | Refusal:
+        busy = self._holders.under_way(store, session.id)
+        if busy is not None:
+            raise ActiveError(f"It is left alone: {busy}.")
+        now = int(self._clock() * 1000)
+        edits = interrupted.ended(session, name, now)
+        if not edits:
+            return Refusal("no turn of it is open", understood=False)
+        actions = actions_of(edits)
+        return Proposal(
+            changes=tuple(store.changes(session, edits)),
+            actions=actions,
+            detail=sentence(actions, Kind.INTERRUPTED_TURN),
+            objections=lambda found: [f"{e.message_id} is still open" for e in interrupted.ended(found, name, now)],
+            kinds=(Kind.INTERRUPTED_TURN,),
+            edits=edits,
+            places=places(session, edits),
+        )

@@ -1,0 +1,114 @@
+"""Sessions that are stuck without an error: what explains them, from what is stored alone.
+
+A prompt without an answer, an answer that was never ended, or ids that will keep the next prompt from being answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from recoveryd import interrupted, wrapped
+from recoveryd.crash import crashed, next_failure
+from recoveryd.model import Failure, Json, Kind, Message, Session
+from recoveryd.plan import requests_of
+from recoveryd.report import moment
+from recoveryd.rules import check
+from recoveryd.sent import Form
+from recoveryd.violation import Claims, Violation
+from recoveryd.wire import build
+
+UNANSWERED = "unanswered_prompt"  # the reason code of a prompt that nothing stored explains
+# Of these an open turn is the fault itself; any other repair waits until no turn runs.
+OPEN_TURNS = frozenset({Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN})
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """`kind` is None when nothing explains it. `ignored`: a prompt was sent, and can't have been answered."""
+
+    failure: Failure
+    kind: Kind | None
+    evidence: Json = field(default_factory=dict)
+    ignored: bool = False
+
+    @property
+    def reason(self) -> str:
+        """A stable code."""
+        return str(self.kind or UNANSWERED)
+
+
+def renumbered(session: Session, now_ms: int) -> Silence | None:
+    """Of a session whose client goes by ids: that they started again. No turn of it may be running."""
+    found = wrapped.wrapped(session, now_ms)
+    if found is None:
+        return None
+    last = (*found.old, *found.new)[-1]
+    waiting = _unanswered((*found.old, *found.new))
+    ignored = bool(waiting) and wrapped.ignores_prompts(session)
+    evidence = {**found.evidence, "unanswered": [message.id for message in waiting], "ignored": ignored}
+    return Silence(_failure(session, waiting[-1] if waiting else last), Kind.WRAPPED_IDS, evidence, ignored)
+
+
+def unsendable(session: Session, failure: Failure | None, forms: Sequence[Form]) -> Silence | None:
+    """That the client can't build a request of it, under any of `forms`. `failure`: as it was recorded, if it was."""
+    made = crashed(session, failure, forms)
+    if made is None:
+        return None
+    requests = requests_of(made, forms)
+    parts = dict.fromkeys(part.part_id for request in requests for part in build(session, request).unsendable)
+    return Silence(made, Kind.UNSENDABLE_PART, {"parts": list(parts), "message": made.message})
+
+
+def cut_off(session: Session) -> Silence | None:
+    """That its last turn was never ended."""
+    message = interrupted.open_turn(session)
+    if message is None:
+        return None
+    return Silence(_failure(session, message), Kind.INTERRUPTED_TURN, interrupted.evidence(message))
+
+
+def unanswered(session: Session, forms: Sequence[Form]) -> Silence | None:
+    """A prompt without an answer that nothing else explains: what a provider would refuse of it, or nothing."""
+    order = sorted(session.messages, key=lambda message: (message.created, message.id))
+    waiting = _unanswered(order)
+    if not waiting:
+        return None
+    known = next_failure(session)
+    failure = replace(known or _failure(session, waiting[-1]), message=waiting[-1].id, time=waiting[-1].created)
+    asked = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
+    for request in requests_of(failure, forms) if known else ():  # else it is not known what goes to the provider
+        refused = next(iter(check(build(session, request), Claims())), None)
+        if refused is not None:
+            return Silence(failure, refused.kind, {**asked, **_told(refused)})
+    return Silence(failure, None, asked)
+
+
+def _told(violation: Violation) -> dict[str, object]:
+    part = violation.part_id or (violation.block.part_id if violation.block else "")
+    return {"rule": str(violation.kind), "says": violation.reason, "part": part or None}
+
+
+def _unanswered(order: Sequence[Message]) -> list[Message]:
+    """The prompts at the end, of messages in the order of time. An answer that never got anything is none."""
+    waiting: list[Message] = []
+    for message in reversed(order):
+        if message.role == "user":
+            waiting.insert(0, message)
+        elif message.parts or message.completed or message.error is not None:
+            break
+    return waiting
+
+
+def _failure(session: Session, message: Message) -> Failure:
+    model = message.data.get("model")
+    names = model if isinstance(model, Mapping) else message.data
+    return Failure(
+        session.store,
+        session.id,
+        message.id,
+        message.created,
+        {},
+        str(names.get("providerID", "")),
+        str(names.get("modelID", "")),
+    )

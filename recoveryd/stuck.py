@@ -1,0 +1,81 @@
+"""What a session is stuck on, for a person who asks: also what the daemon leaves alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from recoveryd.classify import classify
+from recoveryd.client import Client
+from recoveryd.crash import provider_spoke
+from recoveryd.forms import forms_of, goes_by_ids
+from recoveryd.holders import Holders
+from recoveryd.ledger import Ledger
+from recoveryd.model import Entry, Failure, Json, Outcome
+from recoveryd.silent import Silence, cut_off, renumbered, unanswered, unsendable
+from recoveryd.stores.base import Look, Store, stand
+from recoveryd.wrapped import tells_old
+
+
+class Diagnosis:
+    """Looks at sessions and writes nothing. Errors of the store pass through."""
+
+    def __init__(self, client: Client, holders: Holders, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._holders = holders
+        self._clock = clock
+
+    def of(self, store: Store, session: str) -> Silence | None:
+        """What keeps a session from going on; None when nothing does, or what does is no business of ours."""
+        look = store.look(session)
+        failure = look.failure
+        kind = classify(failure.error) if failure is not None else None
+        recorded = Silence(failure, kind, _recorded(failure)) if failure is not None and kind is not None else None
+        if recorded is not None and not look.newer:
+            return recorded
+        if look.running and not look.silent:
+            return (None if self._holders.under_way(store, session) else cut_off(store.load(session))) or recorded
+        if look.newer or (failure is not None and not provider_spoke(failure)):
+            return self._silent(store, session, look, recorded)
+        return ids_started_again(store, session, self._client, self._clock())
+
+    def _silent(self, store: Store, session: str, look: Look, recorded: Silence | None) -> Silence | None:
+        """Of a prompt that no provider is known to have answered or refused. `recorded`: a failure before it."""
+        old = None if look.running else ids_started_again(store, session, self._client, self._clock())
+        if old is not None and old.ignored:
+            return old
+        forms, loaded = forms_of(store, self._client, session), store.load(session)
+        found = unsendable(loaded, None if look.newer else look.failure, forms) or recorded or old
+        if found is not None or look.failure is not None:
+            return found
+        if look.running and self._holders.under_way(store, session):
+            return None
+        return unanswered(loaded, forms)
+
+
+def ids_started_again(store: Store, session: str, client: Client, now: float) -> Silence | None:
+    """Of a session in which no turn runs: that its client takes new prompts for old ones, or will. `now` in seconds.
+
+    Only sessions that have an old id are read.
+    """
+    ms = int(now * 1000)
+    if not tells_old(store.greatest_id(session), ms) or not goes_by_ids(store, client, session):
+        return None
+    return renumbered(store.load(session), ms)
+
+
+def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
+    """The repair of this failure, if it was made and still stands: the next prompt will be accepted."""
+    for entry in ledger.history(50, failure.session):
+        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
+            changes = ledger.changes(entry.id)
+            if changes and stand(store, changes):
+                return entry
+    return None
+
+
+def _recorded(failure: Failure) -> Json:
+    """What of an error tells without its words."""
+    data = failure.error.get("data")
+    status = data.get("statusCode") if isinstance(data, Mapping) else None
+    return {"message": failure.message, "error": failure.error.get("name"), "status": status}

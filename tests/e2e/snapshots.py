@@ -1,0 +1,45 @@
+"""Everything that a client keeps of its sessions, to be compared, and what a request says."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.harness import Harness, Outcome
+
+Snapshot = dict[str, Any]
+
+
+def snapshot(harness: Harness) -> Snapshot:
+    """Every file and folder of the tree with its mode, or every row of the database with its place in its table."""
+    if harness.client.database.exists():
+        return rows(harness.client.database)
+    return files(harness.client.storage)
+
+
+def files(root: Path) -> Snapshot:
+    """Every file and folder with its mode."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def rows(database: Path) -> Snapshot:
+    """Every row of every table with its place in it."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return {table: db.execute(f"SELECT rowid, * FROM '{table}' ORDER BY rowid").fetchall() for table in tables}
+
+
+def said(outcome: Outcome) -> list[str]:
+    """All texts, thoughts and outputs of the first request of a prompt, in order."""
+    found: list[str] = []
+    for message in (outcome.requests[0].body or {})["messages"]:
+        content = message["content"]
+        for block in content if isinstance(content, list) else [{"text": content}]:
+            words = block.get("text") or block.get("thinking") or block.get("content") or ""
+            found.append(words if isinstance(words, str) else str(words[0].get("text")))
+    return [words for words in found if words]
