@@ -24,7 +24,7 @@ from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Store, state
-from recoveryd.undo import settle
+from recoveryd.undo import settle, taken_back
 from recoveryd.violation import Claims
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
@@ -151,20 +151,24 @@ class Recovery:
             self._claims[event.id] = planned.claims
             if self._stands(store, failure, planned, changes):
                 return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-        detail = "The client kept writing to this session; its own version stays."
-        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
+        return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
+
+    def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
+        """What was written is refused when read back. Where nobody wrote over it, the fault is ours: it is undone."""
+        outcome = Outcome.CONFLICT
+        if taken_back(store, self._ledger.changes(event.id)):
+            outcome, detail = Outcome.FAILED, f"Read back, the repair was still refused; it was taken back. {detail}"
+        return self._close(store, failure, replace(event, outcome=outcome, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
         requests = requests_of(failure, forms_of(store, self.client))
         claims = self._claims.get(event.id)
         if claims is not None and not objections(session, requests, claims):
-            return (
-                event
-                if event.outcome is Outcome.HEALED
-                else self._close(store, failure, replace(event, outcome=Outcome.HEALED))
-            )
-        return self._close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+            if event.outcome is Outcome.HEALED:
+                return event
+            return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
+        return self._unproven(store, failure, event, f"{planned.reason[:1].upper()}{planned.reason[1:]}.")
 
     def _stands(self, store: Store, failure: Failure, planned: Plan, changes: Sequence[Change]) -> bool:
         """Whether what is read back is what was written, and the rules accept it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import sys
@@ -78,6 +79,11 @@ def clean(root: Path, keys: Iterable[str]) -> int:
     return removed
 
 
+def _aside(name: str) -> str:
+    """The name that new content has beside the record `name`; a name may have 255 bytes at the most."""
+    return TEMPORARY + (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
+
+
 def _now(root: Path, change: Change) -> bytes | None:
     """The record as it is, whatever limit it was loaded with."""
     return read(root, change.key, max(tree.MAX_FILE, *(len(image or b"") for image in (change.before, change.after))))
@@ -96,9 +102,9 @@ def _prepare(root: Path, change: Change, made: list[tuple[str, ...]]) -> None:
         _make_folders(root, folders, made)
         with tree.folder(root, *folders) as fd:
             with suppress(FileNotFoundError):  # of a crash: the lock of a recovery keeps others of us away
-                os.unlink(TEMPORARY + name, dir_fd=fd)
+                os.unlink(_aside(name), dir_fd=fd)
             step("create")
-            file = os.open(TEMPORARY + name, _NEW, 0o600, dir_fd=fd)
+            file = os.open(_aside(name), _NEW, 0o600, dir_fd=fd)
             try:
                 _fill(file, change.after)
                 _dress(file, fd, name, change.mode)
@@ -146,7 +152,7 @@ def _swap(root: Path, change: Change) -> None:
         with tree.folder(root, *folders) as fd:
             if change.after is not None:
                 step("rename")
-                os.rename(TEMPORARY + name, name, src_dir_fd=fd, dst_dir_fd=fd)
+                os.rename(_aside(name), name, src_dir_fd=fd, dst_dir_fd=fd)
             elif change.before is not None:
                 step("unlink")
                 os.unlink(name, dir_fd=fd)
@@ -204,7 +210,7 @@ def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, .
 def _discard(root: Path, key: str) -> None:
     *folders, name = tree.split(key)
     with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
-        os.unlink(TEMPORARY + name, dir_fd=fd)
+        os.unlink(_aside(name), dir_fd=fd)
 
 
 def _fsync(fd: int) -> None:

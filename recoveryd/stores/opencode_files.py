@@ -16,7 +16,7 @@ from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, tree
 from recoveryd.stores.base import Look, Stamp
-from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
+from recoveryd.stores.opencode_reader import Reader
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
@@ -32,7 +32,7 @@ class OpencodeFiles:
         root: Path,
         *,
         max_file: int = tree.MAX_FILE,
-        max_session: int = MAX_SESSION,
+        max_session: int = opencode.MAX_SESSION,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root = root.resolve()
