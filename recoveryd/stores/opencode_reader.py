@@ -174,7 +174,7 @@ class _Records:
         self._weight += opencode.weight(raw) - opencode.weight(known)
         if self._weight > self._reader.max_session:
             limit = self._reader.max_session
-            raise StoreError(f"The session of {path} is too large: at most {limit:,} bytes of memory are used for one.")
+            raise StoreError(f"The session of {path} is too large: it may take {limit:,} bytes of memory.")
         part = folder[0] == "part"  # of which a null stops the client
         self.found[folder, record] = (
             raw,

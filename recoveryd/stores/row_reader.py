@@ -132,7 +132,7 @@ class RowReader:
             if size > self._max_session:
                 limit = self._max_session
                 raise StoreError(
-                    f"The session {session_id} of {self._path} is too large: at most {limit:,} bytes of memory are used for one."
+                    f"The session {session_id} of {self._path} is too large: it may take {limit:,} bytes of memory."
                 )
             yield row
 

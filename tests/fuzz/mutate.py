@@ -29,7 +29,18 @@ NAMES = (
     *("output", "attachments", "compacted", "interrupted", "providerExecuted", "url", "mime", "filename", "auto"),
     *("prompt", "agent", "raw", "title", "directory", "revert", "partID", "mode", "variant", "recoveryd", "start"),
 )
-WORDS = ("user", "assistant", "text", "tool", "reasoning", "file", "compaction", "subtask", "step-start", "pending")
+WORDS: tuple[str, ...] = (
+    "user",
+    "assistant",
+    "text",
+    "tool",
+    "reasoning",
+    "file",
+    "compaction",
+    "subtask",
+    "step-start",
+    "pending",
+)
 WORDS += ("running", "completed", "error", "patch", "thinking", "MessageAbortedError", "tool-calls", "anthropic")
 
 
@@ -39,8 +50,8 @@ def mutated(rng: random.Random, record: Any) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         rng.choice(_CHANGES)(rng, value, slots)
     text = json.dumps(value[""], indent=rng.choice((2, None)), ensure_ascii=rng.random() < 0.5)
-    for number, raw in enumerate(slots):
-        text = text.replace(f'"@{number}@"', raw, 1)
+    for number, slot in enumerate(slots):
+        text = text.replace(f'"@{number}@"', slot, 1)
     raw = text.encode("utf-8", "surrogatepass")
     return garbled(rng, raw) if rng.random() < 0.2 else raw
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -47,7 +48,9 @@ class Report:
         }
 
 
-def run(inputs: int, seed: int, folder: Path | None = None, progress: Callable[[Report], object] = lambda _: None) -> Report:
+def run(
+    inputs: int, seed: int, folder: Path | None = None, progress: Callable[[Report], object] = lambda _: None
+) -> Report:
     """At least so many inputs. A round has a seed of its own, `seed` + its number, and can be run alone."""
     report = Report(seed)
     logger.remove()
@@ -76,7 +79,9 @@ def _round(seed: int, folder: Path | None, report: Report) -> int:
     return done
 
 
-_NAMES = sorted(["outside", "opencode", "rows-1.18.33", "rows-1.2.1", "state-opencode", "state-rows-1.18.33", "state-rows-1.2.1"])
+_NAMES = sorted(
+    ["outside", "opencode", "rows-1.18.33", "rows-1.2.1", "state-opencode", "state-rows-1.18.33", "state-rows-1.2.1"]
+)
 
 
 def _world(rng: random.Random, world: World, root: Path, seed: int, report: Report) -> int:
@@ -88,7 +93,7 @@ def _world(rng: random.Random, world: World, root: Path, seed: int, report: Repo
     try:
         _say(report, seed, world, "", lambda: driver.look_over(world.store))
         for planted in patients:
-            _say(report, seed, world, planted.id, lambda planted=planted: driver.drive(rng, world.store, planted.id))
+            _say(report, seed, world, planted.id, partial(driver.drive, rng, world.store, planted.id))
         after = world.snapshot()
         if after != before:
             report.broken.append(f"seed {seed}: {world.store!r} is not as it was: {_difference(before, after)}")
@@ -103,12 +108,16 @@ def _say(report: Report, seed: int, world: World, session: str, job: Callable[[]
     except (Exception, HangError) as error:
         frames = traceback.extract_tb(error.__traceback__)
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in frames[:-7:-1])
-        report.broken.append(f"seed {seed}: {world.root.name} {session}: {type(error).__name__}: {str(error)[:300]} ({where})")
+        report.broken.append(
+            f"seed {seed}: {world.root.name} {session}: {type(error).__name__}: {str(error)[:300]} ({where})"
+        )
 
 
 def _difference(before: Snapshot, after: Snapshot) -> str:
     changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
-    return "; ".join(f"{key[:300]}: {str(before.get(key))[:200]} -> {str(after.get(key))[:200]}" for key in sorted(changed)[:2])
+    return "; ".join(
+        f"{key[:300]}: {str(before.get(key))[:200]} -> {str(after.get(key))[:200]}" for key in sorted(changed)[:2]
+    )
 
 
 @contextmanager

@@ -114,7 +114,13 @@ class RowWorld:
             if self._events:
                 said = planted.id if rng.random() < 0.9 else rng.choice(_VALUES)
                 db.execute("INSERT INTO event_sequence VALUES (?, 0, NULL)", (planted.id,))
-                row = f"evt_{planted.id}", said, rng.choice((0, None)), rng.choice(("message.updated.1", *_VALUES)), "{}"
+                row = (
+                    f"evt_{planted.id}",
+                    said,
+                    rng.choice((rng.getrandbits(40), None)),
+                    rng.choice(("message.updated.1", *_VALUES)),
+                    "{}",
+                )
                 db.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?)", row)
             db.execute("COMMIT")
 
@@ -154,11 +160,11 @@ def _files(root: Path) -> Snapshot:
     found: Snapshot = {}
     for folder, folders, names in os.walk(os.fsencode(root)):
         for name in [*folders, *names]:
-            path = os.path.join(folder, name)
+            path = folder + b"/" + name
             about = os.lstat(path)
             content: Any = None
             if stat.S_ISLNK(about.st_mode):
-                content = os.readlink(path)
+                content = os.readlink(path)  # noqa: PTH115 - bytes
             elif stat.S_ISREG(about.st_mode):
                 content = Path(os.fsdecode(path)).read_bytes() if about.st_size < _SHOWN else about.st_size
             found[os.fsdecode(path)] = about.st_mode, about.st_uid, content
@@ -214,7 +220,16 @@ def _large(rng: random.Random, path: Path, outside: Path) -> None:
 
 def _more(rng: random.Random, path: Path, outside: Path) -> None:
     """Names beside it that no client makes."""
-    odd = ("prt_x.json.tmp", " .json", "a\nb.json", "..json", "x" * 250 + ".json", "\udcff.json", ".prt_x.json", "prt_$.json")
+    odd = (
+        "prt_x.json.tmp",
+        " .json",
+        "a\nb.json",
+        "..json",
+        "x" * 250 + ".json",
+        "\udcff.json",
+        ".prt_x.json",
+        "prt_$.json",
+    )
     for name in rng.sample(odd, 3):
         os.close(os.open(os.fsencode(path.parent / name), os.O_CREAT | os.O_WRONLY))
 
@@ -227,7 +242,22 @@ _ODD: tuple[Callable[[random.Random, Path, Path], None], ...]
 _ODD = (_pipe, _device, _link, _folder, _folder_link, _more, _mode, _pipe, _link, _folder, _more, _large)
 
 # What may stand in a column.
-_VALUES = (None, b"\xff\x00", 5, 5.5, -1, 2**63 - 1, -(2**63), 1e300, "", "../../x", "a\0b", "x" * 100_000, "ses_1", b"")
+_VALUES = (
+    None,
+    b"\xff\x00",
+    5,
+    5.5,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    1e300,
+    "",
+    "../../x",
+    "a\0b",
+    "x" * 100_000,
+    "ses_1",
+    b"",
+)
 
 
 def _column(rng: random.Random, db: sqlite3.Connection, table: str, name: str, planted: Planted) -> None:
@@ -259,6 +289,7 @@ def _nobodys(rng: random.Random, db: sqlite3.Connection, table: str, name: str, 
     odd = rng.choice((None, b"prt\xff", "", "../../x", "prt_\n", "prt_" + "x" * 70_000, "msg_\0", 7))
     with suppress(sqlite3.IntegrityError):
         if table == "part":
+            row: tuple[Any, ...]
             row = odd, rng.choice(planted.messages)["id"], planted.id, 1, 1, '{"type":"text","text":" "}'
             db.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
         else:
