@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -52,7 +54,7 @@ class Healer:
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both)
-        self._unconfirmed: dict[str, Callable[[], Event]] = {}  # by recovery
+        self._unconfirmed: dict[str, tuple[float, Callable[[], Event]]] = {}  # by recovery: when it is due, and how
         self._open: set[tuple[str, str]] = set()
         self.told = 0  # recoveries that came to an end, healed or not
 
@@ -96,6 +98,7 @@ class Healer:
                 logger.debug("session {}: {}", session, verdict.reason)
             return "done"
         if verdict.next is Next.RECOVER:
+            self._confirm_what_is_due()
             return self._recover(store, failure, kind)
         event = gave_up_event(new_id(), failure, kind, verdict.reason)
         self._ledger.record(
@@ -118,8 +121,10 @@ class Healer:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._unconfirmed[event.id] = lambda: self._recovery.confirm(store, failure, event)
-            self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
+            name, waiting = event.id, replace(event, changes=())  # a thousand may wait: their images are in the ledger
+            due = time.monotonic() + CONFIRM_S
+            self._unconfirmed[name] = due, lambda: self._recovery.confirm(store, failure, waiting)
+            self._schedule.at(CONFIRM_S, ("confirm", name), lambda: self._confirm(name))
         elif event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {failure.session}: {event.detail}")
             return "open"
@@ -127,10 +132,19 @@ class Healer:
             self._tell(event)
         return "done"
 
+    def _confirm_what_is_due(self) -> None:
+        """While a thousand sessions fail at once: what waits to be read back may not add up behind them."""
+        for recovery, (due, _) in list(self._unconfirmed.items()):
+            if due > time.monotonic():
+                break
+            self._news.safely("confirm", partial(self._confirm, recovery))
+
     def _confirm(self, recovery: str) -> None:
-        event = self._unconfirmed[recovery]()
-        del self._unconfirmed[recovery]
-        self._tell(event)
+        if recovery in self._unconfirmed:
+            _, confirm = self._unconfirmed[recovery]
+            event = confirm()
+            del self._unconfirmed[recovery]
+            self._tell(event)
 
     def _tell(self, event: Event) -> None:
         self.told += 1

@@ -141,6 +141,7 @@ def _open(path: Path) -> sqlite3.Connection:
             raise _unknown(path, version if ours else None)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 4194304")
+        db.execute("PRAGMA cache_size = -512")  # KiB: what is asked for lies at the end of the file
     except BaseException:
         db.close()
         raise

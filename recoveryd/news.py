@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from loguru import logger
 
 from recoveryd.errors import RecoverydError
+from recoveryd.recent import note
 
 
 class News:
@@ -18,7 +19,7 @@ class News:
     def say(self, about: Hashable, text: str) -> None:
         """Log `text` unless it is what was said last `about` this."""
         if self._said.get(about) != text:
-            self._said[about] = text
+            note(self._said, about, text)
             logger.warning("{}", text)
 
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:

@@ -20,6 +20,7 @@ from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.plan import Case, Evidence, Plan, objections, plan, requests_of
+from recoveryd.recent import note
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.rules import VERSION
@@ -77,7 +78,7 @@ class Recovery:
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
-        event = self._locked(store, failure, event)
+        event = self._locked(store, failure, replace(event, changes=tuple(self._ledger.changes(event.id))))
         self._claims.pop(event.id, None)
         return event
 
@@ -148,7 +149,7 @@ class Recovery:
                 logger.info("{}: {} It is planned again.", failure.session, error.message)
                 continue
             written = True
-            self._claims[event.id] = planned.claims
+            note(self._claims, event.id, planned.claims)
             if self._stands(store, failure, planned, changes):
                 return self._close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")

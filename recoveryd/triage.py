@@ -15,6 +15,7 @@ from recoveryd.forms import forms_of
 from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Ledger
 from recoveryd.model import Entry, Failure, Kind, Outcome
+from recoveryd.recent import note
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Stamp, Store, state
 
@@ -102,7 +103,7 @@ class Triage:
             return Verdict(Next.AGAIN, wait)
         found = crashed(store.load(session), look.failure, forms_of(store, self._client))
         if found is None:
-            self._sound[(store.id, session)] = mark
+            note(self._sound, (store.id, session), mark)
             return quiet
         return found
 

@@ -220,7 +220,7 @@ class OpencodeFiles:
         """The permission bits of the first of these files that is there."""
         for key in keys:
             with suppress(OSError):
-                return stat.S_IMODE((self.root / key).lstat().st_mode)
+                return stat.S_IMODE(os.lstat(f"{self.root}/{key}").st_mode)
         return None
 
 

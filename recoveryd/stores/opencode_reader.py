@@ -52,7 +52,7 @@ class Reader:
     def session_file(self, session_id: str) -> tuple[Folder, str] | None:
         """Folder and id of `session/<project>/<session>.json`; None when the client has none."""
         for project, _ in self.folders("session"):
-            if os.path.lexists(self.root / "session" / project / (session_id + tree.SUFFIX)):
+            if os.path.lexists(f"{self.root}/session/{project}/{session_id}{tree.SUFFIX}"):
                 return ("session", project), session_id
         return None
 
