@@ -25,6 +25,7 @@ from recoveryd.orders import ignored
 from recoveryd.places import places
 from recoveryd.plan import UNREPAIRED, Case, Evidence, Plan, objections, plan, requests_of
 from recoveryd.quiet import stop_turn
+from recoveryd.recent import note
 from recoveryd.repairs import Settings
 from recoveryd.report import actions_of, sentence
 from recoveryd.stores.base import Store, root_title, state
@@ -79,7 +80,7 @@ class Recovery:
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
-        event = self._locked(store, failure, event)
+        event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
         self._claims.pop(event.id, None)
         return event
 
@@ -157,11 +158,17 @@ class Recovery:
                 logger.info("{}: {} It is planned again.", failure.session, error.message)
                 continue
             written = True
-            self._claims[event.id] = planned.claims
+            note(self._claims, event.id, planned.claims)
             if self._stands(store, failure, planned, changes):
                 return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        detail = "The client kept writing to this session; its own version stays."
-        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
+        return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
+
+    def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
+        """What was written is refused when read back. Where nobody wrote over it, the fault is ours: it is undone."""
+        outcome = Outcome.CONFLICT
+        if self._book.taken_back(store, event):
+            outcome, detail = Outcome.FAILED, f"Read back, the repair was still refused; it was taken back. {detail}"
+        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
@@ -170,7 +177,7 @@ class Recovery:
         if claims is not None and not objections(session, requests, claims):
             healed = event.outcome is Outcome.HEALED
             return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+        return self._unproven(store, failure, event, f"{planned.reason[:1].upper()}{planned.reason[1:]}.")
 
     def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
         """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""

@@ -16,6 +16,7 @@ from recoveryd.guard import Admit, GiveUp, decide
 from recoveryd.ledger import Handled, Ledger
 from recoveryd.model import Entry, Failure, Kind, Outcome
 from recoveryd.quiet import SETTLE_S, until_quiet
+from recoveryd.recent import note
 from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Look, Store, state
@@ -107,7 +108,7 @@ class Triage:
         failure = None if look.newer else look.failure
         found = crashed(store.load(session), failure, forms_of(store, self._client, session))
         if found is None:
-            self._sound[(store.id, session)] = mark
+            note(self._sound, (store.id, session), mark)
             return quiet
         return found
 

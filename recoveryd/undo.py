@@ -77,6 +77,14 @@ def put_back(store: Store, changes: Sequence[Change]) -> None:
     store.apply([change.reversed() for change in reversed(changes)])
 
 
+def taken_back(store: Store, changes: Sequence[Change]) -> bool:
+    """Put `changes` back if each of them still stands as it was written; else nothing is done."""
+    if not all(state(store, change) == "after" for change in changes):
+        return False
+    put_back(store, changes)
+    return True
+
+
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:
     """Take back a recovery; returns what is (or with `dry_run` would be) written.
 
