@@ -332,8 +332,8 @@ def test_a_refused_prompt_is_a_failure(fake: Fake, accepts: int) -> None:
 
 
 def test_a_prompt_without_an_answer_may_have_arrived(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.2)
-    fake.on_prompt = lambda body: time.sleep(1)
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.8)
+    fake.on_prompt = lambda body: time.sleep(3)
     asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {}, lambda: None)
     assert (asked, why) == (Asked.UNSURE, "the client did not answer")
 
