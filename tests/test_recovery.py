@@ -488,15 +488,16 @@ class Stopper(Client):
 
 
 def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_is_planned_upon(
-    tree: Tree, bench: Bench
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = tree.stuck(blank_answer, EMPTY)
     blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
+    between = Between(tree, monkeypatch, lambda _: None)
     client = Stopper(lambda: write_over(thinking, text="cut off"))
     bench.recovery.client = client
     began = time.time()
     event = bench.attempt(tree, session)
-    assert event.outcome is Outcome.HEALED
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 1), "planned anew, not found out by a conflict"
     assert client.asked == [(event.message, "/planted", True)]
     assert (
         b"cut off"
