@@ -15,6 +15,7 @@ from recoveryd.callbacks import Callbacks, safely
 from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
+from recoveryd.degraded import thinking
 from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, DiskError, RecoverydError
 from recoveryd.family import family
 from recoveryd.forms import forms_of
@@ -151,6 +152,8 @@ class Recovery:
             event = replace(event, changes=changes, actions=actions, detail=detail, places=found)
             if not written and self._stop_turn(store, session, failure):
                 continue  # the client wrote to it since
+            for line in thinking(session, planned.edits, kind):
+                logger.debug("{}: {}", failure.session, line)
             self._book.keep(store, failure, event, written=written)
             try:
                 store.apply(changes)

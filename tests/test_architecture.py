@@ -35,6 +35,7 @@ PURE = (
     "classify_likely",
     "classify_patterns",
     "classify_rows",
+    "degraded",
     "edits",
     "elsewhere",
     "family",
