@@ -16,6 +16,7 @@ from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
+from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier, Toast
@@ -27,6 +28,7 @@ from recoveryd.stores.base import Store
 from recoveryd.triage import SETTLE_S, Next, Triage
 
 CONFIRM_S = 1.0
+REST_S = 3.0
 
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -145,6 +147,7 @@ class Healer:
             event = confirm()
             del self._unconfirmed[recovery]
             self._tell(event)
+            self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows
 
     def _tell(self, event: Event) -> None:
         self.told += 1
