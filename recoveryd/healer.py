@@ -18,6 +18,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.locks import recovery_lock
+from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
@@ -35,6 +36,7 @@ from recoveryd.undo import undo
 
 CONFIRM_S = 1.0
 _RETRY_S = 60.0
+REST_S = 3.0
 
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -200,6 +202,7 @@ class Healer:
         del self._unconfirmed[recovery]
         if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
+        self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows
 
     def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
         """In the thread of a notice: what its button asks for is done in the daemon's own."""

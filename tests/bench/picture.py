@@ -21,7 +21,7 @@ class Chart:
     title: str
     unit: str
     value: str  # a field of `Point`
-    limit: float | None = None  # a dashed line, with its words below it
+    limit: float | None = None  # a dashed line
     limit_is: str = ""
     floor: bool = False
 
@@ -29,7 +29,7 @@ class Chart:
 CHARTS = (
     Chart("From a failure to its repair on the disk", "ms", "latency", SETTLE_MS, "settle time, 150 ms", floor=True),
     Chart("CPU for one failure and its repair", "ms", "cpu"),
-    Chart("Memory of the daemon (RSS)", "MiB", "rss", 45.0, "limit when idle, 45 MiB"),
+    Chart("Memory of the daemon, RSS", "MiB", "rss", 45.0, "limit when idle, 45 MiB"),
     Chart("Start on a store that did not change", "s", "start"),
 )
 
@@ -71,7 +71,8 @@ def _chart(chart: Chart, points: Sequence[Point]) -> list[str]:
     if chart.limit is not None:
         y = at(sizes[0], chart.limit)[1]
         lines.append(f'<path d="M{LEFT} {y}H{W - RIGHT}" stroke="{GREY}" stroke-dasharray="5 4"/>')
-        lines.append(f'<text x="{W - RIGHT}" y="{y + 14}" text-anchor="end" fill="{GREY}">{chart.limit_is}</text>')
+        below = 14 if min(values) > chart.limit else -5  # the side that the lines are not on
+        lines.append(f'<text x="{LEFT + 4}" y="{y + below}" fill="{GREY}">{chart.limit_is}</text>')
     for store, colour in COLOURS.items():
         found = sorted((p for p in points if p.store == store), key=lambda p: p.sessions)
         lines += _line([at(p.sessions, getattr(p, chart.value)) for p in found], colour)
