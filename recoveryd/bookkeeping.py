@@ -9,10 +9,10 @@ from loguru import logger
 
 from recoveryd.errors import DiskError, RecoverydError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Entry, Event, Failure, Outcome
+from recoveryd.model import Change, Entry, Event, Failure, Outcome
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Store, untouched
-from recoveryd.undo import settle
+from recoveryd.undo import settle, taken_back
 
 
 class Book:
@@ -96,6 +96,14 @@ class Book:
         """Whether the failure of `message`, in the session of `failure`, was repaired."""
         handled = self._ledger.handled(failure.store, failure.session, message)
         return handled is not None and handled.outcome is Outcome.HEALED
+
+    def changes(self, event: Event) -> tuple[Change, ...]:
+        """The images that are kept of it."""
+        return tuple(self._ledger.changes(event.id))
+
+    def taken_back(self, store: Store, event: Event) -> bool:
+        """Take the edits back if all of them stand; whether they did."""
+        return taken_back(store, self._ledger.changes(event.id))
 
     def _untouched(self, store: Store, event: Event) -> bool:
         try:

@@ -195,7 +195,7 @@ def _char(match: re.Match[str]) -> str:
     return " " if match[3] in "nrtfb" else match[3]
 
 
-@lru_cache(16)  # kind and position of one error are asked for one after the other
+@lru_cache(4)  # kind and position of one error are asked for one after the other
 def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
     """The first match of each kind, of the first table that has any."""
     for table in (SURE, LIKELY):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.locks import recovery_lock
+from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
@@ -34,6 +36,7 @@ from recoveryd.undo import undo
 
 CONFIRM_S = 1.0
 _RETRY_S = 60.0
+REST_S = 3.0
 
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -69,7 +72,7 @@ class Healer:
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
         self._resumer = Resumer(ledger, config, client)
         self._teller = Teller(config, ledger, client, notifier, self._recovery.on_complete, self._press)
-        self._unconfirmed: dict[str, tuple[Store, Failure, Event]] = {}  # by recovery
+        self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
         self._open: set[tuple[str, str]] = set()
         self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
 
@@ -121,6 +124,7 @@ class Healer:
         if self._held_back(store, session):
             return "open"
         if verdict.next is Next.RECOVER:
+            self._confirm_what_is_due()
             return self._recover(store, failure, kind)
         event = gave_up_event(new_id(), failure, kind, verdict.reason, root_title(store, session))
         self._ledger.record(
@@ -159,8 +163,9 @@ class Healer:
             return "open"  # a dry run does not count
         event = self._recovery.attempt(store, failure, kind)
         if event.outcome is Outcome.HEALED:
-            self._unconfirmed[event.id] = store, failure, event
-            self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(event.id))
+            waiting = replace(event, changes=())  # a thousand may wait: their images are in the ledger
+            self._unconfirmed[event.id] = time.monotonic() + CONFIRM_S, store, failure, waiting
+            self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(waiting.id))
             return "done"
         return self._ended(store, failure, event)
 
@@ -177,16 +182,27 @@ class Healer:
         self._teller.tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
         return "done"
 
+    def _confirm_what_is_due(self) -> None:
+        """While a thousand sessions fail at once: what waits to be read back may not add up behind them."""
+        for recovery, (due, *_) in list(self._unconfirmed.items()):
+            if due > time.monotonic():
+                break
+            self._news.safely("confirm", partial(self._confirm, recovery))
+
     def _confirm(self, recovery: str, *, resume: bool = True) -> None:
-        store, failure, event = self._unconfirmed[recovery]
+        if recovery not in self._unconfirmed:
+            return
+        _, store, failure, event = self._unconfirmed[recovery]
         try:
             event = self._recovery.confirm(store, failure, event)
         except RecoverydError:  # the ledger's: nothing is told before it can be said what stands
+            self._unconfirmed[recovery] = time.monotonic() + _RETRY_S, store, failure, event
             self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
             raise
         del self._unconfirmed[recovery]
         if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
+        self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows
 
     def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
         """In the thread of a notice: what its button asks for is done in the daemon's own."""

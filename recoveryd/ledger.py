@@ -152,6 +152,11 @@ class Ledger(Marks, Resumes):
         query = "SELECT 1 FROM recovery WHERE store = ? AND session = ? AND time >= ? AND outcome = ? LIMIT 1"
         return bool(self._read(query, (store, session, since, Outcome.GAVE_UP)))
 
+    def count(self, outcome: Outcome, since: float) -> int:
+        """How many recoveries since `since`, in seconds since the epoch, ended so."""
+        query = "SELECT count(*) FROM recovery WHERE outcome = ? AND time >= ?"
+        return int(self._read(query, (outcome.value, since))[0][0])
+
     def history(self, limit: int, session: str | None = None) -> list[Entry]:
         """Newest first."""
         which = () if session is None else (session,)

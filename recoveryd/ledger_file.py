@@ -133,6 +133,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 4194304")
         db.execute("PRAGMA secure_delete = ON")  # what is forgotten is to be gone from the file
+        db.execute("PRAGMA cache_size = -512")  # KiB: what is asked for lies at the end of the file
     except BaseException:
         db.close()
         raise

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from loguru import logger
 
 from recoveryd.errors import RecoverydError
+from recoveryd.recent import note
 
 
 class News:
@@ -27,7 +28,7 @@ class News:
     def new(self, about: Hashable, text: str) -> bool:
         """Whether `text` is not what was said last `about` this; it counts as said from now on."""
         new = self._said.get(about) != text
-        self._said[about] = text
+        note(self._said, about, text)
         return new
 
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:

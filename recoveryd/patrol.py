@@ -152,7 +152,9 @@ class Patrol:
         gone = {session for session in fresh if session in known and session not in marks}
         if marks or gone:
             self._ledger.remember_many(store.id, {s: f"{VERSION}:{mark}" for s, mark in marks.items()}, gone)
-            self._marks[store.id] = {s: m for s, m in {**known, **marks}.items() if s not in gone}
+            known.update(marks)  # in place: there may be ten thousand
+            for session in gone:
+                del known[session]
 
 
 def _of_this_version(marks: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from recoveryd.bookkeeping import Book
 from recoveryd.callbacks import Callbacks, safely
 from recoveryd.client import Client
 from recoveryd.config import Config
+from recoveryd.degraded import thinking
 from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, DiskError, RecoverydError
 from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger, LedgerError, new_id
@@ -21,6 +22,7 @@ from recoveryd.locks import recovery_lock
 from recoveryd.model import Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.proposals import Proposal, Proposer
 from recoveryd.quiet import stop_turn
+from recoveryd.recent import note
 from recoveryd.silent import OPEN_TURNS
 from recoveryd.stores.base import Store, root_title, stand
 
@@ -73,7 +75,7 @@ class Recovery:
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
-        event = self._locked(store, failure, event)
+        event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
         self._proposed.pop(event.id, None)
         return event
 
@@ -143,6 +145,8 @@ class Recovery:
             event = replace(event, detail=planned.detail, places=planned.places)
             if not written and self._stop_turn(store, session, failure):
                 continue  # the client wrote to it since
+            for line in thinking(session, planned.edits, kind):
+                logger.debug("{}: {}", failure.session, line)
             self._book.keep(store, failure, event, written=written)
             try:
                 store.apply(planned.changes)
@@ -150,11 +154,17 @@ class Recovery:
                 logger.info("{}: {} It is planned again.", failure.session, error.message)
                 continue
             written = True
-            self._proposed[event.id] = replace(planned, changes=(), edits=())
+            note(self._proposed, event.id, replace(planned, changes=(), edits=()))
             if self._stands(store, failure, planned):
                 return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        detail = "The client kept writing to this session; its own version stays."
-        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=detail))
+        return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
+
+    def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
+        """What was written is refused when read back. Where nobody wrote over it, the fault is ours: it is undone."""
+        outcome = Outcome.CONFLICT
+        if self._book.taken_back(store, event):
+            outcome, detail = Outcome.FAILED, f"Read back, the repair was still refused; it was taken back. {detail}"
+        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
@@ -162,7 +172,7 @@ class Recovery:
         if proposed is not None and not proposed.objections(session):
             healed = event.outcome is Outcome.HEALED
             return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        return self._book.close(store, failure, replace(event, outcome=Outcome.CONFLICT, detail=f"{planned.reason}."))
+        return self._unproven(store, failure, event, f"{planned.reason[:1].upper()}{planned.reason[1:]}.")
 
     def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
         """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""

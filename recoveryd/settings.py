@@ -22,10 +22,17 @@ def _written(text: str) -> str:
 
 
 def _absolute(path: Path) -> Path:
-    path = path.expanduser()
+    path = _expanded(path)
     if not path.is_absolute() or "\0" in str(path):
         raise ValueError("relative")
     return path
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # "~nobody"
+        raise ValueError("no home") from error
 
 
 def _level(text: str) -> str:
@@ -44,7 +51,7 @@ def _loopback(url: str) -> str:
 
 
 def _home(text: str) -> str:
-    return str(Path(text).expanduser()) if _written(text).startswith("~") else text
+    return str(_expanded(Path(text))) if _written(text).startswith("~") else text
 
 
 Text = Annotated[str, AfterValidator(_written)]

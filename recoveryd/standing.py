@@ -11,8 +11,6 @@ from recoveryd.report import status_line
 from recoveryd.sdnotify import ServiceManager
 from recoveryd.stores.base import Store
 
-_MOST = 1000  # recoveries of a day that are counted
-
 
 class Standing:
     """Tells `manager` what changed, and nothing twice."""
@@ -29,11 +27,10 @@ class Standing:
     def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
         """Every store was swept. `told`: how many recoveries came to an end so far; the status is news after each."""
         roots = tuple(str(store.root) for store in stores if store.exists())
-        now = roots, told, _day(time.time())
+        now = roots, told, _midnight(time.time())
         if now != self._said:
             self._said = now
-            healed = [entry for entry in ledger.history(_MOST) if entry.outcome is Outcome.HEALED]
-            self._manager.status(status_line(roots, sum(_day(entry.time) == now[2] for entry in healed)))
+            self._manager.status(status_line(roots, ledger.count(Outcome.HEALED, now[2])))
         if not self._ready:
             self._ready = True
             self._manager.ready()
@@ -44,5 +41,7 @@ class Standing:
             self._manager.ready()
 
 
-def _day(seconds: float) -> str:
-    return time.strftime("%F", time.localtime(seconds))
+def _midnight(seconds: float) -> float:
+    """When the day began, in the user's time."""
+    day = time.localtime(seconds)
+    return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

@@ -17,6 +17,7 @@ from recoveryd.holders import Holders
 from recoveryd.ledger import Handled, Ledger
 from recoveryd.model import Failure, Kind
 from recoveryd.quiet import SETTLE_S, until_quiet
+from recoveryd.recent import note
 from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
 from recoveryd.silent import OPEN_TURNS, Silence, cut_off, unsendable
@@ -113,7 +114,7 @@ class Triage:
             return Verdict(Next.AGAIN, wait)
         found = self._explained(store, session, look)
         if found is None:
-            self._sound[(store.id, session)] = mark
+            note(self._sound, (store.id, session), mark)
             return quiet
         return found
 

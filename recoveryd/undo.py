@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
-from recoveryd.stores.base import Store, is_of, states, untouched
+from recoveryd.stores.base import Store, is_of, stand, states, untouched
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -77,6 +77,14 @@ def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settl
 def put_back(store: Store, changes: Sequence[Change]) -> None:
     """Write the before-images of `changes`. ConflictError when one of them is not what we wrote any more."""
     store.apply([change.reversed() for change in reversed(changes)])
+
+
+def taken_back(store: Store, changes: Sequence[Change]) -> bool:
+    """Put `changes` back if each of them still stands as it was written; else nothing is done."""
+    if not stand(store, changes):
+        return False
+    put_back(store, changes)
+    return True
 
 
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:

@@ -36,6 +36,7 @@ PURE = (
     "classify_patterns",
     "classify_rows",
     "crash",
+    "degraded",
     "edits",
     "elsewhere",
     "family",

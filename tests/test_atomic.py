@@ -298,6 +298,20 @@ def test_clean_takes_our_temporary_files_only(tree: Tree) -> None:
     assert sorted(p.name for p in folder.iterdir()) == [".other", ".recoveryd-folder", ".recoveryd-link", "prt_1.json"]
 
 
+def test_a_record_with_the_longest_name_there_is_can_be_written_and_put_back(tree: Tree) -> None:
+    """The name of what is put beside it may be no longer than 255 bytes either."""
+    asked, _ = tree.small()
+    key = f"part/{asked}/{'x' * 250}.json"
+    tree.put(key, b"{}")
+    before = tree.files()
+    for after in (b'{"a":1}', None):
+        change = Change(key, b"{}", after, 0o644)
+        tree.store.apply([change])
+        assert tree.store.read(key) == after
+        tree.store.apply([change.reversed()])
+        assert tree.files() == before
+
+
 contents = st.one_of(st.none(), st.binary(max_size=40))
 
 

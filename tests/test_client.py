@@ -165,6 +165,19 @@ def test_a_call_is_over_when_its_time_is(name: str) -> None:
         assert 0.29 <= time.monotonic() - begun < ENOUGH
 
 
+def test_a_call_that_got_something_has_no_more_time_for_the_rest() -> None:
+    def talk(sock: socket) -> None:
+        for _ in range(16):
+            sock.sendall(b"H" if _ else b"HTTP/1.1 200 OK\r\nX: ")
+            time.sleep(0.05)
+        time.sleep(20)
+
+    with saying(talk) as url:
+        begun = time.monotonic()
+        assert call(url, "GET", "/", deadline=begun + 1.0) is None
+        assert time.monotonic() - begun < 1.6, "a second in all, not one from the last byte on"
+
+
 def test_who_hangs_is_not_asked_again_for_a_while() -> None:
     asked: list[int] = []
 
@@ -319,8 +332,8 @@ def test_a_refused_prompt_is_a_failure(fake: Fake, accepts: int) -> None:
 
 
 def test_a_prompt_without_an_answer_may_have_arrived(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.2)
-    fake.on_prompt = lambda body: time.sleep(1)
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.8)
+    fake.on_prompt = lambda body: time.sleep(3)
     asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {}, lambda: None)
     assert (asked, why) == (Asked.UNSURE, "the client did not answer")
 

@@ -254,6 +254,10 @@ class TestMistakes:
         with pytest.raises(ConfigError, match="can't be read: Is a directory"):
             load(file.parent, {})
 
+    def test_a_home_that_nobody_has_is_named(self, file: Path) -> None:
+        assert "~nobody-of-this-name/x" in wrong(file, "ignore = ['~nobody-of-this-name/x']")[0]
+        assert "~nobody-of-this-name/x" in wrong(file, "[opencode]\ndata_dirs = ['~nobody-of-this-name/x']")[0]
+
     def test_a_long_value_is_cut(self, file: Path) -> None:
         (line,) = wrong(file, f"enabled = '{'x' * 1000}'")
         assert len(line) < len(str(file)) + 150

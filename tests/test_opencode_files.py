@@ -14,10 +14,11 @@ import pytest
 
 from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Change, Edit
+from recoveryd.stores import opencode
 from recoveryd.stores import tree as reading
 from recoveryd.stores.base import Look, Store
 from recoveryd.stores.opencode_files import OpencodeFiles, find_stores
-from tests.json_tree import NOW, SES, Tree, message, name
+from tests.json_tree import ABORTED, NOW, SES, Tree, message, name
 
 
 @pytest.fixture
@@ -135,10 +136,36 @@ def test_a_file_or_a_session_that_is_too_large_is_not_read(tree: Tree) -> None:
     tree.part(answered, "prt_huge", b"x" * 5000)
     with pytest.raises(StoreError, match=r"prt_huge\.json is too large: 5,000 bytes, at most 4,000"):
         OpencodeFiles(tree.root, max_file=4000).load(SES)
-    with pytest.raises(StoreError, match="too large: at most 5,100 bytes"):
+    with pytest.raises(StoreError, match=r"too large: it may take 5,100 bytes of memory"):
         OpencodeFiles(tree.root, max_session=5100).load(SES)
     with pytest.raises(StoreError, match="too large"):
         OpencodeFiles(tree.root, max_file=4000).read(f"part/{answered}/prt_huge.json")
+
+
+def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three bytes of a file may take a hundred of memory."""
+    monkeypatch.setattr(opencode, "MAX_RECORD", 1_000_000)
+    _, answered = tree.small()
+    tree.part(answered, "prt_flat", b'{"type":"text","text":"' + b"a" * 100_000 + b'"}')
+    assert tree.store.load(SES).part("prt_flat") is not None
+    tree.part(answered, "prt_wide", b'{"type":"text","a":[' + b"[]," * 33_000 + b"[]]}")
+    with pytest.raises(StoreError, match=r"prt_wide\.json holds too many values"):
+        tree.store.load(SES)
+
+
+def test_texts_with_letters_that_take_more_weigh_more() -> None:
+    assert opencode.weight(b"a" * 100) == 100
+    assert opencode.weight(b"[1,2]") == 5 + 2 * 32
+    assert opencode.weight("aaa😀".encode()) == 4 * 7
+
+
+@pytest.mark.parametrize("type_", [[], {}, None, 5, True])
+def test_an_aborted_message_whose_part_has_an_odd_type_is_looked_at(tree: Tree, type_: object) -> None:
+    answered = tree.say("assistant", NOW - 90, **ABORTED)
+    tree.part(answered, "prt_odd", {"id": "prt_odd", "messageID": answered, "type": type_})
+    assert tree.store.look(SES).last_answer
 
 
 @pytest.mark.parametrize("bad", ["../../x", "a/b", "", ".", "ses 1", "ses_1\n", "s\0", "\udc80"])

@@ -257,3 +257,17 @@ def test_a_database_in_the_place_of_another_is_read_from_the_start(
     how(base, other)
     assert fresh(base) == ["ses_2"]
     assert [message.id for message in base.store.load("ses_2").messages]
+
+
+@pytest.mark.parametrize("column", ["time_created", "time_updated"])
+@pytest.mark.parametrize("value", ["text", b"\xff", 1e300, -(2**63)])
+def test_one_row_with_an_odd_time_does_not_hide_the_others(
+    base: Base, clock: Clock, column: str, value: object
+) -> None:
+    since = NOW - HOUR
+    odd = base.say("assistant", NOW - 2 * MINUTE, session="ses_odd")
+    base.run(f"UPDATE message SET {column} = ? WHERE id = ?", value, odd)
+    assert set(base.store.fresh({}, since)) - {("ses_odd", "")} == set()
+    clock.ms += 1000
+    base.say("assistant", NOW + 500, session="ses_good")
+    assert ("ses_good", "") in set(base.store.fresh({}, since))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,15 +23,18 @@ from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Failure, Kind, Outcome
-from recoveryd.plan import Plan, plan
+from recoveryd.plan import Plan, objections, plan
 from recoveryd.proposals import Proposal
 from recoveryd.quiet import SETTLE_S
 from recoveryd.stores.base import root_title
-from recoveryd.undo import put_back
+from recoveryd.undo import put_back, undo
+from recoveryd.violation import Violation
+from tests.build import SessionBuilder
+from tests.database import Base
 from tests.generate import generate, soup
 from tests.judge import refusal, stuck
-from tests.parts import reasoning, text, tool
-from tests.plant import write_tree
+from tests.parts import api_error, reasoning, text, tool
+from tests.plant import write_sqlite, write_tree
 from tests.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
 from tests.values import as_session
 
@@ -84,6 +88,43 @@ def test_a_callback_that_raises_changes_nothing(tree: Tree, tmp_path: Path) -> N
     bench.recovery.on_complete(event)
     assert event.outcome is Outcome.HEALED
     bench.ledger.close()
+
+
+def test_a_repair_that_is_refused_when_read_back_is_taken_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody wrote in between: the plan was wrong, and what was there before is better than half a repair."""
+    session = tree.stuck()
+    before = tree.files()
+    monkeypatch.setattr(
+        proposals, "objections", lambda s, r, c: objections(s, r, c) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
+    )
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert "taken back" in event.detail
+    assert tree.files() == before
+    assert bench.ledger.get(event.id).outcome is Outcome.FAILED
+    assert bench.ledger.pending() == []
+
+
+@pytest.mark.parametrize("made", [0, 5_000])
+def test_a_message_in_front_of_all_has_the_time_of_its_row(bench: Bench, tmp_path: Path, made: int) -> None:
+    """The client orders by the column, whatever the time in the data says."""
+    database = Base(tmp_path / "opencode.db")
+    session = SessionBuilder(seed=1)
+    first = session.assistant("I begin")
+    session.failed("continue", api_error('messages: first message must use the "user" role', 400))
+    write_sqlite(session.planted(), database.path)
+    data = json.dumps({**first, "time": {"created": 0, "completed": 7}})
+    database.run("UPDATE message SET data = ?, time_created = ? WHERE id = ?", data, made, first["id"])
+    before = database.rows()
+    failure = database.store.look(session.session["id"]).failure
+    assert failure is not None
+    event = bench.recovery.attempt(database.store, failure, Kind.ROLE_ORDER)
+    assert event.outcome is Outcome.HEALED
+    assert database.store.load(failure.session).messages[0].role == "user"
+    undo(database.store, bench.ledger, bench.ledger.get(event.id))
+    assert database.rows() == before
 
 
 def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench: Bench) -> None:
@@ -448,15 +489,16 @@ class Stopper(Client):
 
 
 def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_is_planned_upon(
-    tree: Tree, bench: Bench
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = tree.stuck(blank_answer, EMPTY)
     blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
+    between = Between(tree, monkeypatch, lambda _: None)
     client = Stopper(lambda: write_over(thinking, text="cut off"))
     bench.recovery.client = client
     began = time.time()
     event = bench.attempt(tree, session)
-    assert event.outcome is Outcome.HEALED
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 1), "planned anew, not found out by a conflict"
     assert client.asked == [(event.message, "/planted", True)]
     assert (
         b"cut off"

@@ -273,7 +273,7 @@ NAMES = (
 KEYS = st.sampled_from(NAMES)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(KEYS, JSON), st.dictionaries(KEYS, JSON))
 def test_a_record_of_any_shape_has_one(part: dict[str, Any], state: dict[str, Any]) -> None:
     shaper = Shaper()

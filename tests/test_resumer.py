@@ -111,12 +111,12 @@ def test_a_refused_call_is_a_failure(scene: Scene) -> None:
 
 @pytest.mark.parametrize("stores", [True, False])
 def test_without_an_answer_the_store_tells(scene: Scene, stores: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recoveryd.client.PROMPT_CALL_S", 0.2)
+    monkeypatch.setattr("recoveryd.client.PROMPT_CALL_S", 0.8)
 
     def slow(body: Any) -> None:
         if stores:
             scene.arrives(body)
-        time.sleep(1)
+        time.sleep(3)
 
     scene.fake.on_prompt = slow
     event = scene.resume()

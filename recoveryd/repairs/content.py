@@ -69,6 +69,6 @@ def _user_message(bench: Bench, first: str) -> tuple[Edit, ...]:
     else:
         model = {key: answer.data[key] for key in ("providerID", "modelID") if key in answer.data}
         kept = {"agent": answer.data.get("agent", "build"), "model": model}
-    created = max(answer.created - 1, 0)
+    created = max((answer.at or answer.created) - 1, 0)
     body = {"sessionID": bench.session.id, "role": "user", "time": {"created": created}, **kept}
     return bench.add_message(first, body, bench.text(bench.settings.placeholder, assistant=False), "placeholder")

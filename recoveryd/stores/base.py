@@ -191,8 +191,7 @@ def root_title(store: Store, session_id: str) -> str:
 
 def states(store: Store, changes: Sequence[Change]) -> list[State]:
     """Which image of each change the store holds now; "other" when somebody else wrote since."""
-    now = store.read_all([change.key for change in changes])
-    return [_state(record, change) for record, change in zip(now, changes, strict=True)]
+    return [found for _, found in _found(store, changes)]
 
 
 def stand(store: Store, changes: Sequence[Change]) -> bool:
@@ -201,8 +200,13 @@ def stand(store: Store, changes: Sequence[Change]) -> bool:
 
 
 def untouched(store: Store, changes: Sequence[Change]) -> bool:
-    """Whether nothing of `changes` is in the store."""
-    return all(found == "before" for found in states(store, changes))
+    """Whether nothing of `changes` is in the store, but what changes nothing and is there for the ledger."""
+    return all(change.before == change.after or found == "before" for change, found in _found(store, changes))
+
+
+def _found(store: Store, changes: Sequence[Change]) -> list[tuple[Change, State]]:
+    now = store.read_all([change.key for change in changes])
+    return [(change, _state(record, change)) for record, change in zip(now, changes, strict=True)]
 
 
 def _state(now: bytes | None, change: Change) -> State:

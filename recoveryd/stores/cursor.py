@@ -91,14 +91,19 @@ def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: in
         same = place.open.get(message) == updated
         if message in changed or not same:
             yield str(session)
-        if created >= since_ms and (same or _unfinished(db, message)):
+        if _at(created) >= since_ms and (same or _unfinished(db, message)):
             ended.open[message] = updated
     overlap = list(ranges(ended.looked - OVERLAP_MS, ended.looked))
     ended.seen = {
         message: updated
         for message, updated in recent.items()
-        if ended.looked - updated > _STEP_MS and any(low <= message < high for low, high in overlap)
+        if ended.looked - _at(updated) > _STEP_MS and any(low <= message < high for low, high in overlap)
     }
+
+
+def _at(column: object) -> float:
+    """A time of a row, in ms. One odd row of any type may not hide all the others: what is none is long ago."""
+    return column if isinstance(column, (int, float)) else 0
 
 
 def _unfinished(db: sqlite3.Connection, message: str) -> bool:

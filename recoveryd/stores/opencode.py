@@ -14,6 +14,8 @@ from recoveryd.model import WRAP_MS, Edit, Failure, Json, Message, Part, Session
 from recoveryd.stores.base import Look
 
 DAY_MS = 86_400_000
+MAX_RECORD = 256 * 1024 * 1024  # weight
+MAX_SESSION = 256 * 1024 * 1024  # weight of all its records
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _TIMED = re.compile("msg_[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -108,13 +110,23 @@ def _failure(store: str, session: str, message: Message, error: Json) -> Failure
 
 def speaks(part: Json | None) -> bool:
     """Whether a part of an aborted message is one that the client goes on sending."""
-    return part is not None and part.get("type") not in {"step-start", "reasoning"}
+    return part is not None and part.get("type") not in ("step-start", "reasoning")
+
+
+def weight(raw: bytes) -> int:
+    """About how many bytes a record takes in memory: those of its text, and 32 for each value that may be in it.
+
+    A file of 60 MB can say `[],[],...` twenty million times, which took 1.5 GB and half a minute (measured). One emoji
+    makes Python keep four bytes for each character of the whole text.
+    """
+    return len(raw) * (1 if raw.isascii() else 4) + 32 * sum(raw.count(mark) for mark in b"[{,")
 
 
 def parse(raw: bytes, what: str = "A record") -> Json | None:
     """A record as the client reads it; None when it is no JSON object to the client.
 
-    Broken UTF-8 becomes U+FFFD there, so it does here; NaN is no JSON there. StoreError: it is nested too deeply.
+    Broken UTF-8 becomes U+FFFD there, so it does here; NaN is no JSON there. StoreError: it is nested too deeply, or
+    holds too much.
     """
     data = _value(raw, what)
     return data if isinstance(data, dict) else None
@@ -132,6 +144,8 @@ _BROKEN = object()
 
 
 def _value(raw: bytes, what: str) -> Any:
+    if len(raw) > MAX_RECORD // 200 and weight(raw) > MAX_RECORD:
+        raise StoreError(f"{what} holds too many values to be read.")
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         return _loads(text)

@@ -16,7 +16,7 @@ from recoveryd.errors import DiskError, NotFoundError
 from recoveryd.model import Change, Edit, Json, Session
 from recoveryd.stores import atomic, opencode, renamed_files, tree
 from recoveryd.stores.base import About, Generation, Look, Stamp
-from recoveryd.stores.opencode_reader import MAX_SESSION, Reader
+from recoveryd.stores.opencode_reader import Reader
 from recoveryd.stores.renamed_files import Move
 
 Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -33,7 +33,7 @@ class OpencodeFiles:
         root: Path,
         *,
         max_file: int = tree.MAX_FILE,
-        max_session: int = MAX_SESSION,
+        max_session: int = opencode.MAX_SESSION,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root = root.resolve()
@@ -236,7 +236,7 @@ class OpencodeFiles:
         """The permission bits of the first of these files that is there."""
         for key in keys:
             with suppress(OSError):
-                return stat.S_IMODE((self.root / key).lstat().st_mode)
+                return stat.S_IMODE(os.lstat(f"{self.root}/{key}").st_mode)
         return None
 
 

@@ -13,7 +13,6 @@ from recoveryd.model import Json, Message, Part, Session
 from recoveryd.stores import opencode, tree
 from recoveryd.stores.base import About
 
-MAX_SESSION = 512 * 1024 * 1024  # bytes
 RETRIES = 3
 RETRY_S = 0.02  # the client truncates a file and writes it a moment later
 
@@ -21,9 +20,9 @@ Folder = tuple[str, ...]
 
 
 class Reader:
-    """Reads below `root`, files up to `max_file` and sessions up to `max_session` bytes."""
+    """Reads below `root`, files up to `max_file` and sessions up to the weight `max_session`."""
 
-    def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = MAX_SESSION) -> None:
+    def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = opencode.MAX_SESSION) -> None:
         self.root = root
         self.max_file = max_file
         self.max_session = max_session
@@ -54,7 +53,7 @@ class Reader:
     def session_file(self, session_id: str) -> tuple[Folder, str] | None:
         """Folder and id of `session/<project>/<session>.json`; None when the client has none."""
         for project, _ in self.folders("session"):
-            if os.path.lexists(self.root / "session" / project / (session_id + tree.SUFFIX)):
+            if os.path.lexists(f"{self.root}/session/{project}/{session_id}{tree.SUFFIX}"):
                 return ("session", project), session_id
         return None
 
@@ -141,7 +140,7 @@ class _Records:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._size = 0
+        self._weight = 0
         self.vanished = False
         self.found: dict[tuple[Folder, str], tuple[bytes, Json | None]] = {}
 
@@ -171,7 +170,6 @@ class _Records:
                 return
             time.sleep(RETRY_S)
             for folder, record in broken:
-                self._size -= len(self.found[folder, record][0])
                 self.read_file(folder, record)
 
     def data(self, folder: Folder, record: str) -> Json:
@@ -200,10 +198,13 @@ class _Records:
         except FileNotFoundError:
             self._gone(folder, record)
             return
-        self._size += len(raw)
-        if self._size > self._reader.max_session:
+        known, _ = self.found.get((folder, record), (b"", None))
+        if known == raw != b"":
+            return
+        self._weight += opencode.weight(raw) - opencode.weight(known)
+        if self._weight > self._reader.max_session:
             limit = self._reader.max_session
-            raise StoreError(f"The session of {path} is too large: at most {limit:,} bytes are read.")
+            raise StoreError(f"The session of {path} is too large: it may take {limit:,} bytes of memory.")
         part = folder[0] == "part"  # of which a null stops the client
         self.found[folder, record] = (
             raw,

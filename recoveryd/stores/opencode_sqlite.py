@@ -16,7 +16,6 @@ from recoveryd.stores import opencode, renamed_rows, rows, transaction, tree
 from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.cursor import Cursor
 from recoveryd.stores.database import BUSY_S, Database
-from recoveryd.stores.opencode_reader import MAX_SESSION
 from recoveryd.stores.row_reader import RowReader
 
 
@@ -30,7 +29,7 @@ class OpencodeSqlite:
         path: Path,
         *,
         max_row: int = tree.MAX_FILE,
-        max_session: int = MAX_SESSION,
+        max_session: int = opencode.MAX_SESSION,
         busy_s: float = BUSY_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -181,7 +180,7 @@ def _new_row(session: Session, edit: Edit, now: int) -> rows.Row:
     times = {"session_id": session.id, "time_created": now, "time_updated": now, "data": ""}
     if edit.part_id is not None:
         return {"id": edit.part_id, "message_id": edit.message_id, **times}
-    return {"id": edit.message_id, **times, "time_created": Message(edit.message_id, edit.after).created or now}
+    return {"id": edit.message_id, **times, "time_created": Message(edit.message_id, edit.after).created}
 
 
 def find_stores(

@@ -34,7 +34,7 @@ SESSIONS = """SELECT id FROM session WHERE id > ?
 
 
 class RowReader:
-    """Reads a database for the store `store`; sessions up to `max_session` bytes."""
+    """Reads a database for the store `store`; sessions up to the weight `max_session`."""
 
     def __init__(self, store: str, database: Database, tables: rows.Tables, max_session: int) -> None:
         self._store = store
@@ -94,7 +94,7 @@ class RowReader:
             messages = list(self._limited("message", db.execute(MESSAGES, (session_id,)), session_id))
             if about is None and not messages:
                 raise self._missing(session_id)
-            size = sum(len(row["data"]) for row in messages)
+            size = sum(opencode.weight(rows.content(row["data"])) for row in messages)
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
@@ -141,11 +141,11 @@ class RowReader:
     ) -> Iterator[rows.Row]:
         for values in found:
             row = rows.row(table, values, self._path)
-            size += len(row["data"])
+            size += opencode.weight(rows.content(row["data"]))
             if size > self._max_session:
                 limit = self._max_session
                 raise StoreError(
-                    f"The session {session_id} of {self._path} is too large: at most {limit:,} bytes are read."
+                    f"The session {session_id} of {self._path} is too large: it may take {limit:,} bytes of memory."
                 )
             yield row
 

@@ -16,6 +16,8 @@ from tests.bench.database import databases
 from tests.bench.detect import at_once, one_by_one
 from tests.bench.harness import Figure
 from tests.bench.idle import idle
+from tests.bench.picture import svg
+from tests.bench.sizes import QUICK, SIZES, Point, measure
 from tests.bench.start import starts
 
 PARTS = ("detect", "storm", "start", "idle", "database")
@@ -33,10 +35,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             "idle": lambda: idle(root, asked.idle),
             "database": lambda: databases(root, asked.megabytes * 1_000_000, asked.runs, asked.stream),
         }
-        for part in asked.only or PARTS:
+        for part in asked.only or ([] if asked.picture else PARTS):
             print(f"{part} ...", file=sys.stderr, flush=True)
             figures += measure[part]()
-    data = {"version": __version__, "machine": _machine(), "quick": asked.quick, "figures": [f.data() for f in figures]}
+        points = _sizes(root, asked) if asked.picture else []
+    data: dict[str, Any] = {
+        "version": __version__,
+        "machine": _machine(),
+        "quick": asked.quick,
+        "figures": [f.data() for f in figures],
+    }
+    if asked.picture:
+        data["sizes"] = [point.data() for point in points]
+        asked.picture.write_text(svg(points))
     if asked.json:
         asked.json.write_text(json.dumps(data, indent=2) + "\n")
         print("\n".join(map(_line, figures)))
@@ -48,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, and show a table")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="measure by the size of the store, and draw it (SVG)"
+    )
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help=f"sessions, for the picture {SIZES}")
     parser.add_argument("--quick", action="store_true", help="smaller numbers: about a minute")
     parser.add_argument("--only", action="append", choices=PARTS, help="this part alone; may be repeated")
     parser.add_argument("--dir", type=Path, help="where to make the stores (default: the usual temporary folder)")
@@ -64,6 +79,12 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         if getattr(asked, name) is None:
             setattr(asked, name, quick if asked.quick else full)
     return asked
+
+
+def _sizes(root: Path, asked: argparse.Namespace) -> list[Point]:
+    print("sizes ...", file=sys.stderr, flush=True)
+    sizes = tuple(asked.sizes) if asked.sizes else QUICK if asked.quick else SIZES
+    return measure(root, sizes, max(2, asked.runs // 3))
 
 
 def _machine() -> dict[str, Any]:

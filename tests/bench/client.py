@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,10 +34,10 @@ def connect(path: Path) -> sqlite3.Connection:
 class Client:
     """Use it as a context manager."""
 
-    def __init__(self, path: Path, version: str = NEW) -> None:
+    def __init__(self, path: Path, version: str = NEW, seed: int = 7) -> None:
         self._path = path
         self._events = version == NEW
-        self._rng = random.Random(7)
+        self._rng = random.Random(seed)
 
     def __enter__(self) -> Self:
         self._db = connect(self._path)
@@ -95,6 +96,22 @@ class Client:
             time.sleep(max(started + count / per_second - time.monotonic(), 0))
         self._update(message, session, {"role": "assistant", "time": {"created": now, "completed": self._now()}})
         return count
+
+    def pieces(self, sessions: Sequence[str]) -> Iterator[None]:
+        """Answers in all of these sessions that come in together, a piece for each call, without end."""
+        parts = []
+        for session in sessions:
+            now = self._now()
+            message, part = ascending("msg", now, 1, self._rng), ascending("prt", now, 2, self._rng)
+            self._insert(message, session, now, {"role": "assistant", "time": {"created": now}})
+            row = part, message, session, now, now, '{"type":"text","text":""}'
+            self._write("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row, session, "{}")
+            parts.append((session, part))
+        for count in itertools.count():
+            session, part = parts[count % len(parts)]
+            data = json.dumps({"type": "text", "text": _PIECE * (count // len(parts) % 200)})
+            self._write(_UPDATE.format("part"), (data, self._now(), part), session, data)
+            yield
 
     def _insert(self, message: str, session: str, ms: int, data: dict[str, Any]) -> None:
         text = json.dumps(data)

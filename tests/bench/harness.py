@@ -100,7 +100,7 @@ class Daemon:
         self.log: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._repairs: queue.SimpleQueue[Line] = queue.SimpleQueue()
         self._threads = [_reader(self._process.stderr, self.log), _reader(os.fdopen(reads), self._repairs)]
-        self.ready = self._wait_for("watching ")
+        self.ready = self.wait_for("watching ")
 
     @property
     def pid(self) -> int:
@@ -127,10 +127,11 @@ class Daemon:
             thread.join(LIMIT_S)
         assert self._process.returncode == 0, f"recoveryd run ended with {self._process.returncode}"
 
-    def _wait_for(self, words: str) -> float:
+    def wait_for(self, words: str) -> float:
+        """When a line of the log with these words came."""
         while True:
             at, line = self.log.get(timeout=LIMIT_S)
-            assert line, "recoveryd run ended before it watched"
+            assert line, "recoveryd run ended before it said"
             if words in line:
                 return at
 

@@ -52,10 +52,10 @@ def _patient(storage: Path, number: int) -> Patient:
     return Patient(planted.id, storage / "message" / planted.id / f"{failed['id']}.json", failed)
 
 
-def plant_healthy(storage: Path, sessions: int, messages: int) -> None:
-    """Session and message files alone: a look at healthy sessions reads nothing else."""
+def plant_healthy(storage: Path, sessions: int, messages: int, first: int = 0) -> None:
+    """`sessions` more than the `first` that are there: session and message files alone, a look reads nothing else."""
     start = int(time.time() * 1000) - 86_400_000
-    for number in range(sessions):
+    for number in range(first, first + sessions):
         builder = SessionBuilder(start + number, seed=number, title=f"session {number}")
         for _ in range(messages // 2):
             builder.user("how are you?")

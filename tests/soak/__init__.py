@@ -1,0 +1,1 @@
+"""The daemon under load, as a real process: `python -m tests.soak --help`."""
