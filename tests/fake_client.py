@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from recoveryd.model import Failure
 
 FAILURE = Failure("store", "ses_1", "msg_9", 1_795_000_000_000, {})
-DIRECTORY = "/work/a b"
+DIRECTORY = "/projects/a b"
 
 
 @dataclass

@@ -358,16 +358,16 @@ def test_an_id_never_becomes_another_path(fake: Fake) -> None:
 
 
 def test_a_folder_that_is_no_utf8_is_asked_for_in_vain(fake: Fake) -> None:
-    assert client_of(fake).version(SESSION, "/work/\udcff") is None
+    assert client_of(fake).version(SESSION, "/projects/\udcff") is None
     assert fake.asked == []
 
 
 def test_a_folder_that_the_old_client_would_decode_twice_is_not_asked_for(fake: Fake) -> None:
-    fake.directory = "/work/100%20"
-    assert client_of(fake).version(SESSION, "/work/100%20") is None
+    fake.directory = "/projects/100%20"
+    assert client_of(fake).version(SESSION, "/projects/100%20") is None
     assert fake.asked == []
-    fake.directory = "/work/100%"
-    assert client_of(fake).version(SESSION, "/work/100%") == (1, 18, 33)
+    fake.directory = "/projects/100%"
+    assert client_of(fake).version(SESSION, "/projects/100%") == (1, 18, 33)
 
 
 def test_from_several_threads_every_answer_is_its_own(fake: Fake) -> None:
