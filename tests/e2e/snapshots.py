@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,29 @@ def snapshot(harness: Harness) -> Snapshot:
     if harness.client.database.exists():
         return rows(harness.client.database)
     return files(harness.client.storage)
+
+
+def still(harness: Harness) -> Snapshot:
+    """As `snapshot`, once the client has done with what it does behind an answer."""
+    found, deadline = snapshot(harness), time.monotonic() + 20
+    while time.monotonic() < deadline:
+        time.sleep(0.4)
+        before, found = found, snapshot(harness)
+        if before == found:
+            return found
+    raise TimeoutError("the client goes on writing")
+
+
+def changed(before: Snapshot, after: Snapshot) -> Snapshot:
+    """What is not as it was, by file or by table; but the project of a database, where the client keeps a time."""
+    names = (before.keys() | after.keys()) - {"project"}
+    return {name: _unlike(before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+def _unlike(before: Any, after: Any) -> Any:
+    if isinstance(before, list) and isinstance(after, list):
+        return [row for row in before if row not in after], [row for row in after if row not in before]
+    return before, after
 
 
 def files(root: Path) -> Snapshot:
