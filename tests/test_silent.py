@@ -126,6 +126,9 @@ def test_one_that_was_not_prompted_is_listed_and_healed_only_when_asked(
     found = one(scan())
     assert (found["reason"], found["evidence"]["unanswered"]) == ("wrapped_ids", [])
     assert scan("--repair", "--kind", "empty_content") == (0, {**scan()[1], "stuck": []})
+    before = tree.files()
+    code, data = scan("--repair")
+    assert (code, data["stuck"][0]["healed"], tree.files()) == (1, False, before), "nobody asked for this one"
     assert scan("--repair", "--kind", "wrapped_ids")[0] == 0
     assert scan() == (0, {**scan()[1], "stuck": []})
 

@@ -47,6 +47,11 @@ class Finding:
         return bool(self.evidence) and "error" not in self.evidence
 
     @property
+    def waits(self) -> bool:
+        """Whether it is in order until it is prompted: then it is repaired only if it, or its kind, is asked for."""
+        return self.kind is Kind.WRAPPED_IDS and not self.evidence.get("ignored") and not self.healed
+
+    @property
     def cause(self) -> str:
         """In words, and as the stable code."""
         about = _UNEXPLAINED.get(self.reason) if self.kind is None else None

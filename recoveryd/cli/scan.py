@@ -43,7 +43,9 @@ def scan(arguments: argparse.Namespace) -> int:
                     ignored += 1
                     continue
                 # A kind that is not wanted is no refusal to be put on record: it may be wanted later.
-                if arguments.repair and not (finding.healed or finding.ignored) and finding.kind in config.kinds:
+                left = finding.healed or finding.ignored or finding.kind not in config.kinds
+                named = arguments.session or arguments.kind
+                if arguments.repair and not left and (named or not finding.waits):
                     with bar.aside():
                         finding = _repair(store, recovery, finding, quiet=arguments.json)
                 # Without a diff to show, only whether there is one: old sessions may be all that there are.
@@ -116,5 +118,14 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
                 wrapped(out, told(finding.evidence), 4)
             would = "the repair: " if finding.changes and not finding.healed else ""
             wrapped(out, would + finding.action, 4)
-    if stuck and any(finding.changes and not finding.healed for finding in found):
+    _advise(out, [finding for finding in found if finding.changes and not finding.healed])
+
+
+def _advise(out: Console, left: Sequence[Finding]) -> None:
+    waiting = sum(finding.waits for finding in left)
+    if waiting < len(left):
         out.print("\nTo heal them: recoveryd scan --repair")
+    if waiting:
+        each = "1 is" if waiting == 1 else f"{waiting} are"
+        out.print()
+        wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind wrapped_ids")
