@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from recoveryd import paths
 from recoveryd.callbacks import Callbacks
 from recoveryd.classify import classify
 from recoveryd.config import Config
-from recoveryd.errors import NotFoundError
+from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.recovery import Recovery
@@ -37,7 +39,8 @@ def recover(
     on anything that is known, or was healed already and waits for a prompt.
 
     `Event.outcome` says what became of it; `pending` means "not now" (a turn runs), `detail` says why. `state_dir` and
-    `stores` are found as the daemon finds them. Raises `NotFoundError` when no store has the session, `RecoverydError`
+    `stores` are found as the daemon finds them. `dry_run`, `enabled` and `auto_resume` are settings of the daemon: who
+    calls this wants the repair. Raises `NotFoundError` when no store has the session, `RecoverydError`
     when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
@@ -45,10 +48,18 @@ def recover(
     if stores is None:
         stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
     for store in stores:
-        if store.exists() and session_id in set(store.session_ids()):
+        if _has(store, session_id):
             with Ledger(paths.ledger_file(state)) as ledger:
                 return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger, config)
     raise NotFoundError(f"There is no session {session_id} in any store.")
+
+
+def _has(store: Store, session: str) -> bool:
+    try:
+        return store.exists() and session in set(store.session_ids())
+    except RecoverydError as error:  # one broken store never stops the others
+        logger.warning("{}", error.message)
+        return False
 
 
 def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:

@@ -138,7 +138,7 @@ class _Talk:
 
     @property
     def path(self) -> str:
-        return f"/session/{quote(self.session, safe='')}"
+        return f"/session/{quote(self.session, safe='', errors='replace')}"
 
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
@@ -185,7 +185,9 @@ class _Talk:
             return False
         if self.failure is None:
             return True
-        about = self._object(url, f"{self.path}/message/{quote(self.failure.message, safe='')}").get("info")
+        about = self._object(url, f"{self.path}/message/{quote(self.failure.message, safe='', errors='replace')}").get(
+            "info"
+        )
         times = about.get("time") if isinstance(about, dict) else None
         return isinstance(times, dict) and times.get("created") == self.failure.time
 

@@ -74,7 +74,10 @@ class Line:
         password = self._password() if own else ""
         if not password:
             return {}
-        return {"Authorization": "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()}
+        return {
+            "Authorization": "Basic "
+            + base64.b64encode(f"{_user()}:{password}".encode("utf-8", "surrogateescape")).decode()
+        }
 
     def _password(self) -> str:
         if self._password_file is None:
@@ -94,3 +97,7 @@ class Line:
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
     why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
     return f"The password file {path} can't be read ({why}): the client is asked without a password."
+
+
+def _user() -> str:
+    return os.environ.get("OPENCODE_SERVER_USERNAME") or "opencode"

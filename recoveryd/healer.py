@@ -175,6 +175,9 @@ class Healer:
         if event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {event.session}: {event.detail}")
             return "open"
+        if event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
+            logger.info("{}: {} was undone", event.session, event.id)
+            return "done"
         if event.outcome is Outcome.FAILED:
             if self._news.new(about, event.detail):
                 self._teller.tell(store, failure, event)
@@ -200,6 +203,7 @@ class Healer:
             self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
             raise
         del self._unconfirmed[recovery]
+        event = replace(event, changes=())  # nobody who is told reads them, and buttons wait for minutes
         if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
         self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows
@@ -219,6 +223,10 @@ class Healer:
             self._teller.answer("Undone", f"{event.title}: the session is as it was before, and is not repaired again.")
 
     def _continue(self, store: Store, failure: Failure, event: Event) -> None:
+        known = self._ledger.find(event.id)
+        if known is not None and known.outcome is Outcome.UNDONE:
+            self._teller.answer("Does not go on", f"{event.title}: its repair was undone, so it would be refused.")
+            return
         went = self._resumer.go_on(store, failure, event, asked=True)
         if went.resumed:
             self._teller.answer("Goes on", f"{event.title}: the session was told to go on.")

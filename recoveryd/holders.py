@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,7 +43,8 @@ class Holders:
 def holder(store: Store) -> str | None:
     """Who has the store, in words; None when nobody does.
 
-    Of this user's processes: any that has its database open, and any client whose environment leads it there. What
+    Of this user's processes: any that has its database open, and any client whose environment leads it there, or that
+    sees other files than we do (a container); and any client of another user. What
     can't be looked into counts, unless its name tells that it is something else; where nothing can be looked into (as
     in the user namespace of `install --strict`), no name is trusted for a database.
     """
@@ -50,9 +52,9 @@ def holder(store: Store) -> str | None:
 
     for process in psutil.process_iter():
         try:
-            if process.pid == os.getpid() or process.uids().effective != os.geteuid():
+            if process.pid == os.getpid():
                 continue
-            said = _has(process, store)
+            said = _has(process, store) if process.uids().effective == os.geteuid() else _of_another_user(process)
             if said:
                 return f"{said} (pid {process.pid})"
         except psutil.NoSuchProcess:
@@ -60,6 +62,11 @@ def holder(store: Store) -> str | None:
         except psutil.Error:
             return f"a process that can't be looked at (pid {process.pid})"
     return "one of the processes, none of which can be looked into," if store.watch_files and _blind() else None
+
+
+def _of_another_user(process: psutil.Process) -> str | None:
+    """Root's client, say, may use the same files."""
+    return "an OpenCode of another user" if _CLIENT in process.name().lower() else None
 
 
 def _blind() -> bool:
@@ -89,12 +96,19 @@ def _has(process: psutil.Process, store: Store) -> str | None:
     name = process.name().lower()
     hosts = any(host in name for host in _HOSTS)
     try:
-        if hosts and _CLIENT in " ".join([name, *process.cmdline()[:3]]).lower() and _leads(process, store):
+        client = hosts and _CLIENT in " ".join([name, *process.cmdline()[:3]]).lower()
+        if client and (_elsewhere(process) or _leads(process, store)):
             return "a running OpenCode"
         opened = {file.path for file in process.open_files()} if store.watch_files else set()
     except (psutil.AccessDenied, OSError):
         return "a process that can't be looked into" if hosts else None
     return "a process that has it open" if opened & {str(file) for file in store.watch_files} else None
+
+
+def _elsewhere(process: psutil.Process) -> bool:
+    """Whether it has a mount namespace of its own: there its paths and its environment name other files."""
+    where = "/proc/{}/ns/mnt"
+    return sys.platform == "linux" and os.readlink(where.format(process.pid)) != os.readlink(where.format("self"))  # noqa: PTH115
 
 
 def _leads(process: psutil.Process, store: Store) -> bool:
@@ -104,4 +118,5 @@ def _leads(process: psutil.Process, store: Store) -> bool:
     if not Path(base).is_absolute() and not home:
         return True
     folder = Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share"
-    return (folder / "opencode").resolve() == store.root.parent
+    data = folder / "opencode"
+    return store.root.parent == data.resolve() or store.root == (data / "storage").resolve()

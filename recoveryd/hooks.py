@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from loguru import logger
 
-from recoveryd.callbacks import Callbacks
+from recoveryd.callbacks import Callbacks, safely
 from recoveryd.model import Event
 from recoveryd.settings import Hooks
 from recoveryd.toast import clean
@@ -59,8 +59,9 @@ class Commands:
             while True:
                 left += self._events.get_nowait() is not None
         self._events.put_nowait(None)
-        if self._process is not None:
-            _kill(self._process)
+        running = self._process
+        if running is not None and running.poll() is None:
+            _kill(running)
         if left:
             logger.warning("on_complete was not run for the last {} recoveries: recoveryd is stopping", left)
 
@@ -79,7 +80,10 @@ class Commands:
 
     def _work(self) -> None:
         while (event := self._events.get()) is not None:
-            run("on_complete", self._hooks.on_complete, told(event), COMPLETE_LIMIT_S, self._started)
+            command = self._hooks.on_complete
+            safely(
+                "the command of on_complete", run, "on_complete", command, told(event), COMPLETE_LIMIT_S, self._started
+            )
             self._process = None
 
     def _started(self, process: subprocess.Popen[bytes]) -> None:

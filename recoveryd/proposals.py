@@ -115,6 +115,9 @@ class Proposer:
         found = wrapped.wrapped(session, now)
         if found is None:
             return Refusal("its ids are in the order of time", understood=False)
+        foreign = store.strangers(session.id)
+        if foreign:
+            return Refusal(f"{foreign[0]} lies among its files and can't be given another id; see `recoveryd doctor`")
         names = wrapped.new_ids(found)
         if isinstance(names, Refusal):
             return names

@@ -11,7 +11,7 @@ from recoveryd.edits import deeds
 from recoveryd.model import Edit, Event, Failure, Json, Kind, Outcome
 from recoveryd.plan import UNREPAIRED
 from recoveryd.repairs import REPAIRS
-from recoveryd.toast import Button, Toast, clean
+from recoveryd.toast import BODY_LENGTH, Button, Toast, clean
 
 # Action of an edit -> what was done, for one and for several.
 ACTIONS: Mapping[str, tuple[str, str]] = {
@@ -171,8 +171,8 @@ def _healed(event: Event) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
     place = where(event.places)
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
-    done = f"{did[:1].upper()}{did[1:]}.{degraded}"
-    return f"{done}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
+    rest = f"{degraded}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
+    return clean(f"{did[:1].upper()}{did[1:]}.", BODY_LENGTH - len(rest)) + rest
 
 
 def _going_on(event: Event) -> str:

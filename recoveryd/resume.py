@@ -108,7 +108,9 @@ def _in_the_way(case: Situation) -> str:
         return ""
     if newest.role == "user":
         return "there is a newer prompt"
-    return "its user stopped it" if (newest.error or {}).get("name") == "MessageAbortedError" else "it went on"
+    if newest.error is None:
+        return "it went on"
+    return "its user stopped it" if newest.error.get("name") == "MessageAbortedError" else "it was refused again"
 
 
 def _not_by_itself(case: Situation) -> str:

@@ -47,6 +47,8 @@ def _loopback(url: str) -> str:
     host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or (host != "localhost" and not ip_address(host).is_loopback):
         raise ValueError("elsewhere")
+    if parts.port == 0 or parts.username or parts.query or parts.fragment:  # a port that is none raises by itself
+        raise ValueError("more than an address")
     return url.rstrip("/")
 
 

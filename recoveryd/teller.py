@@ -42,7 +42,8 @@ class Teller:
         self._on_complete = on_complete
         self._press = press
         self._desktop = config.notify.desktop and not config.notify.quiet
-        self._tui = TuiToasts(client, enabled=config.notify.tui and not config.notify.quiet)
+        # One of its own: what a slow toast costs in patience with a client may not cost a resume.
+        self._tui = TuiToasts(Client(config.opencode), enabled=config.notify.tui and not config.notify.quiet)
         self.told = 0  # recoveries that came to an end, healed or not
 
     def tell(self, store: Store, failure: Failure, event: Event) -> None:
@@ -77,7 +78,7 @@ class Teller:
 
     def _told_before(self, event: Event) -> bool:
         """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
-        if event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
+        if event.not_resumed or event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
             return False
         now = (event.store, event.kind, event.outcome, event.detail)
         said = self._ledger.history(50, event.session)

@@ -6,6 +6,7 @@ import queue
 import threading
 from contextlib import suppress
 
+from recoveryd.callbacks import safely
 from recoveryd.client import Client
 from recoveryd.model import Failure
 
@@ -37,10 +38,12 @@ class TuiToasts:
     def close(self) -> None:
         """Give those that wait two seconds."""
         if self._thread is not None:
-            with suppress(queue.Full):
-                self._waiting.put_nowait(None)
+            with suppress(queue.Empty):
+                while self._waiting.full():
+                    self._waiting.get_nowait()
+            self._waiting.put(None)
             self._thread.join(_CLOSING_S)
 
     def _work(self) -> None:
         while (toast := self._waiting.get()) is not None:
-            self._client.toast(*toast)
+            safely("a notice in the client", self._client.toast, *toast)

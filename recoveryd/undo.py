@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from recoveryd.silent import OPEN_TURNS
 from recoveryd.stores.base import Store, is_of, stand, states, untouched
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
@@ -42,6 +44,9 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         store.clean(change.key for change in changes)
         found = states(store, changes)
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
+        staged = _staged_since(store, entry, changes)
+        if staged and "before" in found:  # neither way is safe before the revert is taken back
+            return Settled(entry, entry.outcome, staged)
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
             if "other" in found:
@@ -109,6 +114,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
             f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
     store.clean(change.key for change in changes)
+    staged = _staged_since(store, entry, changes)
+    if staged:  # with `force`, too
+        raise RefusedError(staged, "Take the revert back (/redo) or prompt the session, and undo then.")
     obstacle = _obstacle(store, entry, changes)
     if obstacle is None:
         todo = [change.reversed() for change in reversed(changes)]
@@ -129,8 +137,25 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
+    if entry.kind not in OPEN_TURNS and store.look(entry.session).running:
+        return "A turn of this session is running, or was cut off."
     if _answered(store, entry):
         return f"The session went on since {entry.id}: the model answered, on the repaired history."
+    return None
+
+
+def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
+    """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
+
+    One that was staged before is among the changes, and goes back with them.
+    """
+    if entry.kind is not Kind.WRAPPED_IDS or any(change.key.startswith("session/") for change in changes):
+        return None
+    with suppress(NotFoundError):
+        revert = store.load(entry.session).revert or {}
+        gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
+        if not gone.isdisjoint(str(revert.get(key)) for key in ("messageID", "partID")):
+            return f"A revert was staged in the session since {entry.id}, to a message that would get another id."
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import threading
@@ -411,3 +412,14 @@ def test_a_plan_has_to_hold_in_both_forms_where_schema_and_client_differ(tmp_pat
 def test_a_tree_of_files_is_sent_in_the_old_form_whoever_listens(tmp_path: Path, fake: Fake) -> None:
     assert forms_of(OpencodeFiles(tmp_path), client_of(fake), SESSION) == (OLD,)
     assert fake.asked == []
+
+
+def test_a_password_of_any_bytes_and_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no UTF-8 goes as the bytes that it is; it used to end every question with a fault."""
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "gr\udcfcn")
+    monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
+    with listening(Fake(password="x")) as fake:
+        client_of(fake).version(SESSION, DIRECTORY)
+        sent = [asked.authorization for asked in fake.asked]
+    expected = "Basic " + base64.b64encode(b"me:gr\xfcn").decode()
+    assert sent and set(sent) == {expected}

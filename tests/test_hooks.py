@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -163,3 +164,24 @@ def test_callbacks_one_after_the_other() -> None:
     both.on_abort("ses_1")
     both.on_complete(EVENT)
     assert said == ["first", "ses_1", "r1"]
+
+
+def test_a_disk_with_no_room_for_one_event_does_not_end_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: list[str]
+) -> None:
+    out, full = tmp_path / "got", [OSError(28, "No space left on device")]
+    real = tempfile.TemporaryFile
+
+    def temporary() -> object:
+        if full:
+            raise full.pop()
+        return real()
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
+    commands = Commands(Hooks(on_complete=python(KEEPS, str(out))))
+    assert commands.callbacks.on_complete is not None
+    commands.callbacks.on_complete(EVENT)
+    commands.callbacks.on_complete(EVENT)
+    commands.close(10)
+    assert json.loads(out.read_text())["id"] == "r1"
+    assert "No space left" in "".join(log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,8 +16,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 fine, 1 something is wrong, 2 usage, 3 not found, 4 refused, 75 busy,
     78 bad configuration."""
     from recoveryd.cli.parser import make_parser
+    from recoveryd.logs import setup
 
     arguments = make_parser().parse_args(argv)
+    setup("WARNING")  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a title may hold what this terminal can't show
     try:
         return int(arguments.run(arguments))
     except RecoverydError as error:
