@@ -308,3 +308,13 @@ def test_a_report_does_not_go_over_a_file(run: Run, tree: Tree, tmp_path: Path) 
     code, _, err = run("report", name, "--out", str(out))
     assert code == 4 and f"{out} is there already" in err
     assert out.read_text() == "mine"
+
+
+def test_an_error_is_folded_on_a_terminal_alone(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    words = "There is no session ses_that_is_not_there in any store."
+    assert run("scan", "--session", "ses_that_is_not_there")[2] == f"recoveryd: {words}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    lines = run("scan", "--session", "ses_that_is_not_there")[2].splitlines()
+    assert max(map(len, lines)) <= 30 < len(words)
+    assert " ".join(" ".join(lines).split()) == f"recoveryd: {words}"

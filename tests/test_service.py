@@ -632,3 +632,16 @@ def test_write_refuses_what_is_not_ours(tmp_path: Path) -> None:
     said: list[str] = []
     service.remove(tmp_path / "x", said.append)
     assert said and (tmp_path / "x").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("fakes")
+def test_what_is_said_fits_the_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    main(["install"])
+    recorded(home)
+    main(["uninstall"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 50
+    assert "The ledger stays: ~/.local/state/recoveryd/ledger.db" in " ".join(out.split())
