@@ -17,7 +17,7 @@ from recoveryd.service import MARK, Say
 from recoveryd.stores.find import find_stores
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
-_NOTE = "install.json"  # in the state folder: the configuration before and after
+NOTE = "install.json"  # in the state folder: the configuration before and after
 _PASSWORD_FILE = "opencode-password"  # noqa: S105
 
 
@@ -55,12 +55,30 @@ def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Se
 def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: Say) -> None:
     """Write what was `found` into `config`, keeping all that is there; the password into a file of its own.
 
-    RecoverydError: it can't be written; nothing was changed then, and the hint says what to write by hand.
+    RecoverydError: it can't be written; no configuration was changed then, and the hint says what to write by hand.
     """
-    _write_password(state / _PASSWORD_FILE, found, env, say)
-    if not found:
-        return
-    before = config.read_text("utf-8") if config.exists() else None
+    _check_password(env)
+    if found:
+        _write_places(found, config, state, say)
+    if env.get(PASSWORD) and names(config, state / _PASSWORD_FILE):
+        _write_password(state / _PASSWORD_FILE, env[PASSWORD], say)
+
+
+def names(config: Path, file: Path) -> bool:
+    """Whether a configuration has `file` as its password file; in doubt it has."""
+    try:
+        named = load(config, {}).opencode.password_file
+        return named is not None and named.resolve() == file.resolve()
+    except ConfigError:
+        pass
+    try:
+        return os.fsencode(file.name) in config.read_bytes()
+    except OSError:
+        return True
+
+
+def _write_places(found: Seen, config: Path, state: Path, say: Say) -> None:
+    before = config.read_bytes().decode() if config.exists() else None
     try:
         after = with_places(before or "", found)
         _replace(config, after)
@@ -69,8 +87,8 @@ def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: S
         raise RecoverydError(f"{config} can't be written ({why}).", f"Put into its [opencode]: {found}") from error
     note = _note(state)
     if not note or note["after"] != before:  # else the one before the first time is what to go back to
-        note = {"config": str(config), "before": before}
-    _private(state / _NOTE, json.dumps({**note, "after": after}))
+        note = {"config": str(config.absolute()), "before": before}
+    _private(state / NOTE, json.dumps({**note, "after": after}))
     say(f"configured: {config}, since the service does not see what this shell is set to: {found}")
 
 
@@ -78,6 +96,8 @@ def with_places(text: str, found: Seen) -> str:
     """The configuration with what was found in it; comments and all else stay. ValueError: that can't be had."""
     import tomlkit
 
+    mark = "\ufeff" if text.startswith("\ufeff") else ""  # of an editor on Windows; no part of TOML
+    text = text.removeprefix(mark)
     document: Any = tomlkit.parse(text)
     if "opencode" not in document:
         document["opencode"] = tomlkit.table()
@@ -93,7 +113,7 @@ def with_places(text: str, found: Seen) -> str:
         table["password_file"] = found.password_file
     made = tomlkit.dumps(document)
     _check(tomllib.loads(text), tomllib.loads(made), found)
-    return made
+    return mark + made
 
 
 def _check(before: dict[str, Any], after: dict[str, Any], found: Seen) -> None:
@@ -107,16 +127,17 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Seen) -> None:
         raise ValueError("its form is too unusual to be changed by a program")
 
 
-def forget(state: Path, say: Say) -> Path | None:
-    """Take back what `adopt` wrote. Returns the password file, if a configuration goes on naming it."""
+def forget(state: Path, say: Say) -> set[Path]:
+    """Take back what `adopt` wrote. Returns the configuration that it wrote to, if there was one."""
     note = _note(state)
-    config, password = Path(note.get("config", "/nonexistent")), state / _PASSWORD_FILE
+    if "config" not in note:
+        return set()
+    config = Path(note["config"])
     try:
-        now = config.read_text("utf-8")
-        if now != note.get("after"):
+        now = config.read_bytes().decode("utf-8", "surrogateescape")
+        if now != note["after"]:
             say(f"left: {config}, since it was changed after the installation; see its [opencode]")
-            return password if str(password) in now else None
-        if note["before"] is not None:
+        elif note["before"] is not None:
             _replace(config, note["before"])
             say(f"restored: {config}, as it was before")
         else:
@@ -127,19 +148,31 @@ def forget(state: Path, say: Say) -> Path | None:
     except (OSError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
         say(f"left: {config} can't be written ({why}); see its [opencode]")
-    return None
+    return {config}
 
 
-def _write_password(path: Path, found: Seen, env: Mapping[str, str], say: Say) -> None:
-    ours = found.password_file or path.exists()
-    if env.get(PASSWORD) and ours and not (path.exists() and path.read_text() == env[PASSWORD]):
-        _private(path, env[PASSWORD])
-        say(f"wrote: {path}, which you alone can read: the password of {PASSWORD}")
+def _check_password(env: Mapping[str, str]) -> None:
+    try:
+        env.get(PASSWORD, "").encode()
+    except UnicodeEncodeError as error:
+        why = f"What {PASSWORD} holds is not UTF-8."
+        raise RecoverydError(why, "Unset it, or give the server a password of plain letters.") from error
+
+
+def _write_password(path: Path, password: str, say: Say) -> None:
+    try:
+        if path.exists() and path.read_bytes() == password.encode():
+            return
+        _private(path, password)
+    except OSError as error:
+        hint = "Without it the client does not answer: run it again when that is mended."
+        raise RecoverydError(f"{path} can't be written: {error.strerror or error}.", hint) from error
+    say(f"wrote: {path}, which you alone can read: the password of {PASSWORD}")
 
 
 def _note(state: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        return dict(json.loads((state / _NOTE).read_text()))
+        return dict(json.loads((state / NOTE).read_text()))
     return {}
 
 
@@ -159,8 +192,9 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _private(path: Path, text: str) -> None:
+    data = text.encode()
     path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
-        file.write(text)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -22,7 +22,7 @@ CODES: Mapping[str, str] = {
     "watches": "the kernel lets all folders be watched",
     "daemon": "each store is watched by a running recoveryd",
     "service": "the service, if it is installed, runs",
-    "pause": "repairs are not paused",
+    "pause": "repairs are not paused, and what to ignore can be read",
     "client": "the client that listens, if one does, is of a version that was tested",
     "toast": "a notice can be shown on this desktop",
     "ledger": "the ledger can be read and is whole",

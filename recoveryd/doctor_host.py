@@ -13,7 +13,7 @@ from pathlib import Path
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.manager import of_this_system
-from recoveryd.orders import paused
+from recoveryd.orders import ignored, paused
 from recoveryd.peek import peek
 
 _MB = 1_000_000
@@ -102,6 +102,12 @@ def service(_: Patient) -> Iterator[Check]:
 
 
 def pause(patient: Patient) -> Iterator[Check]:
+    try:
+        ignored(patient.state_dir)
+    except RecoverydError as error:
+        yield fail("pause", error.message, error.hint)
+        if paused(patient.state_dir, patient.now) is None:
+            return
     found = paused(patient.state_dir, patient.now)
     if found is None:
         yield ok("pause", "Repairs are not paused.")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recoveryd import paths
 from recoveryd.errors import RecoverydError
-from recoveryd.service import MARK, Say, Service, remove, template, unreachable, write
+from recoveryd.service import MARK, Say, Service, asked, remove, silent, template, unreachable, write
 
 LABEL = "recoveryd"
 _TRIES, _PAUSE_S = 5, 1.0  # a service that was just stopped is still in the way for a moment
@@ -46,7 +46,7 @@ class Launchd:
             return (
                 "active" if "state = running" in self._call("print", f"{self._domain}/{LABEL}").stdout else "inactive"
             )
-        except (RecoverydError, OSError, subprocess.TimeoutExpired):
+        except RecoverydError:
             return "none"
 
     def unit(self, service: Service) -> dict[Path, str]:
@@ -75,8 +75,12 @@ class Launchd:
         if not self._plist.exists():
             say("there is no service of recoveryd")
         elif shutil.which("launchctl", path=self._env.get("PATH")):
-            self._call("bootout", f"{self._domain}/{LABEL}")
-            say("stopped")
+            try:
+                self._call("bootout", f"{self._domain}/{LABEL}")
+            except RecoverydError as error:
+                say(f"not stopped: {error.message}")
+            else:
+                say("stopped")
 
     def gone(self, say: Say) -> list[Path]:
         remove(self._plist, say)
@@ -84,9 +88,10 @@ class Launchd:
 
     def _call(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = ["launchctl", *words]
-        return subprocess.run(  # noqa: S603
-            command, env=dict(self._env), capture_output=True, text=True, timeout=self._limit, check=False
-        )
+        try:
+            return asked(command, self._env, self._limit)
+        except subprocess.TimeoutExpired as error:
+            raise silent(command) from error
 
 
 def plist(service: Service) -> str:

@@ -35,16 +35,25 @@ def while_alone(state: Path) -> None:
         )
 
 
-def tidy(state: Path, say: Say) -> Path | None:
-    """Remove all of the state folder but a ledger that holds something; returns that one."""
-    password = adopt.forget(state, say)
+def tidy(state: Path, config: Path, say: Say) -> Path | None:
+    """Remove all of the state folder but what a configuration goes on naming, and a ledger that holds something.
+
+    Returns that ledger.
+    """
+    noted = adopt.forget(state, say)
     ledger = paths.ledger_file(state)
     kept = recoveries(state) > 0
+    there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
+    named = {path: one for one in {*noted, config} for path in there if adopt.names(one, path)}
+    elsewhere = bool((noted - {config}) & {*named.values()})
     names = []
-    for path in sorted(state.iterdir()) if state.is_dir() else []:
+    for path in there:
         ours = path.name.startswith(ledger.name)
-        # On macOS the configuration is in the same folder.
-        if path.is_dir() or path in (paths.config_file(), password) or (ours and kept):
+        # On macOS the configuration is in the same folder. The note alone knows of one that is elsewhere.
+        if path == paths.config_file() or (ours and kept) or (path.name == adopt.NOTE and elsewhere):
+            continue
+        if path in named:
+            say(f"left: {path}, which {named[path]} names")
             continue
         path.unlink()
         names.append(path.name)

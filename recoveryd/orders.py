@@ -57,12 +57,14 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
     """The sessions and folders of `recoveryd ignore`, in the order in which they were named."""
     try:
         said = json.loads(_ignored(state_dir).read_bytes())
+        if not isinstance(said, list):
+            raise ValueError("it holds no list")
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
         hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
         raise RecoverydError(f"{_ignored(state_dir)} can't be read: {error}.", hint) from error
-    return tuple(str(item) for item in said) if isinstance(said, list) else ()
+    return tuple(str(item) for item in said)
 
 
 def ignore(state_dir: Path, what: str) -> bool:

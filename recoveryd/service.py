@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +19,7 @@ MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
 _PLACES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
 _OTHERWISE = "Without it: `recoveryd run` in a terminal (or in tmux, to leave it running)."
+_LATER = "Try again, or log in anew."
 
 Say = Callable[[str], object]
 
@@ -66,6 +67,22 @@ class Manager(Protocol):
 def unreachable(what: str, hint: str = "") -> RecoverydError:
     """No manager of services: the error that says how to live without."""
     return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
+
+
+def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
+    """What a manager answers within `limit` seconds. TimeoutExpired; RecoverydError: it can't be run at all."""
+    try:
+        return subprocess.run(  # noqa: S603
+            command, env=dict(env), capture_output=True, errors="surrogateescape", timeout=limit, check=False
+        )
+    except OSError as error:
+        why = f"`{' '.join(command)}` can't be run: {error.strerror or error}."
+        raise RecoverydError(why, _LATER) from error
+
+
+def silent(command: Sequence[str]) -> RecoverydError:
+    """The error for a manager that takes too long."""
+    return RecoverydError(f"`{' '.join(command)}` does not answer.", _LATER)
 
 
 def refuse_sudo(env: Mapping[str, str]) -> None:

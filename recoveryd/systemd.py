@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.errors import RecoverydError
-from recoveryd.service import Say, Service, remove, template, unreachable, write
+from recoveryd.service import Say, Service, asked, remove, silent, template, unreachable, write
 
 UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
@@ -55,7 +56,7 @@ class Systemd:
             if not (self._units / UNIT).exists():
                 return "absent"
             return self._call("is-active", UNIT).stdout.strip() or "none"
-        except (RecoverydError, OSError, subprocess.TimeoutExpired):
+        except RecoverydError:
             return "none"
 
     def unit(self, service: Service) -> dict[Path, str]:
@@ -88,11 +89,11 @@ class Systemd:
             return
         try:
             self.check()
+            self._must("disable", "--now", UNIT)
         except RecoverydError as error:
             say(f"not stopped: {error.message}")
-            return
-        self._must("disable", "--now", UNIT)
-        say("stopped and disabled")
+        else:
+            say("stopped and disabled")
 
     def gone(self, say: Say) -> list[Path]:
         there = (self._units / UNIT).exists()
@@ -101,8 +102,9 @@ class Systemd:
         wanted = self._units / "default.target.wants"
         (wanted / UNIT).unlink(missing_ok=True)  # of a manager that could not be reached
         if there and shutil.which("systemctl", path=self._env.get("PATH")):
-            self._call("daemon-reload")
-            self._call("reset-failed", UNIT)  # nothing is left of it in `systemctl --user --failed`
+            with suppress(RecoverydError):  # the files are gone, which is what counts
+                self._call("daemon-reload")
+                self._call("reset-failed", UNIT)  # nothing is left of it in `systemctl --user --failed`
         return [wanted, self._units, self._units.parent]
 
     def _remove_drop_in(self, say: Say) -> None:
@@ -128,10 +130,14 @@ class Systemd:
             raise RecoverydError(f"`systemctl --user {' '.join(words)}` failed: {done.stderr.strip()}")
 
     def _call(self, *words: str, timeout: float = 0.0) -> subprocess.CompletedProcess[str]:
+        """RecoverydError: it does not answer; TimeoutExpired: not within a `timeout` that was given."""
         command = ["systemctl", "--user", *words]
-        return subprocess.run(  # noqa: S603
-            command, env=dict(self._env), capture_output=True, text=True, timeout=timeout or self._limit, check=False
-        )
+        try:
+            return asked(command, self._env, timeout or self._limit)
+        except subprocess.TimeoutExpired as error:
+            if timeout:
+                raise
+            raise silent(command) from error
 
 
 def unit(service: Service) -> str:

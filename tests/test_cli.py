@@ -157,6 +157,8 @@ def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     one = listed[0]["session"]
     assert {entry["session"] for entry in as_json(run, "history", "--session", one)} == {one}
     assert len(as_json(run, "history", "--limit", "1")) == 1
+    none = (0, "None of those. `recoveryd history` lists what there is.\n", "")
+    assert run("history", "--session", "ses_other") == none
 
 
 def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:

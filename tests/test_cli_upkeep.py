@@ -87,6 +87,14 @@ class TestPause:
         orders.pause(paths.make_private(paths.state_dir()), time.time() - 2 * 86_400)
         assert "more than 24 hours ago" in " ".join(run("unpause")[1].split())
 
+    def test_it_ends_with_a_broken_configuration_too(self, run: Run, tree: Tree) -> None:
+        paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+        paths.config_file().write_text("nonsense = 1\n")
+        orders.pause(paths.make_private(paths.state_dir()), time.time() - 2 * 86_400)
+        code, out, _ = run("unpause")
+        assert code == 0 and "more than 24 hours ago" in " ".join(out.split())
+        assert orders.paused(paths.state_dir(), time.time()) is None
+
 
 class TestIgnore:
     def test_a_session_and_a_folder(
@@ -289,3 +297,24 @@ def in_terminal(*argv: str, **env: str) -> tuple[str, str]:
         out = process.stdout.read().decode()
     os.close(terminal)
     return shown.decode("utf-8", "replace"), out
+
+
+def test_a_report_does_not_go_over_a_file(run: Run, tree: Tree, tmp_path: Path) -> None:
+    tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    name, out = as_json(run, "history")[0]["id"], tmp_path / "report.json"
+    assert run("report", name, "--out", str(out))[0] == 0
+    out.write_text("mine")
+    code, _, err = run("report", name, "--out", str(out))
+    assert code == 4 and f"{out} is there already" in err
+    assert out.read_text() == "mine"
+
+
+def test_an_error_is_folded_on_a_terminal_alone(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    words = "There is no session ses_that_is_not_there in any store."
+    assert run("scan", "--session", "ses_that_is_not_there")[2] == f"recoveryd: {words}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    lines = run("scan", "--session", "ses_that_is_not_there")[2].splitlines()
+    assert max(map(len, lines)) <= 30 < len(words)
+    assert " ".join(" ".join(lines).split()) == f"recoveryd: {words}"

@@ -21,12 +21,12 @@ from recoveryd.client import Client
 from recoveryd.config import Config, LedgerLimits, Notify
 from recoveryd.diagnosis import Check, Patient
 from recoveryd.doctor import CODES, examine, sound
-from recoveryd.errors import ConfigError
+from recoveryd.errors import ConfigError, RecoverydError
 from recoveryd.launchd import Launchd
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock
 from recoveryd.model import Change, Failure, Kind, Outcome
-from recoveryd.orders import pause
+from recoveryd.orders import ignored, pause
 from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.before_wrap import before_wrap
 from recoveryd.stores.opencode_files import OpencodeFiles
@@ -172,6 +172,17 @@ class TestHost:
         pause(state, time.time(), 60)
         found = one("pause", patient(state))
         assert (found.level, found.next) == ("warn", "recoveryd unpause")
+
+    @pytest.mark.parametrize("content", [b"{", b'{"ses_1": true}', b'"ses_1"'])
+    def test_an_ignore_list_that_can_not_be_read(self, state: Path, content: bytes) -> None:
+        """With the words of the daemon, which repairs nothing then; a pause is said besides."""
+        (state / "ignore.json").write_bytes(content)
+        with pytest.raises(RecoverydError) as caught:
+            ignored(state)
+        found = one("pause", patient(state))
+        assert (found.level, found.says, found.next) == ("fail", caught.value.message, caught.value.hint)
+        pause(state, time.time(), 60)
+        assert [check.level for check in of("pause", patient(state))] == ["fail", "warn"]
 
 
 class TestService:

@@ -66,10 +66,13 @@ def test_the_ignore_list_keeps_its_order(state: Path) -> None:
     assert ignored(state) == ("/a b",)
 
 
-def test_an_ignore_list_that_can_not_be_read_stops_everything_in_words(state: Path) -> None:
-    (state / "ignore.json").write_bytes(b"[")
-    with pytest.raises(RecoverydError, match=r"ignore\.json can't be read"):
-        ignored(state)
+@pytest.mark.parametrize("content", [b"[", b"{}", b'"ses_1"', b"null"])
+def test_an_ignore_list_that_can_not_be_read_stops_everything_in_words(state: Path, content: bytes) -> None:
+    (state / "ignore.json").write_bytes(content)
+    for call in (lambda: ignored(state), lambda: ignore(state, "ses_2"), lambda: heed(state, "ses_1")):
+        with pytest.raises(RecoverydError, match=r"ignore\.json can't be read"):
+            call()
+    assert (state / "ignore.json").read_bytes() == content
 
 
 def test_a_state_folder_that_can_not_be_written_is_said(tmp_path: Path) -> None:

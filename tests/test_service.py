@@ -416,6 +416,89 @@ def test_a_configuration_that_was_changed_since_is_left(home: Path, run: Run, mo
     assert not config(home).exists() and not state(home).exists()
 
 
+def test_a_password_file_stays_as_long_as_a_configuration_names_it(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it is taken out and put in again; and it is written anew where it is missing."""
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    run("install")
+    config(home).write_text(config(home).read_text() + "# edited\n")
+    file = state(home) / "opencode-password"
+    run("uninstall")
+    assert "left: " + str(file) in " ".join(run("uninstall")[1].split())
+    assert file.read_text() == "secret"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    run("install")  # what it goes back to names the file now
+    run("uninstall")
+    assert "# edited" in config(home).read_text() and file.read_text() == "secret"
+    file.unlink()
+    run("install")
+    assert file.read_text() == "secret"
+    config(home).write_text("[opencode]\n")
+    run("uninstall")
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("more", ["", "nonsense = ", "nonsense = 1\n"])
+def test_a_password_file_of_the_users_own_stays(home: Path, run: Run, more: str) -> None:
+    run("install")
+    config(home, f"[opencode]\npassword_file = '~/.local/state/recoveryd/mypw'\n{more}")
+    (state(home) / "mypw").write_text("mine")
+    (state(home) / "other").write_text("x")
+    assert run("uninstall")[0] == 0
+    assert tree(state(home)) == {"mypw": b"mine"}
+
+
+def test_what_another_configuration_names_stays_the_second_time_too(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    monkeypatch.chdir(home)
+    (home / "x.toml").write_text("# mine\n")
+    run("--config", "x.toml", "install")
+    monkeypatch.chdir("/")
+    (home / "x.toml").write_text((home / "x.toml").read_text() + "# edited\n")
+    for _ in range(2):
+        run("uninstall")
+        assert (state(home) / "opencode-password").read_text() == "secret"
+    (home / "x.toml").unlink()
+    run("uninstall")
+    assert not state(home).exists()
+
+
+@pytest.mark.parametrize("text", ["\ufeff", "\ufeff# mine\n[opencode]\n", "# mine\r\n\r\n[log]\r\nlevel = 'DEBUG'\r\n"])
+def test_marks_and_line_ends_of_an_editor_come_back(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    config(home, "").write_bytes(text.encode())
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert run("install")[0] == 0
+    made = config(home).read_bytes()
+    assert made.startswith(b"\xef\xbb\xbf") == text.startswith("\ufeff")
+    assert made.count(b"\r\n") >= text.count("\r\n")
+    assert load(config(home), {}).opencode.data_dirs == (home / "data/opencode",)
+    run("uninstall")
+    assert config(home).read_bytes() == text.encode()
+
+
+def test_a_password_that_is_no_text_is_refused_before_anything_is_written(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "caf\udce9")
+    code, _, err = run("install")
+    assert code == 1 and "not UTF-8" in err
+    assert (tree(state(home)), config(home).exists(), unit(home).exists()) == ({}, False, False)
+
+
+def test_no_password_is_written_for_a_configuration_that_can_not_be(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    monkeypatch.setattr(adopt, "_replace", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    assert run("install")[0] == 1
+    assert tree(state(home)) == {}
+
+
 def test_a_configuration_that_can_not_be_written_says_what_belongs_there(
     home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,6 +599,32 @@ def test_a_bad_configuration_does_not_go_round_for_ever_under_launchd(home: Path
     assert "max_retries" in (state(home) / "recoveryd.log").read_text()
 
 
+@pytest.mark.parametrize("manager", [systemd.Systemd, Launchd])
+def test_a_manager_that_is_silent_or_can_not_be_run_is_told(
+    home: Path, tmp_path: Path, manager: type[systemd.Systemd | Launchd]
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("systemctl", "launchctl"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\nprintf 'a\\377' >&2\n[ \"$2\" = x ] || exec sleep 5\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    env = {"HOME": str(home), "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    with pytest.raises(RecoverydError, match="does not answer") as caught:
+        manager(env, 0.2).check()
+    assert caught.value.hint == "Try again, or log in anew."
+    assert service.asked(["systemctl", "--user", "x"], env, 5).stderr == "a\udcff"
+    with pytest.raises(RecoverydError, match="can't be run: "):
+        service.asked([str(tmp_path)], env, 5)
+
+
+def test_a_service_that_can_not_be_stopped_is_said_and_goes(home: Path, run: Run, fakes: Fakes) -> None:
+    run("install")
+    script = fakes.path / "systemctl"
+    script.write_text(script.read_text().replace("disable)", "disable) echo 'Access denied' >&2; exit 1;;\n  x)"))
+    code, out, _ = run("uninstall")
+    assert code == 0 and "not stopped: `systemctl --user disable --now recoveryd.service` failed" in out
+    assert not unit(home).exists()
+
+
 def test_write_refuses_what_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("mine")
     with pytest.raises(RefusedError):
@@ -523,3 +632,16 @@ def test_write_refuses_what_is_not_ours(tmp_path: Path) -> None:
     said: list[str] = []
     service.remove(tmp_path / "x", said.append)
     assert said and (tmp_path / "x").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("fakes")
+def test_what_is_said_fits_the_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    main(["install"])
+    recorded(home)
+    main(["uninstall"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 50
+    assert "The ledger stays: ~/.local/state/recoveryd/ledger.db" in " ".join(out.split())

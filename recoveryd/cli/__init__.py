@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except RecoverydError as error:
-        print(f"recoveryd: {error}", file=sys.stderr)  # noqa: T201
+        _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -34,3 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         # `recoveryd history | head`: nobody reads on, which is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _complain(error: RecoverydError) -> None:
+    """Folded on a terminal; a log or a pipe gets the lines as they are."""
+    said = f"recoveryd: {error}"
+    if not sys.stderr.isatty():
+        print(said, file=sys.stderr)  # noqa: T201
+        return
+    from recoveryd.cli.output import console, wrapped
+
+    out = console(stderr=True)
+    for line in said.splitlines():
+        wrapped(out, line)

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.output import OK, WRONG, Result, render, show_changes
+from recoveryd.cli.output import OK, WRONG, Result, hung, render, show_changes, wrapped
 from recoveryd.demo import Demo, Row
 from recoveryd.logs import setup
 from recoveryd.quiet import SETTLE_S
@@ -119,12 +119,15 @@ def _time(row: Row) -> str:
 
 def _plain(run: Demo, out: Console) -> None:
     """A line when a session is done, for a pipe or a log."""
-    out.print(f"{_INTRO}\n", soft_wrap=True)
+    out.print(f"{_INTRO}\n", soft_wrap=not out.is_terminal)
     for row in run.steps():
         if row.state in _FINAL:
             time = f" ({_time(row)})" if row.seconds else ""
             words = f"{row.example.title}: {row.cause}; {row.action[:1].lower()}{row.action[1:]}{time}"
-            out.print(f"{_LABELS[row.state]:11}{words}", soft_wrap=True)
+            if out.is_terminal:  # a dumb one
+                hung(out, _LABELS[row.state], words, width=11)
+            else:
+                out.print(f"{_LABELS[row.state]:11}{words}", soft_wrap=True)
 
 
 def _undo(run: Demo) -> int:
@@ -151,6 +154,18 @@ def _tell(run: Demo, out: Console) -> int:
         f"({run.floor * 1000:.1f} ms: a bare watcher and one synced write).",
     )
     if not run.problems():
-        out.print("\nNext:  recoveryd scan   list your own sessions that are stuck; changes nothing", soft_wrap=True)
-        out.print("       recoveryd run    watch them, and heal what gets stuck", soft_wrap=True)
+        _next(out)
     return files
+
+
+def _next(out: Console) -> None:
+    out.print()
+    for command, what in (
+        ("Next:  recoveryd scan", "list your own sessions that are stuck; changes nothing"),
+        ("       recoveryd run", "watch them, and heal what gets stuck"),
+    ):
+        if out.width < 60:
+            out.print(command)
+            wrapped(out, what, 9)
+        else:
+            hung(out, command, what, width=24)

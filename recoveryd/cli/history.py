@@ -23,10 +23,12 @@ def history(arguments: argparse.Namespace) -> int:
         return _stats(arguments)
     with open_ledger() as ledger:
         entries = ledger.history(arguments.limit, arguments.session)
+        any_at_all = bool(entries or ledger.history(1))
 
     def show_all(out: Console) -> None:
         if not entries:
-            out.print("No session needed a recovery so far.")
+            none = "None of those. `recoveryd history` lists what there is."
+            wrapped(out, none if any_at_all else "No session needed a recovery so far.")
             return
         rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done"], rows)
@@ -112,8 +114,8 @@ def undo(arguments: argparse.Namespace) -> int:
             out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        out.print(f"Took back {entry.id}: {records} as before. {_again(entry.kind)},")
-        out.print("and recoveryd leaves this failure alone from now on.")
+        again = f"{_again(entry.kind)}, and recoveryd leaves this failure alone from now on."
+        wrapped(out, f"Took back {entry.id}: {records} as before. {again}")
 
     data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from recoveryd import __version__, adopt, leave, paths, service
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, console, render
+from recoveryd.cli.output import Result, console, render, wrapped
 from recoveryd.config import Config, load
 from recoveryd.errors import RecoverydError, RefusedError
 from recoveryd.manager import of_this_system
@@ -42,8 +42,8 @@ def install(arguments: argparse.Namespace) -> int:
     log = paths.log_file(state)
 
     def show(out: Console) -> None:
-        out.print(f"recoveryd {__version__} is installed. The log: {manager.log_command}")
-        out.print("To take it out again: recoveryd uninstall")
+        wrapped(out, f"recoveryd {__version__} is installed. The log: {manager.log_command}")
+        wrapped(out, "To take it out again: recoveryd uninstall")
 
     data = {"steps": steps.said, "strict": strict, "log": str(log), "log_command": manager.log_command}
     return render(Result(data, show), as_json=arguments.json)
@@ -61,15 +61,15 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager.stop(steps.say)
     empty = manager.gone(steps.say)
     leave.while_alone(state)
-    kept = None if arguments.purge else leave.tidy(state, steps.say)
+    kept = None if arguments.purge else leave.tidy(state, config, steps.say)
     if arguments.purge:
         leave.purge(state, config, steps.say)
     leave.drop_empty([*empty, state, config.parent])
 
     def show(out: Console) -> None:
         if kept:
-            out.print(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)")
-        out.print("The program goes the way it came: pipx uninstall recoveryd, or remove its venv.")
+            wrapped(out, _short(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
+        wrapped(out, "The program goes the way it came: pipx uninstall recoveryd, or remove its venv.")
 
     return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
 
@@ -84,7 +84,12 @@ class _Steps:
     def say(self, text: str) -> None:
         self.said.append(text)
         if self._out:
-            self._out.print(text.replace(f"{Path.home()}/", "~/"))
+            wrapped(self._out, _short(text))
+
+
+def _short(text: str) -> str:
+    """With paths as people write them."""
+    return text.replace(f"{Path.home()}/", "~/")
 
 
 def _manager() -> Manager:

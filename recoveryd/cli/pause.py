@@ -11,7 +11,8 @@ from rich.console import Console
 from recoveryd import orders, paths
 from recoveryd.cli.common import config_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
-from recoveryd.errors import NotFoundError, RecoverydError
+from recoveryd.config import Config
+from recoveryd.errors import ConfigError, NotFoundError, RecoverydError
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -24,10 +25,13 @@ def pause(arguments: argparse.Namespace) -> int:
 
 
 def unpause(arguments: argparse.Namespace) -> int:
-    hours = config_of(arguments).lookback_hours
     now = time.time()
     found = orders.paused(paths.state_dir(), now)
     ended = orders.unpause(paths.state_dir())
+    try:
+        hours = config_of(arguments).lookback_hours
+    except ConfigError:
+        hours = Config().lookback_hours
     words = "It was not paused." if not ended else "Repairs go on; what got stuck meanwhile is healed within a minute."
     if found is not None and now - found.since > hours * 3600:
         words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."

@@ -10,7 +10,7 @@ from recoveryd import paths
 from recoveryd.bundle import Sources, bundle
 from recoveryd.cli.common import config_of, open_ledger, stores_of
 from recoveryd.cli.output import OK
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import RecoverydError, RefusedError
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -22,7 +22,10 @@ def report(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return OK
     try:
-        arguments.out.write_text(text, encoding="ascii")
+        with arguments.out.open("x", encoding="ascii") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise RefusedError(f"{arguments.out} is there already.", "Name another file, or move that one away.") from error
     except OSError as error:
         raise RecoverydError(f"{arguments.out} can't be written: {error.strerror or error}.") from error
     said = (

@@ -95,9 +95,8 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) 
 
 def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding], *, diff: bool) -> None:
     if not names:
-        out.print(
-            "No store of OpenCode was found. Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
-        )
+        where = "Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
+        wrapped(out, f"No store of OpenCode was found. {where}")
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen == 1 else f"{seen} sessions"
