@@ -10,6 +10,7 @@ import select
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -285,7 +286,10 @@ def in_terminal(*argv: str, **env: str) -> tuple[str, str]:
     terminal, inside = pty.openpty()
     own = {**os.environ, "TERM": "xterm-256color", **env}
     command = [sys.executable, "-m", "recoveryd", *argv]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=inside, env=own) as process:
+    with (
+        tempfile.TemporaryFile() as result,  # a pipe that nobody reads meanwhile would fill
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=result, stderr=inside, env=own) as process,
+    ):
         os.close(inside)
         shown = b""
         while select.select([terminal], [], [], 30)[0]:
@@ -293,8 +297,9 @@ def in_terminal(*argv: str, **env: str) -> tuple[str, str]:
                 shown += os.read(terminal, 65536)
             except OSError:  # the other end was closed: it ended
                 break
-        assert process.stdout is not None
-        out = process.stdout.read().decode()
+        process.wait(30)
+        result.seek(0)
+        out = result.read().decode()
     os.close(terminal)
     return shown.decode("utf-8", "replace"), out
 
