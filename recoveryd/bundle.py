@@ -19,6 +19,7 @@ from recoveryd.crash import crashed
 from recoveryd.errors import RecoverydError
 from recoveryd.family import family
 from recoveryd.forms import forms_of
+from recoveryd.images import said_by_row
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Failure, Json, Kind, Refusal, Session
 from recoveryd.plan import UNREPAIRED, objections, requests_of
@@ -183,8 +184,8 @@ def _record(raw: bytes) -> Json | None:
     """What an image says: a file's JSON, or that in the `data` of a row; None when it is no JSON object."""
     try:
         data = json.loads(raw)
-        if isinstance(data, dict) and isinstance(data.get("data"), str) and "session_id" in data:
-            data = json.loads(data["data"])
+        said = said_by_row(data)
+        data = data if said is None else json.loads(said)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

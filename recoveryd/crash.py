@@ -22,9 +22,9 @@ def provider_spoke(failure: Failure) -> bool:
 
 def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) -> Failure | None:
     """The failure of a session whose next request the client can't build; None when it can, under any of `forms`."""
-    if not session.messages:
+    newest = session.newest
+    if newest is None:
         return None
-    newest = max(session.messages, key=lambda message: (message.created, message.id))
     if failure is None and newest.role == "assistant" and (newest.completed or newest.parts):
         return None  # it got somewhere: a turn that runs, or one that was interrupted
     made = failure or next_failure(session)
@@ -36,7 +36,9 @@ def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) ->
 
 def next_failure(session: Session) -> Failure | None:
     """What a failure of the newest prompt would be; None where the client's way to its provider is not known."""
-    newest = max(session.messages, key=lambda message: (message.created, message.id))
+    newest = session.newest
+    if newest is None:
+        return None
     provider, model = _model(session)
     made = Failure(session.store, session.id, newest.id, newest.created, _witness(session), provider, model)
     return None if family(made) is None else made

@@ -36,7 +36,7 @@ def toast(patient: Patient) -> Iterator[Check]:
         else:
             yield ok("toast", "A notice was shown. If you saw none, your desktop holds it back (do not disturb?).")
         return
-    shows, why = _can_show()
+    shows, why = can_show()
     if shows:
         yield ok("toast", "A notice can be shown on this desktop.", "To see one: recoveryd doctor --toast")
     else:
@@ -50,8 +50,3 @@ def _show() -> str:
         return desktop.show(Toast("recoveryd", "This is what a notice looks like."))
     finally:
         desktop.close()
-
-
-def _can_show() -> tuple[bool, str]:
-    """Whether a toast can be shown now, and why not; none is shown."""
-    return can_show()

@@ -102,18 +102,16 @@ def service(_: Patient) -> Iterator[Check]:
 
 
 def pause(patient: Patient) -> Iterator[Check]:
+    found = paused(patient.state_dir, patient.now)
     try:
         ignored(patient.state_dir)
     except RecoverydError as error:
         yield fail("pause", error.message, error.hint)
-        if paused(patient.state_dir, patient.now) is None:
-            return
-    found = paused(patient.state_dir, patient.now)
-    if found is None:
-        yield ok("pause", "Repairs are not paused.")
     else:
-        until = "" if found.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(found.until))
-        yield warn("pause", f"Repairs are paused{until}.", "recoveryd unpause")
+        if found is None:
+            yield ok("pause", "Repairs are not paused.")
+    if found is not None:
+        yield warn("pause", f"Repairs are paused{found.ending}.", "recoveryd unpause")
 
 
 def _existing(path: Path) -> Path:

@@ -71,7 +71,7 @@ class Healer:
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
         self._resumer = Resumer(ledger, config, client)
-        self._teller = Teller(config, ledger, client, notifier, self._recovery.on_complete, self._press)
+        self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
         self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
         self._open: set[tuple[str, str]] = set()
         self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
@@ -144,8 +144,7 @@ class Healer:
         """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
         pause = paused(self._state_dir, time.time())
         if pause is not None:
-            until = "" if pause.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(pause.until))
-            self._news.say("pause", f"paused{until}: sessions are stuck and wait for `recoveryd unpause`")
+            self._news.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `recoveryd unpause`")
             return True
         self._news.forget("pause")
         also = ignored(self._state_dir)

@@ -104,12 +104,19 @@ def _content(raw: bytes) -> set[str | float] | None:
         return None
     if not isinstance(data, dict):
         return None
-    if isinstance(data.get("data"), str) and "session_id" in data:  # a row: what it says is JSON in one of its columns
-        return _content(data["data"].encode("utf-8", "surrogateescape"))
+    said = said_by_row(data)
+    if said is not None:
+        return _content(said.encode("utf-8", "surrogateescape"))
     inner = [value for key, value in data.items() if key not in _FRAME and key != "state"]
     state = data.get("state")
     inner += [v for k, v in state.items() if k not in _STATE_FRAME] if isinstance(state, dict) else [state]
     return set(_leaves(inner))
+
+
+def said_by_row(data: object) -> str | None:
+    """The column of a row, given its image as JSON, that holds what the row says; None for a file's image."""
+    said = data.get("data") if isinstance(data, dict) and "session_id" in data else None
+    return said if isinstance(said, str) else None
 
 
 def _leaves(data: Any) -> Iterator[str | float]:

@@ -18,7 +18,7 @@ _OPEN = ("pending", "running")
 
 def open_turn(session: Session) -> Message | None:
     """The newest message, when it is an answer with something in it that was neither finished nor refused."""
-    newest = max(session.messages, key=lambda message: (message.created, message.id), default=None)
+    newest = session.newest
     if newest is None or newest.role != "assistant" or newest.completed or newest.error is not None or not newest.parts:
         return None  # without any part it is a crash of the client, before it sent anything
     return newest

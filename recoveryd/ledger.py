@@ -20,7 +20,7 @@ from recoveryd.images import Images, any_sole, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
 from recoveryd.ledger_resumes import TRIES, Resumes
-from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
 
@@ -28,8 +28,6 @@ _SETTLE = """INSERT OR REPLACE INTO handled
     SELECT store, session, message, outcome, session_state, rules_version FROM recovery WHERE id = ?"""
 _REOPEN = """DELETE FROM handled
     WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
-# A crash leaves these behind: the images are in the ledger, and the store may hold any mixture of them.
-_OPEN = (Outcome.PENDING, Outcome.UNDOING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +185,14 @@ class Ledger(Marks, Resumes):
 
     def pending(self) -> list[Entry]:
         """What a crash left half done (pending or undoing), newest first: the order in which to take it back."""
-        return self._entries("WHERE outcome IN (?, ?) ORDER BY seq DESC", *_OPEN)
+        return self._entries("WHERE outcome IN (?, ?) ORDER BY seq DESC", *CUT_OFF)
 
     def later(self, recovery: Entry) -> list[Entry]:
         """Newer recoveries of the same session whose edits stand in the store, newest first: undo those first."""
         return self._entries(
             "WHERE store = ? AND session = ? AND seq > (SELECT seq FROM recovery WHERE id = ?)"
             " AND edits > 0 AND outcome IN (?, ?, ?) ORDER BY seq DESC",
-            *(recovery.store, recovery.session, recovery.id, Outcome.HEALED, *_OPEN),
+            *(recovery.store, recovery.session, recovery.id, Outcome.HEALED, *CUT_OFF),
         )
 
     def prune(self, keep_days: float, keep_mb: float, now: float) -> int:
@@ -231,7 +229,7 @@ class Ledger(Marks, Resumes):
         rows = self._read(
             "SELECT seq, id, time, sole, sum(ifnull(length(before), 0) + ifnull(length(after), 0))"
             " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
-            _OPEN,
+            CUT_OFF,
         )
         fresh = {}  # worked out once for each recovery, or an old ledger would be parsed again at every start
         for seq, name, _, held, _ in rows:

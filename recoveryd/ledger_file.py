@@ -16,14 +16,14 @@ from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.ledger_schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 from recoveryd.model import Entry, Kind, Outcome
 
-__all__ = ["INSERT", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
+__all__ = ["INSERT", "KINDS", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
 SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
 INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
     session_state, rules_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_KINDS = {kind.value: kind for kind in Kind}
+KINDS = {kind.value: kind for kind in Kind}
 _PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
 _HINTS = {
     sqlite3.SQLITE_FULL: "Make room on its disk. Nothing is repaired meanwhile.",
@@ -118,7 +118,7 @@ def entry(row: Sequence[Any]) -> Entry:
     """A row of `SELECT`."""
     name, at, store, session, message, title, kind, outcome, edits, detail, actions = row
     texts = (text(store), text(session), text(message), text(title))
-    known = _KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
+    known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), tuple(json.loads(actions)))
 
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from recoveryd.errors import BusyError, NotFoundError, RefusedError
 from recoveryd.images import droppable
 from recoveryd.ledger import Ledger
-from recoveryd.ledger_file import put, text
-from recoveryd.model import Entry, Kind, Outcome
+from recoveryd.ledger_file import KINDS, put, text
+from recoveryd.model import CUT_OFF, Entry, Kind, Outcome
 
 FORGOTTEN = "Forgotten at the user's wish."
-_KINDS = {kind.value: kind for kind in Kind}
-_OPEN = (Outcome.PENDING, Outcome.UNDOING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Upkeep(Ledger):
         columns = [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
         seconds = "seconds" if "seconds" in columns else "NULL"  # one that was not brought forward yet
         rows = self._read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
-        return [Ended(_KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
+        return [Ended(KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
 
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
         """Store and session of those with at least so many recoveries that wrote something."""
@@ -98,7 +96,7 @@ class Upkeep(Ledger):
         if not entries:
             raise NotFoundError(f"The ledger has nothing of a session {session}.", "`recoveryd history` lists them.")
         for entry in entries:
-            if entry.outcome in _OPEN:
+            if entry.outcome in CUT_OFF:
                 hint = "Start `recoveryd run` once: it brings it to an end, and then this can be forgotten."
                 raise RefusedError(f"{entry.id} of this session is under way, or was cut off by a crash.", hint)
         return entries

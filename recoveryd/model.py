@@ -74,6 +74,11 @@ class Message:
         return error if isinstance(error, Mapping) else None
 
     @property
+    def by_time(self) -> tuple[int, str]:
+        """What messages are sorted by to have them in the order in which they were made."""
+        return self.created, self.id
+
+    @property
     def created(self) -> int:
         """Milliseconds since the epoch; 0 when the message does not say."""
         return _millis(self.data, "created")
@@ -95,6 +100,11 @@ class Session:
     directory: str = ""
     parent: str | None = None
     revert: Json | None = None
+
+    @property
+    def newest(self) -> Message | None:
+        """The message that was made last, whatever the client's order."""
+        return max(self.messages, key=lambda message: message.by_time, default=None)
 
     def part(self, part_id: str) -> Part | None:
         return next((p for m in self.messages for p in m.parts if p.id == part_id), None)
@@ -168,6 +178,9 @@ class Outcome(StrEnum):
     FAILED = "failed"  # reading or writing went wrong
     UNDOING = "undoing"  # an undo is being written; only a crash leaves this behind
     UNDONE = "undone"
+
+
+CUT_OFF = (Outcome.PENDING, Outcome.UNDOING)  # the store may hold any mixture of the images
 
 
 @dataclass(frozen=True, slots=True)

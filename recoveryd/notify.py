@@ -116,7 +116,7 @@ class Notifier:
         while due := self._due():
             for toast, deliveries in due:
                 try:
-                    problem = self._show(replace(toast, buttons=()) if self._closing else toast)
+                    problem = self._show(replace(toast, buttons=()) if self._closing else toast.offered())
                 except Exception as error:  # whatever a desktop does, the next notice gets its chance
                     problem = f"{type(error).__name__}: {error}"
                 _settle(toast, deliveries, problem)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,11 @@ class Pause:
 
     since: float
     until: float | None = None
+
+    @property
+    def ending(self) -> str:
+        """ " until 2026-08-14 11:19", or nothing."""
+        return "" if self.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(self.until))
 
 
 def pause(state_dir: Path, now: float, seconds: float | None = None) -> Pause:

@@ -11,12 +11,11 @@ from typing import TypeVar
 from recoveryd.errors import BusyError, StoreError
 from recoveryd.ledger_file import LedgerError, check
 from recoveryd.ledger_upkeep import Upkeep, integrity
-from recoveryd.stores.database import BUSY_S, Database
+from recoveryd.stores.database import BUSY_S, Database, in_time
 
 MAX_ROW = 1 << 30
 SMALL = 64_000_000  # bytes up to which a ledger is checked
 _CHECK_S = 1.0
-_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 
 T = TypeVar("T")
 
@@ -31,17 +30,7 @@ def damage(path: Path) -> str:
     if path.stat().st_size > SMALL:
         return ""
     deadline = time.monotonic() + _CHECK_S
-
-    def work(db: sqlite3.Connection) -> str:
-        db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-        try:
-            return integrity(db)
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
-                return ""
-            raise
-
-    return _read(path, work)
+    return _read(path, lambda db: in_time(db, deadline, lambda: integrity(db)) or "")
 
 
 def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -37,5 +37,5 @@ def stop_turn(store: Store, client: Client, session: Session, failure: Failure) 
 
 
 def _is_newest(store: Store, failure: Failure) -> bool:
-    messages = store.load(failure.session).messages
-    return max(messages, key=lambda message: (message.created, message.id)).id == failure.message
+    newest = store.load(failure.session).newest
+    return newest is not None and newest.id == failure.message

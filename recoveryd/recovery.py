@@ -23,6 +23,7 @@ from recoveryd.model import Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.proposals import Proposal, Proposer
 from recoveryd.quiet import stop_turn
 from recoveryd.recent import note
+from recoveryd.report import capital
 from recoveryd.silent import OPEN_TURNS
 from recoveryd.stores.base import Store, root_title, stand
 
@@ -48,7 +49,7 @@ class Recovery:
         self.client = client or Client(config.opencode)
         self.holders = Holders(config.interrupted_minutes, clock)
         self._proposer = Proposer(config, state_dir, self.client, self.holders, clock)
-        self._stopped: set[tuple[str, str, str]] = set()  # failures whose turn was stopped: once, however often tried
+        self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
     def on_abort(self, session_id: str) -> None:
@@ -172,7 +173,7 @@ class Recovery:
         if proposed is not None and not proposed.objections(session):
             healed = event.outcome is Outcome.HEALED
             return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        return self._unproven(store, failure, event, f"{planned.reason[:1].upper()}{planned.reason[1:]}.")
+        return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
 
     def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
         """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
@@ -194,11 +195,11 @@ class Recovery:
     def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
         if (key := (failure.store, failure.session, failure.message)) in self._stopped:
             return False
-        self._stopped.add(key)
+        note(self._stopped, key, value=True)
         self.on_abort(failure.session)
         return stop_turn(store, self.client, session, failure)
 
     def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
-        detail = f"{refusal.reason[:1].upper()}{refusal.reason[1:]}."
+        detail = f"{capital(refusal.reason)}."
         return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))

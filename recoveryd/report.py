@@ -84,7 +84,11 @@ def sentence(actions: Sequence[str], kind: Kind | None) -> str:
         if n := counts.get(action):
             why = _WHY.get(kind, "") if kind is not None else ""
             said.append((one if n == 1 else several).format(n=n, why=why))
-    text = ", ".join(said)
+    return capital(", ".join(said))
+
+
+def capital(text: str) -> str:
+    """As a sentence begins; the rest stays."""
     return text[:1].upper() + text[1:]
 
 
@@ -172,7 +176,7 @@ def _healed(event: Event) -> str:
     place = where(event.places)
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
     rest = f"{degraded}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
-    return clean(f"{did[:1].upper()}{did[1:]}.", BODY_LENGTH - len(rest)) + rest
+    return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
 
 
 def _going_on(event: Event) -> str:
@@ -188,8 +192,7 @@ def _unhealed(event: Event) -> str:
         return f"It was refused for {cause(event.kind)}."
     if event.outcome is Outcome.GAVE_UP or event.kind is Kind.CONTEXT_OVERFLOW:  # said in the detail
         return event.detail
-    about = cause(event.kind)
-    return f"{about[:1].upper()}{about[1:]}. {event.detail}"
+    return f"{capital(cause(event.kind))}. {event.detail}"
 
 
 def _next_step(event: Event) -> str:
@@ -221,9 +224,14 @@ def details(event: Event) -> Toast:
     return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
 
 
-def buttons(event: Event, press: Callable[[str, Event], object], *, can_continue: bool = False) -> tuple[Button, ...]:
-    """The buttons under a healed session; each calls `press(its title, event)`. "Continue" needs a client."""
+def buttons(
+    event: Event, press: Callable[[str, Event], object], *, can_continue: Callable[[], bool] | None = None
+) -> tuple[Button, ...]:
+    """The buttons under a healed session; each calls `press(its title, event)`.
+
+    "Continue" is among them unless `can_continue` is None, and offered if that says so: it needs a client.
+    """
     if event.outcome is not Outcome.HEALED:
         return ()
-    titles = ("Continue", "Undo", "Show") if can_continue else ("Undo", "Show")
-    return tuple(Button(title, partial(press, title, event)) for title in titles)
+    going_on = () if can_continue is None else (Button("Continue", partial(press, "Continue", event), can_continue),)
+    return (*going_on, *(Button(title, partial(press, title, event)) for title in ("Undo", "Show")))

@@ -101,7 +101,7 @@ def resumed_by(message: Message) -> str | None:
 def _in_the_way(case: Situation) -> str:
     if case.session.revert:
         return "a prompt would delete what its user has undone"
-    newest = max(case.session.messages, key=lambda message: (message.created, message.id), default=None)
+    newest = case.session.newest
     if newest is None or all(message.id != case.failure.message for message in case.session.messages):
         return "the failed message is gone"
     if newest.id == case.failure.message:
@@ -141,7 +141,7 @@ def _too_often(case: Situation, streak: Sequence[Resumed]) -> str:
 def _asked(session: Session) -> Mapping[str, Any]:
     """The newest prompt that was not ours."""
     own = [m for m in session.messages if m.role == "user" and resumed_by(m) is None]
-    return max(own, key=lambda message: (message.created, message.id)).data if own else {}
+    return max(own, key=lambda message: message.by_time).data if own else {}
 
 
 def _model(asked: Mapping[str, Any]) -> dict[str, str] | None:

@@ -70,7 +70,7 @@ def cut_off(session: Session) -> Silence | None:
 
 def unanswered(session: Session, forms: Sequence[Form]) -> Silence | None:
     """A prompt without an answer that nothing else explains: what a provider would refuse of it, or nothing."""
-    order = sorted(session.messages, key=lambda message: (message.created, message.id))
+    order = sorted(session.messages, key=lambda message: message.by_time)
     waiting = _unanswered(order)
     if not waiting:
         return None

@@ -27,7 +27,7 @@ class Standing:
     def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
         """Every store was swept. `told`: how many recoveries came to an end so far; the status is news after each."""
         roots = tuple(str(store.root) for store in stores if store.exists())
-        now = roots, told, _midnight(time.time())
+        now = roots, told, midnight(time.time())
         if now != self._said:
             self._said = now
             self._manager.status(status_line(roots, ledger.count(Outcome.HEALED, now[2])))
@@ -41,7 +41,7 @@ class Standing:
             self._manager.ready()
 
 
-def _midnight(seconds: float) -> float:
+def midnight(seconds: float) -> float:
     """When the day began, in the user's time."""
     day = time.localtime(seconds)
     return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

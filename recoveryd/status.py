@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from recoveryd.locks import Holder, watcher
 from recoveryd.model import Entry, Outcome
 from recoveryd.orders import Pause, ignored, paused
 from recoveryd.peek import peek
+from recoveryd.standing import midnight
 from recoveryd.stores.base import Generation, Store
 
 GENERATIONS: Mapping[Generation | None, str] = {
@@ -103,12 +103,12 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
 
 def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> Books:
     """What the ledger holds; `Books.problem` when it can't be read."""
-    midnight = time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
+    today = midnight(now)
 
     def work(opened: Upkeep) -> Books:
         ended = opened.ended()
         return Books(
-            today=Counter(one.outcome for one in ended if one.time >= midnight),
+            today=Counter(one.outcome for one in ended if one.time >= today),
             ever=Counter(one.outcome for one in ended),
             pending=opened.pending(),
             conflicts=opened.conflicts(),

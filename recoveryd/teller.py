@@ -31,19 +31,17 @@ class Teller:
         self,
         config: Config,
         ledger: Ledger,
-        client: Client,
         notifier: Notifier,
         on_complete: Callable[[Event], object],
         press: Press,
     ) -> None:
         self._ledger = ledger
-        self._client = client
         self._notifier = notifier
         self._on_complete = on_complete
         self._press = press
-        self._desktop = config.notify.desktop and not config.notify.quiet
         # One of its own: what a slow toast costs in patience with a client may not cost a resume.
-        self._tui = TuiToasts(Client(config.opencode), enabled=config.notify.tui and not config.notify.quiet)
+        self._client = Client(config.opencode)
+        self._tui = TuiToasts(self._client, enabled=config.notify.tui and not config.notify.quiet)
         self.told = 0  # recoveries that came to an end, healed or not
 
     def tell(self, store: Store, failure: Failure, event: Event) -> None:
@@ -55,7 +53,7 @@ class Teller:
         if self._told_before(event):
             return
         directory = _folder(store, failure.session)
-        goes_on = self._desktop and not event.resumed and self._client.has(failure, directory)
+        goes_on = None if event.resumed else partial(self._client.has, failure, directory)
         toast = notice(event, buttons(event, partial(self._pressed, store, failure), can_continue=goes_on))
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")

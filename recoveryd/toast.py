@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH = 4, 50  # sessions that a merged notice names, and the characters of each
@@ -21,10 +21,14 @@ _ANGLES = str.maketrans("<>", "\u2039\u203a")
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """`pressed` is called once, in a thread of its own: it may block, and what it raises is logged."""
+    """`pressed` is called once, in a thread of its own: it may block, and what it raises is logged.
+
+    `offered`, asked right before the notice is shown, says whether the button is to be there; it may take seconds.
+    """
 
     title: str
     pressed: Callable[[], object]
+    offered: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,10 @@ class Toast:
     news: str = ""
     session: str = ""
     name: str = ""
+
+    def offered(self) -> Toast:
+        """The same with those of its buttons that are offered now."""
+        return replace(self, buttons=tuple(button for button in self.buttons if button.offered()))
 
 
 def merged(toasts: Sequence[Toast]) -> Toast:

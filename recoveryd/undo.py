@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
 from recoveryd.silent import OPEN_TURNS
 from recoveryd.stores.base import Store, is_of, stand, states, untouched
 
@@ -26,7 +26,7 @@ class Settled:
     @property
     def open(self) -> bool:
         """Whether it could not be brought to an end now."""
-        return self.outcome in (Outcome.PENDING, Outcome.UNDOING)
+        return self.outcome in CUT_OFF
 
 
 def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd import client_line, processes
 from recoveryd.cli import main
@@ -59,3 +60,12 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "listeners", list)
     monkeypatch.setattr(client_line, "DEFAULT_URL", "http://127.0.0.1:1")
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What is logged from INFO on."""
+    logged: list[str] = []
+    sink = logger.add(lambda text: logged.append(str(text).rstrip("\n")), level="INFO", format="{level} {message}")
+    yield logged
+    logger.remove(sink)

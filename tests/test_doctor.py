@@ -71,7 +71,7 @@ class Nobody:
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
     monkeypatch.setattr(Client, "any_version", lambda _: None)
-    monkeypatch.setattr(doctor_client, "_can_show", lambda: (False, "there is no session bus"))
+    monkeypatch.setattr(doctor_client, "can_show", lambda: (False, "there is no session bus"))
     monkeypatch.setattr(doctor_host, "of_this_system", lambda *_: Nobody())
 
 
@@ -404,7 +404,7 @@ class TestClient:
 
     def test_a_toast(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert one("toast", patient(state)).level == "warn"
-        monkeypatch.setattr(doctor_client, "_can_show", lambda: (True, ""))
+        monkeypatch.setattr(doctor_client, "can_show", lambda: (True, ""))
         assert one("toast", patient(state)).level == "ok"
         off = Config(notify=Notify(desktop=False))
         assert "turned off" in one("toast", patient(state, config=off)).says

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loguru import logger
 
 from recoveryd import notify
 from recoveryd.notify import Button, Delivery, Fate, Notifier, Toast
@@ -24,15 +23,6 @@ ANSWER = Toast("Undone", "It is as it was.")
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notify, "QUIET_S", 0.05)
     monkeypatch.setattr(notify, "REST_S", 0.4)
-
-
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """What is logged from INFO on."""
-    logged: list[str] = []
-    sink = logger.add(lambda text: logged.append(str(text).rstrip("\n")), level="INFO", format="{level} {message}")
-    yield logged
-    logger.remove(sink)
 
 
 class Screen:

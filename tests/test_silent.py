@@ -33,14 +33,11 @@ Run = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    for name in ("DATA", "STATE", "CONFIG", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.setenv("HOME", str(tmp_path))
+def tree(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
     monkeypatch.setenv("RECOVERYD_OPENCODE_SERVER_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("recoveryd.holders.holder", lambda _: None)
     monkeypatch.setattr(Holders, "under_way", lambda *_: None)
-    return Tree(tmp_path / "data")
+    return tree
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toas
     with running(tmp_path, tree.store, notify=Notify(tui=False)) as daemon:
         until(lambda: toasts)
         assert is_healed(tree, session)
-        assert [button.title for button in toasts[0].buttons] == ["Undo", "Show"], "no client listens"
+        assert [button.title for button in toasts[0].offered().buttons] == ["Undo", "Show"], "no client listens"
         press(toasts[0], "Show")
         assert toasts[1].title == "What was done: My session"
         press(toasts[0], "Undo")
@@ -66,7 +66,7 @@ def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
         ),
     ):
         until(lambda: toasts)
-        assert [button.title for button in toasts[0].buttons] == ["Continue", "Undo", "Show"]
+        assert [button.title for button in toasts[0].offered().buttons] == ["Continue", "Undo", "Show"]
         fake.accepts = 500
         press(toasts[0], "Continue")
         until(lambda: len(toasts) == 2)

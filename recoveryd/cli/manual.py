@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from recoveryd import __version__
 from recoveryd.doctor import CODES
+from recoveryd.report import capital
 
 _FILES = (
     ("~/.config/recoveryd/config.toml", "The configuration. `recoveryd config show` prints every key."),
@@ -55,8 +56,8 @@ def manual(parser: argparse.ArgumentParser) -> str:
     lines += [".SH OPTIONS", *_options(parser)]
     lines.append(".SH COMMANDS")
     for help, command in _commands(parser):
-        lines += [f".SS {_text(command.prog.partition(' ')[2])}", _text(f"{_capital(help)}."), *_synopsis(command)]
-        lines += [*_options(command), ".PP", _text(_capital(command.epilog or ""))]
+        lines += [f".SS {_text(command.prog.partition(' ')[2])}", _text(f"{capital(help)}."), *_synopsis(command)]
+        lines += [*_options(command), ".PP", _text(capital(command.epilog or ""))]
     lines += [".SH EXIT STATUS", _text(_sentence(parser.epilog))]
     lines += [".SH CHECKS", "The codes of", ".B recoveryd doctor --json", "and what is as it should be when one is ok:"]
     lines += _list(CODES.items())
@@ -98,7 +99,7 @@ def _options(parser: argparse.ArgumentParser) -> list[str]:
             continue
         value = action.metavar or ("" if action.nargs == 0 else "|".join(map(str, action.choices or ())))
         name = ", ".join(action.option_strings)
-        items.append((f"{name} {value}".strip(), f"{_capital(action.help or '')}."))
+        items.append((f"{name} {value}".strip(), f"{capital(action.help or '')}."))
     return _list(items)
 
 
@@ -111,10 +112,6 @@ def _list(items: Iterable[tuple[str, str]]) -> list[str]:
 
 def _sentence(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _text(text: str) -> str:

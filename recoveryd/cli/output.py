@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from recoveryd.images import said_by_row
 from recoveryd.model import Change
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def _lines(image: bytes | None) -> list[str]:
 
 def _unfolded(data: Any) -> Any:
     """A row of a database with what its column `data` says, where that is JSON: not as one long text of it."""
-    if isinstance(data, dict) and isinstance(data.get("data"), str) and "session_id" in data:
+    said = said_by_row(data)
+    if said is not None:
         with suppress(ValueError, RecursionError):
-            return {**data, "data": json.loads(data["data"])}
+            return {**data, "data": json.loads(said)}
     return data

@@ -15,10 +15,9 @@ from pathlib import Path
 from recoveryd.errors import StoreError
 from recoveryd.stores import opencode
 from recoveryd.stores.base import Generation, Store
-from recoveryd.stores.database import Database
+from recoveryd.stores.database import Database, in_time
 
 _SESSIONS = "SELECT count(DISTINCT session_id) FROM message WHERE id > ? AND id < 'msg_g'"
-_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 
 
 def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: float) -> tuple[int, bool]:
@@ -50,12 +49,7 @@ def _in_tree(root: Path, latest: str, deadline: float) -> tuple[int, bool]:
 
 def _in_database(path: Path, latest: str, deadline: float) -> tuple[int, bool]:
     def work(db: sqlite3.Connection) -> tuple[int, bool]:
-        db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-        try:
-            return int(db.execute(_SESSIONS, (latest,)).fetchone()[0]), True
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
-                return 0, False
-            raise
+        found = in_time(db, deadline, lambda: int(db.execute(_SESSIONS, (latest,)).fetchone()[0]))
+        return found or 0, found is not None
 
     return Database(path).read(work)

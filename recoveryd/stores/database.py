@@ -18,6 +18,7 @@ from recoveryd.stores import tree
 
 BUSY_S = 2.0  # how long another program's lock is waited for
 _ATTEMPTS = 4
+_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 _COARSE_NS = 2_000_000_000  # the coarsest clock that a file system keeps
 _WAL = b"\x02\x02"  # bytes 18 and 19 of the header: how the file is written and read
 _PERMISSION = "Check the owner and the mode of the file and of its folder, and that its disk is not read-only."
@@ -43,6 +44,17 @@ _GATE = threading.RLock()
 
 Files = tuple[tuple[int, ...], ...]
 T = TypeVar("T")
+
+
+def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T | None:
+    """What `work` makes of `db`; None when that was cut off at `deadline` (`time.monotonic()`)."""
+    db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        return work()
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+            return None
+        raise
 
 
 class Database:

@@ -66,7 +66,7 @@ def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms:
         else:
             return
     messages = [Message(identifier, data) for identifier in rest if (data := read(identifier)) is not None]
-    yield from sorted(messages, key=lambda message: (message.created, message.id), reverse=True)
+    yield from sorted(messages, key=lambda message: message.by_time, reverse=True)
 
 
 def look(store: str, session: str, newest: Iterable[Message], spoke: Callable[[str], bool]) -> Look:

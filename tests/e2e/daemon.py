@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from tests.e2e.client import PASSED_ON
+from tests.e2e.harness import Harness, running
+from tests.e2e.install import DEFAULT_VERSION
 
 PATIENCE = 60.0  # seconds until a test calls it a hang; nothing is measured by it
 CONFIG = "[notify]\ndesktop = false\n"
@@ -149,3 +152,13 @@ class Daemon:
             if wanted <= ended or time.monotonic() > deadline:
                 return found
             time.sleep(0.2)
+
+
+@contextmanager
+def healing(root: Path, version: str = DEFAULT_VERSION, *, bound: bool = False) -> Iterator[tuple[Harness, Daemon]]:
+    """The running client of a version, its provider, and the daemon on its store; all below `root`."""
+    with (
+        running(root / "client", version, bound=bound) as harness,
+        Daemon(root / "daemon", root / "client" / "data") as daemon,
+    ):
+        yield harness, daemon

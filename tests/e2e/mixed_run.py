@@ -10,8 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.e2e.crowd import Case, play
-from tests.e2e.daemon import Daemon
-from tests.e2e.harness import running
+from tests.e2e.daemon import healing
 from tests.e2e.install import DEFAULT_VERSION
 from tests.mixed import catalogue, mixed
 
@@ -31,10 +30,7 @@ def main() -> None:
     rng, of = random.Random(asked.seed), catalogue(asked.version)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        with (
-            running(root / "client", asked.version) as harness,
-            Daemon(root / "daemon", root / "client" / "data") as daemon,
-        ):
+        with healing(root, asked.version) as (harness, daemon):
             for number, at in enumerate(range(0, asked.sessions, BATCH)):
                 batch = [mixed(rng, of) for _ in range(min(BATCH, asked.sessions - at))]
                 if asked.only is not None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.build import SessionBuilder
-from tests.e2e.daemon import Daemon
-from tests.e2e.harness import Harness, running, settle
+from tests.e2e.daemon import Daemon, healing
+from tests.e2e.harness import Harness, settle
 from tests.e2e.heals import (
     LEGAL,
     Files,
@@ -57,10 +57,7 @@ class Rounds:
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rounds]:
     root = tmp_path_factory.mktemp("heal")
     try:
-        with (
-            running(root / "client", bound=True) as harness,
-            Daemon(root / "daemon", root / "client" / "data") as daemon,
-        ):
+        with healing(root, bound=True) as (harness, daemon):
             yield _play(harness, daemon)
     except UnavailableError as reason:
         pytest.skip(str(reason))

@@ -13,8 +13,8 @@ import pytest
 
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from tests.build import MODEL
-from tests.e2e.daemon import Daemon
-from tests.e2e.harness import Harness, Outcome, running, settle
+from tests.e2e.daemon import Daemon, healing
+from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
 from tests.e2e.install import UnavailableError
 from tests.shapes import BROKEN, HEALTHY, Shape, is_old
@@ -59,10 +59,7 @@ class Played:
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     root = tmp_path_factory.mktemp("versions")
     try:
-        with (
-            running(root / "client", str(request.param), bound=True) as harness,
-            Daemon(root / "daemon", root / "client" / "data") as daemon,
-        ):
+        with healing(root, str(request.param), bound=True) as (harness, daemon):
             yield _play(harness, daemon, str(request.param))
     except UnavailableError as reason:
         pytest.skip(str(reason))

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.crowd import SIGNATURE, Case, play
-from tests.e2e.daemon import Daemon
-from tests.e2e.harness import running
+from tests.e2e.daemon import healing
 from tests.e2e.install import UnavailableError
 from tests.mixed import catalogue, mixed
 
@@ -41,10 +40,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     root = tmp_path_factory.mktemp("mixed")
     rng, of = random.Random(SEED), catalogue(version)
     try:
-        with (
-            running(root / "client", version) as harness,
-            Daemon(root / "daemon", root / "client" / "data") as daemon,
-        ):
+        with healing(root, version) as (harness, daemon):
             cases = []
             for bound in (True, False):
                 batch = [mixed(rng, of) for _ in range(SESSIONS // (2 * len(VERSIONS)))]

@@ -20,8 +20,8 @@ from recoveryd.ledger import Ledger
 from recoveryd.model import Change
 from recoveryd.paths import ledger_file
 from tests.build import Planted, SessionBuilder
-from tests.e2e.daemon import Daemon
-from tests.e2e.harness import Harness, Outcome, running
+from tests.e2e.daemon import Daemon, healing
+from tests.e2e.harness import Harness, Outcome
 from tests.e2e.install import UnavailableError
 from tests.parts import Part, reasoning, text, tool
 
@@ -78,10 +78,7 @@ class Run:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Run]]:
     root = tmp_path_factory.mktemp("settle")
     try:
-        with (
-            running(root / "client", bound=True) as harness,
-            Daemon(root / "daemon", root / "client" / "data") as daemon,
-        ):
+        with healing(root, bound=True) as (harness, daemon):
             yield _play(harness, daemon)
     except UnavailableError as reason:
         pytest.skip(str(reason))

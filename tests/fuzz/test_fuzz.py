@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -56,12 +58,13 @@ def test_the_memory_for_one_session_is_bounded(tmp_path: Path, case: str, outcom
 
 @pytest.mark.parametrize("unit", ["messages.1.content.", "\\", "[", '{"a":', "tool_use ids were found "])
 def test_a_bomb_goes_all_the_way_from_the_store_to_the_report_at_once(tmp_path: Path, unit: str) -> None:
-    """Less than 50 ms of the processor in one of three runs, whatever else wants it; it is read from the disk anew."""
+    """A million characters cost what some passes over them do: a ratio to one, in this process. It is read anew."""
     session = SessionBuilder(int(time.time() * 1000) - 60_000)
     session.user("go")
     session.assistant("fine")
-    took = []
+    took, floor = [], []
     for run_ in range(3):
+        floor.append(_floor())
         session.failed("continue", api_error(f"{unit * (1_000_000 // len(unit))}{run_}", 400))
         write_tree(session.planted(), tmp_path)
         start = time.process_time()
@@ -74,5 +77,13 @@ def test_a_bomb_goes_all_the_way_from_the_store_to_the_report_at_once(tmp_path: 
         toast = notice(event)
         assert all([headline(event), toast.title, toast.body])
         took.append(time.process_time() - start)
-    assert min(took) < 0.05
+    assert min(took) < 150 * min(floor)  # what is quadratic takes 100,000
     assert kind in (None, *Kind)
+
+
+def _floor() -> float:
+    """Seconds of the processor to parse a million characters of JSON and to pass over them with one pattern."""
+    text = json.dumps({"text": "a b" * 333_333})
+    start = time.process_time()
+    assert re.search("c d", json.loads(text)["text"]) is None
+    return time.process_time() - start

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from recoveryd import freedesktop, notify
 from recoveryd.desktop import Desktop, can_show
@@ -60,15 +59,6 @@ def screen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
         yield made
 
 
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """What is logged from INFO on."""
-    logged: list[str] = []
-    sink = logger.add(lambda text: logged.append(str(text).rstrip("\n")), level="INFO", format="{level} {message}")
-    yield logged
-    logger.remove(sink)
-
-
 def healed(number: int, title: str = "") -> Toast:
     return notice(Event(f"r{number}", "store", f"ses_{number}", title, "", None, Outcome.HEALED, f"Deed {number}"))
 
@@ -95,7 +85,7 @@ def test_what_a_user_sees(screen: Screen, tmp_path: Path) -> None:
     assert [toast["body"] for toast in told] == [toast.body for toast in shown]
     assert told[0]["appname"] == "recoveryd"
     with_buttons = Desktop()
-    assert with_buttons.show(notice(HEALED, buttons(HEALED, lambda *_: None, can_continue=True))) == ""
+    assert with_buttons.show(notice(HEALED, buttons(HEALED, lambda *_: None, can_continue=lambda: True))) == ""
     screen.picture(tmp_path / "buttons.png")
     with_buttons.close()
     assert screen.displayed() == 0, "a button that does nothing stands"
@@ -190,7 +180,7 @@ def test_a_button_that_is_pressed_in_the_desktops_menu_is_called(screen: Screen)
     """Of two toasts the right one; then it is gone, with its thread. Nothing wakes up while it is waited for."""
     pressed: list[tuple[str, Event]] = []
     desktop = Desktop()
-    toast = notice(HEALED, buttons(HEALED, lambda *said: pressed.append(said), can_continue=True))
+    toast = notice(HEALED, buttons(HEALED, lambda *said: pressed.append(said), can_continue=lambda: True))
     assert desktop.show(toast) == ""
     (talk,) = [thread for thread in threading.enumerate() if thread.name == "toast"]
     before = switches(talk.native_id)
