@@ -93,7 +93,7 @@ class Daemon:
         service manager that started it how it is.
         """
         if signals:
-            heed(self.stop, self.reload)
+            heed(self.stop, self.reload, lambda: self._inbox.put(None))
             self._tell(ServiceManager(self._env))
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -129,6 +132,32 @@ def test_the_process_of_a_parent_system_speaks_for_itself(
             until(lambda: daemon.events)
         with pytest.raises(BlockingIOError):
             heard.recv(99)
+
+
+SIGNALLED = """
+import signal, sys, threading, time
+from pathlib import Path
+from recoveryd.config import Config
+from recoveryd.daemon import Daemon
+from recoveryd.stores.opencode_files import OpencodeFiles
+
+def elsewhere():
+    while not daemon.stores.keys() <= daemon._swept.keys(): time.sleep(0.01)
+    time.sleep(0.1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+folder = Path(sys.argv[1])
+daemon = Daemon(Config(), state_dir=folder / "state", stores=[OpencodeFiles(folder / "opencode" / "storage")])
+threading.Thread(target=elsewhere).start()
+daemon.run(signals=True)
+"""
+
+
+def test_a_signal_that_does_not_interrupt_its_wait_ends_it_too(tree: Tree, tmp_path: Path) -> None:
+    """As one does that comes just before the wait; here another thread takes it."""
+    words = [sys.executable, "-c", SIGNALLED, str(tmp_path)]
+    env = {**os.environ, "HOME": str(tmp_path)}
+    assert subprocess.run(words, env=env, timeout=WAIT, capture_output=True, check=False).returncode == 0
 
 
 def test_what_was_refused_before_is_caught_up_with(tree: Tree, tmp_path: Path) -> None:
