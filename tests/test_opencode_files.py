@@ -16,8 +16,9 @@ from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Change, Edit
 from recoveryd.stores import opencode
 from recoveryd.stores import tree as reading
-from recoveryd.stores.base import Look, Store
+from recoveryd.stores.base import Generation, Look, Store
 from recoveryd.stores.opencode_files import OpencodeFiles, find_stores
+from tests.database import Base
 from tests.json_tree import ABORTED, NOW, SES, Tree, message, name
 
 
@@ -311,12 +312,27 @@ def test_stores_are_found_where_the_client_keeps_them_each_once(tmp_path: Path) 
 def test_a_tree_beside_a_database_is_dead(tree: Tree, database: str) -> None:
     asked, _ = tree.small()
     changes = tree.store.changes(tree.store.load(SES), [Edit(asked, "prt_1", {"a": 1}, "x")])
-    tree.put(f"../{database}", b"")
+    Base(tree.root.parent / database)
     assert database in (tree.store.live() or "")
     before = tree.files()
     with pytest.raises(StoreError, match="dead"):
         tree.store.apply(changes)
     assert tree.files() == before
+
+
+def test_only_a_database_that_the_client_went_over_to_makes_a_tree_dead(tree: Tree) -> None:
+    tree.small()
+    folder = tree.root.parent
+    Base(folder / "opencode-backup.db")  # a copy
+    (folder / "opencode-dev.db").touch()  # no store
+    tried = Base(folder / "opencode-local.db")
+    os.utime(tried.path, (1, 1))  # of a channel that was tried before the tree was last written to
+    assert (tree.store.live(), tree.store.generation()) == (None, Generation.JSON)
+    tried.session()
+    assert "opencode-local.db" in (tree.store.live() or "")
+    tried.path.unlink()
+    (folder / "opencode.db").write_bytes(b"SQLite format 3\0, and then damaged")
+    assert tree.store.generation() is Generation.JSON_DEAD, "in doubt"
 
 
 def test_a_store_that_is_not_there_or_not_ours_is_not_live(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

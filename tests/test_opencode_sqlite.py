@@ -507,7 +507,8 @@ def test_a_wal_that_vanishes_is_no_trouble(new: Base) -> None:
 def test_databases_are_found_where_the_client_keeps_them_each_once(tmp_path: Path) -> None:
     data = tmp_path / "data" / "opencode"
     data.mkdir(parents=True)
-    for file in ("opencode-beta.db", "opencode-beta.db-wal", "other.db", "opencode.json"):
+    copies = ("opencode-backup.db", "opencode copy.db", "opencode.db.bak", "opencode-2026-08-14.db")
+    for file in ("opencode-beta.db", "opencode-beta.db-wal", "other.db", "opencode.json", *copies):
         (data / file).touch()
     (tmp_path / "link.db").symlink_to(data / "opencode-beta.db")
     env = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path), "OPENCODE_DB": "mine.db"}

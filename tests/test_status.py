@@ -49,7 +49,7 @@ class TestGeneration:
     def test_a_tree_and_one_that_is_dead(self, tmp_path: Path) -> None:
         tree = Tree(tmp_path)
         assert tree.store.generation() is Generation.JSON
-        (tree.root.parent / "opencode-beta.db").touch()
+        Base(tree.root.parent / "opencode-beta.db")
         assert tree.store.generation() is Generation.JSON_DEAD
 
     @pytest.mark.parametrize(("version", "found"), [(OLD, Generation.SQLITE), (NEW, Generation.SQLITE_EVENTS)])

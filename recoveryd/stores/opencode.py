@@ -14,6 +14,9 @@ from recoveryd.model import WRAP_MS, Edit, Failure, Json, Message, Part, Session
 from recoveryd.stores.base import Look
 
 DAY_MS = 86_400_000
+# Release builds (latest, beta, prod) use `opencode.db`, an older beta its own; `local` is a build from source, `stable`
+# that of Nix. A channel may have any name, so others have to be configured.
+CHANNELS = ("beta", "canary", "dev", "local", "next", "nightly", "preview", "prod", "snapshot", "stable")
 MAX_RECORD = 256 * 1024 * 1024  # weight
 MAX_SESSION = 256 * 1024 * 1024  # weight of all its records
 _ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -219,6 +222,10 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
     return list(dict.fromkeys(path.resolve() for path in folders))
 
 
-def is_database(name: str) -> bool:
-    """`opencode.db`, and `opencode-<channel>.db` of the other release channels."""
-    return name == "opencode.db" or (name.startswith("opencode-") and name.endswith(".db"))
+def databases(folder: Path) -> list[Path]:
+    """What the client may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds that name theirs.
+
+    Any other name is a copy that somebody made, or is named by `OPENCODE_DB` or the configuration.
+    """
+    names = ["opencode.db", *(f"opencode-{channel}.db" for channel in CHANNELS)]
+    return [folder / name for name in names]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.errors import DiskError, NotFoundError
+from recoveryd.errors import DiskError, NotFoundError, StoreError
 from recoveryd.model import Change, Edit, Json, Session
-from recoveryd.stores import atomic, opencode, renamed_files, tree
+from recoveryd.stores import atomic, opencode, renamed_files, rows, tree
 from recoveryd.stores.base import About, Generation, Look, Stamp
 from recoveryd.stores.opencode_reader import Reader
 from recoveryd.stores.renamed_files import Move
@@ -61,13 +61,15 @@ class OpencodeFiles:
     def live(self) -> str | None:
         try:
             owner = self.root.stat().st_uid
-            databases = self._databases()
+            database = self._moved_to()
         except FileNotFoundError:
             return f"{self.root} is not there yet."
+        except StoreError as error:
+            return error.message
         except OSError as error:
             return tree.trouble(error, f"look at {self.root}").message
-        if databases:
-            return f"{self.root} is dead: OpenCode keeps its sessions in {databases[0]} beside it."
+        if database:
+            return f"{self.root} is dead: OpenCode keeps its sessions in {database.name} beside it."
         if owner != os.geteuid():
             return f"{self.root} belongs to another user (uid {owner}); it is left alone."
         for folder in (self.root / "message", self.root / "part"):
@@ -82,9 +84,9 @@ class OpencodeFiles:
         return ("old",)
 
     def generation(self) -> Generation:
-        """A tree beside a database is dead. StoreError when that can't be told."""
+        """A tree that the client left for a database is dead. StoreError when that can't be told."""
         try:
-            return Generation.JSON_DEAD if self._databases() else Generation.JSON
+            return Generation.JSON_DEAD if self._moved_to() else Generation.JSON
         except OSError as error:
             raise tree.trouble(error, f"look at {self.root.parent}") from error
 
@@ -215,8 +217,17 @@ class OpencodeFiles:
         except OSError as error:
             raise tree.trouble(error, f"clean up in {self.root}") from error
 
-    def _databases(self) -> list[str]:
-        return sorted(path.name for path in self.root.parent.iterdir() if opencode.is_database(path.name))
+    def _moved_to(self) -> Path | None:
+        """The database beside it that the client keeps its sessions in now.
+
+        One of another channel may have been tried once: only if it was written to since the tree was.
+        """
+        own, *others = (path.resolve() for path in opencode.databases(self.root.parent))
+        if _written(own) and rows.keeps_sessions(own):
+            return own
+        beside = [path for path in others if _written(path) and rows.keeps_sessions(path)]
+        last = max((changed for _, changed in self._sessions()), default=0) if beside else 0
+        return next((path for path in beside if _written(path) > last), None)
 
     def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Entry]:
         entries = []
@@ -238,6 +249,12 @@ class OpencodeFiles:
             with suppress(OSError):
                 return stat.S_IMODE(os.lstat(f"{self.root}/{key}").st_mode)
         return None
+
+
+def _written(database: Path) -> int:
+    """When a database was last written to, in nanoseconds since the epoch; 0 when it is not there."""
+    files = (database, Path(f"{database}-wal"))
+    return max((file.stat().st_mtime_ns for file in files if os.path.lexists(file)), default=0)
 
 
 def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[OpencodeFiles]:

@@ -192,13 +192,7 @@ def find_stores(
     if named and named != ":memory:" and "\0" not in named:
         found.append(data_folders[0] / named)
     for folder in data_folders:
-        found += [folder / "opencode.db", *sorted(path for path in _listed(folder) if opencode.is_database(path.name))]
+        own, *others = opencode.databases(folder)
+        found += [own, *(path for path in others if os.path.lexists(path))]
     found += [path.expanduser() for path in databases]
     return [OpencodeSqlite(path) for path in dict.fromkeys(path.resolve() for path in found)]
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []

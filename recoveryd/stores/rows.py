@@ -66,6 +66,15 @@ def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:
     return "" if encoding == "UTF-8" else f"its texts are in {encoding}"
 
 
+def keeps_sessions(path: Path) -> bool:
+    """Whether a client of any version keeps its sessions in this file; in doubt it does."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
+    try:
+        return Database(path).read(lambda connection: bool(connection.execute(query).fetchone()[0]))
+    except StoreError:
+        return True
+
+
 class Tables:
     """The schema of one database, read again only when it changed: that costs more than what is asked most often."""
 
