@@ -17,6 +17,7 @@ from recoveryd.service import MARK, Say
 from recoveryd.stores.find import find_stores
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
+USERNAME = "OPENCODE_SERVER_USERNAME"
 NOTE = "install.json"  # in the state folder: the configuration before and after
 _PASSWORD_FILE = "opencode-password"  # noqa: S105
 
@@ -28,13 +29,20 @@ class Seen:
     data_dirs: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
     password_file: str = ""
+    username: str = ""
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The keys that have one value, as they are to be."""
+        both = {"username": self.username, "password_file": self.password_file}
+        return {key: value for key, value in both.items() if value}
 
     def __bool__(self) -> bool:
-        return bool(self.data_dirs or self.databases or self.password_file)
+        return bool(self.data_dirs or self.databases or self.values)
 
     def __str__(self) -> str:
-        found = [f"data_dirs {path}" for path in self.data_dirs] + [f"databases {path}" for path in self.databases]
-        return ", ".join([*found, f"password_file {self.password_file}"] if self.password_file else found)
+        lists = [f"data_dirs {path}" for path in self.data_dirs] + [f"databases {path}" for path in self.databases]
+        return ", ".join([*lists, *(f"{key} {value}" for key, value in self.values.items())])
 
 
 def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Seen:
@@ -48,8 +56,10 @@ def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Se
     stores = find_stores(here.opencode.data_dirs, here.opencode.databases, env)
     dirs = [s.root.parent for s in stores if not s.watch_files and s.id not in found([], [])]
     databases = [s.root for s in stores if s.watch_files and s.id not in found(dirs, [])]
-    password = env.get(PASSWORD) and not there.opencode.password_file
-    return Seen(tuple(map(str, dirs)), tuple(map(str, databases)), str(state / _PASSWORD_FILE) if password else "")
+    named = there.opencode.password_file
+    password = str(state / _PASSWORD_FILE) if env.get(PASSWORD) and not named else ""
+    username = env.get(USERNAME, "") if (password or named) and not there.opencode.username else ""
+    return Seen(tuple(map(str, dirs)), tuple(map(str, databases)), password, username)
 
 
 def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: Say) -> None:
@@ -57,7 +67,7 @@ def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: S
 
     RecoverydError: it can't be written; no configuration was changed then, and the hint says what to write by hand.
     """
-    _check_password(env)
+    _check_words(env)
     if found:
         _write_places(found, config, state, say)
     if env.get(PASSWORD) and names(config, state / _PASSWORD_FILE):
@@ -109,8 +119,7 @@ def with_places(text: str, found: Seen) -> str:
             table[key] = list(places)
             if not isinstance(table, tomlkit.items.InlineTable):  # which has no room for it
                 table[key].comment(f"from `{MARK}`")
-    if found.password_file:
-        table["password_file"] = found.password_file
+    table.update(found.values)
     made = tomlkit.dumps(document)
     _check(tomllib.loads(text), tomllib.loads(made), found)
     return mark + made
@@ -121,8 +130,7 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Seen) -> None:
     wanted["data_dirs"] += found.data_dirs
     wanted["databases"] += found.databases
     table: dict[str, Any] = {**before.get("opencode", {}), **{key: value for key, value in wanted.items() if value}}
-    if found.password_file:
-        table["password_file"] = found.password_file
+    table.update(found.values)
     if after != {**before, "opencode": table}:
         raise ValueError("its form is too unusual to be changed by a program")
 
@@ -151,12 +159,12 @@ def forget(state: Path, say: Say) -> set[Path]:
     return {config}
 
 
-def _check_password(env: Mapping[str, str]) -> None:
-    try:
-        env.get(PASSWORD, "").encode()
-    except UnicodeEncodeError as error:
-        why = f"What {PASSWORD} holds is not UTF-8."
-        raise RecoverydError(why, "Unset it, or give the server a password of plain letters.") from error
+def _check_words(env: Mapping[str, str]) -> None:
+    for name in (PASSWORD, USERNAME):
+        try:
+            env.get(name, "").encode()
+        except UnicodeEncodeError as error:
+            raise RecoverydError(f"What {name} holds is not UTF-8.", "Unset it, or use plain letters.") from error
 
 
 def _write_password(path: Path, password: str, say: Say) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from recoveryd.client_line import Line
 from recoveryd.http_call import Answer
 from recoveryd.model import Failure
+from recoveryd.peers import Owner
 from recoveryd.settings import OpenCode
 
 LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
@@ -65,6 +66,10 @@ class Client:
         """Of a client that listens, whatever it works on; None when none answers."""
         talk = _Talk(self._line, "", "", None, time.monotonic() + LIMIT_S)
         return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
+
+    def shut_out(self) -> dict[str, Owner]:
+        """The addresses to which nothing was said, since who listens there is not this user, or may not be."""
+        return dict(self._line.shut_out)
 
     def has(self, failure: Failure, directory: str) -> bool:
         """Whether a client that listens has the session of `failure`."""

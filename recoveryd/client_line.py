@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from loguru import logger
 
 from recoveryd import processes
 from recoveryd.http_call import Answer, call
+from recoveryd.peers import Owner, owner
 from recoveryd.processes import Listener
 from recoveryd.settings import OpenCode
 
@@ -31,7 +34,9 @@ class Line:
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])
         self._looking = threading.Lock()  # toasts have a thread of their own
         self._hung: dict[tuple[str, bool], float] = {}  # addresses, and whether with patience: until when
-        self._said = ""
+        self._said: set[str] = set()
+        self._username = settings.username
+        self.shut_out: dict[str, Owner] = {}  # addresses to which nothing was said, since who listens is not the user
 
     def listening(self) -> list[Listener]:
         """Where a client may be, the usual address first. What was found a moment ago still holds."""
@@ -63,20 +68,40 @@ class Line:
         """
         if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
             return None
-        answer = call(url, method, path, deadline=deadline, query=query, body=body, headers=self._headers(url))
+        answer = call(
+            url,
+            method,
+            path,
+            deadline=deadline,
+            admit=partial(self._admits, url),
+            query=query,
+            body=body,
+            headers=self._headers(url),
+        )
         if answer is None and time.monotonic() >= deadline:
             self._hung[url, patient] = time.monotonic() + _HUNG_S
         return answer
 
+    def _admits(self, url: str, sock: socket.socket, deadline: float) -> bool:
+        """Whether the process that has taken this connection is the user's own: else nothing is said to it."""
+        whose = owner(sock, deadline)
+        if whose is Owner.SELF:
+            self.shut_out.pop(url, None)
+            return True
+        self.shut_out[url] = whose
+        # Another user's client at the usual address is no news; at the address that is configured it is.
+        self._say_once(f"{strangers(url, whose)}.", "WARNING" if url == self._configured else "INFO")
+        return False
+
     def _headers(self, url: str) -> dict[str, str]:
-        """The password goes to the address that is configured and to the user's own processes, to nobody else."""
+        """The password goes to the address that is configured and to the user's own clients, to nobody else."""
         own = url == self._configured or any(known.url == url and known.home for known in self._found[1])
         password = self._password() if own else ""
         if not password:
             return {}
         return {
             "Authorization": "Basic "
-            + base64.b64encode(f"{_user()}:{password}".encode("utf-8", "surrogateescape")).decode()
+            + base64.b64encode(f"{self._user()}:{password}".encode("utf-8", "surrogateescape")).decode()
         }
 
     def _password(self) -> str:
@@ -88,16 +113,22 @@ class Line:
             self._say_once(_unreadable(self._password_file, error))
             return ""
 
-    def _say_once(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
-            logger.warning("{}", text)
+    def _user(self) -> str:
+        return self._username or os.environ.get("OPENCODE_SERVER_USERNAME") or "opencode"
+
+    def _say_once(self, text: str, level: str = "WARNING") -> None:
+        if text not in self._said:
+            self._said.add(text)
+            logger.log(level, "{}", text)
+
+
+def strangers(url: str, whose: Owner) -> str:
+    """What is wrong with who listens at an address, as a sentence without its full stop."""
+    if whose is Owner.OTHER:
+        return f"At {url} a process of another user listens: nothing is said to it"
+    return f"Whose process listens at {url} can't be told: nothing is said to it"
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
     why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
     return f"The password file {path} can't be read ({why}): the client is asked without a password."
-
-
-def _user() -> str:
-    return os.environ.get("OPENCODE_SERVER_USERNAME") or "opencode"

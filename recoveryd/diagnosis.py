@@ -12,6 +12,7 @@ from recoveryd import paths
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
+from recoveryd.peers import Owner
 from recoveryd.stores.base import Generation, Store
 
 Level = Literal["ok", "warn", "fail"]
@@ -54,7 +55,16 @@ class Patient:
     @cached_property
     def client(self) -> tuple[int, ...] | None:
         """The version of the client that listens; None when none does."""
-        return Client(self.config.opencode).any_version()
+        return self._client.any_version()
+
+    @property
+    def shut_out(self) -> dict[str, Owner]:
+        """Where somebody listens who was not asked for `client`: another user, or nobody knows who."""
+        return self._client.shut_out()
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(self.config.opencode)
 
     @property
     def ledger(self) -> Path:

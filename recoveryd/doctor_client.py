@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recoveryd.client_line import strangers
 from recoveryd.desktop import Desktop, can_show
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.forms import TESTED
+from recoveryd.peers import Owner
 from recoveryd.toast import Toast
 
 
@@ -14,7 +16,9 @@ def client(patient: Patient) -> Iterator[Check]:
     version = patient.client
     named = ".".join(map(str, version or ()))
     tested = ", ".join(".".join(map(str, one)) for one in TESTED)
-    if version is None:
+    if version is None and patient.shut_out:
+        yield _shut_out(patient)
+    elif version is None:
         yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
     elif version in TESTED:
         yield ok("client", f"OpenCode {named} listens; this version was tested.")
@@ -23,6 +27,17 @@ def client(patient: Patient) -> Iterator[Check]:
     else:
         says = f"OpenCode {named} listens, which was not tested with this recoveryd ({tested} were)."
         yield warn("client", says, "A newer recoveryd may know it. Look at what `recoveryd scan` would do first.")
+
+
+def _shut_out(patient: Patient) -> Check:
+    """Another user's client at the usual address is as it should be; at the address that is configured it is not."""
+    url, whose = next(iter(patient.shut_out.items()))
+    says = f"{strangers(url, whose)}."
+    if whose is Owner.UNKNOWN:
+        return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
+    if patient.config.opencode.server_url:
+        return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
+    return ok("client", f"No client of yours listens (a plain TUI does not). {says}")
 
 
 def toast(patient: Patient) -> Iterator[Check]:

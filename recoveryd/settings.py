@@ -52,6 +52,13 @@ def _loopback(url: str) -> str:
     return url.rstrip("/")
 
 
+def _user(text: str) -> str:
+    """What HTTP's basic authentication can say."""
+    if ":" in _written(text):
+        raise ValueError("colon")
+    return text
+
+
 def _home(text: str) -> str:
     return str(_expanded(Path(text))) if _written(text).startswith("~") else text
 
@@ -92,6 +99,9 @@ class OpenCode(Section):
     databases: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
     server_url: Annotated[str, AfterValidator(_loopback)] | None = Field(
         default=None, description="an http address on this machine, such as http://127.0.0.1:4096"
+    )
+    username: Annotated[str, AfterValidator(_user)] | None = Field(
+        default=None, description="the name that goes with the password, without a colon"
     )
     password_file: Folder | None = Field(default=None, description="an absolute path, or one that begins with ~")
 

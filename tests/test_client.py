@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from socket import socket
 
@@ -15,10 +17,11 @@ import pytest
 from loguru import logger
 
 from recoveryd import client as module
-from recoveryd import client_line, processes
+from recoveryd import client_line, peers, processes
 from recoveryd.client import Asked, Client
 from recoveryd.forms import forms_of
 from recoveryd.http_call import call
+from recoveryd.peers import Owner
 from recoveryd.processes import Listener
 from recoveryd.sent import NEW, OLD
 from recoveryd.settings import OpenCode
@@ -82,6 +85,62 @@ def test_the_password_of_the_environment_is_for_the_users_own_clients_alone(monk
         assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
     assert {asked.authorization for asked in stranger.asked} == {None}
     assert None not in {asked.authorization for asked in own.asked}
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Who listens in this process is a stranger to us."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 4242)
+        yield
+
+
+def said_nothing(client: Client) -> bool:
+    return (
+        client.version(SESSION, DIRECTORY) is None
+        and client.any_version() is None
+        and not client.has(FAILURE, DIRECTORY)
+        and not client.abort(FAILURE, DIRECTORY, never)
+        and client.prompt(FAILURE, DIRECTORY, {"parts": []}, never)[0] is Asked.NOBODY
+        and not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
+    )
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_to_another_users_process_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, fake: Fake, configured: bool
+) -> None:
+    """At the usual address and at the one that is configured; it would answer all that it is asked."""
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "s3cret")
+    monkeypatch.setattr(client_line, "DEFAULT_URL", fake.url)
+    client = client_of(fake) if configured else found(monkeypatch)
+    with another_user():
+        assert said_nothing(client)
+    assert (fake.asked, client.shut_out()) == ([], {fake.url: Owner.OTHER})
+    assert client.any_version() == (1, 18, 33), "the same listener, once it is the user's own"
+    assert client.shut_out() == {}
+
+
+def test_a_port_that_changed_hands_a_moment_ago_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "s3cret")
+    with listening(Fake(password="s3cret")) as own:
+        client = found(monkeypatch, Listener(own.url, "/"))
+        assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
+    port = int(own.url.rpartition(":")[2])
+    with listening(Fake(), port) as stranger, another_user():
+        assert stranger.url == own.url
+        assert client.version("ses_2", DIRECTORY) is None
+        assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
+    assert stranger.asked == []
+
+
+def test_where_it_cannot_be_told_who_listens_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, fake: Fake, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(peers, "_TABLES", (tmp_path / "none", tmp_path / "none"))
+    client = client_of(fake)
+    assert said_nothing(client)
+    assert (fake.asked, client.shut_out()) == ([], {fake.url: Owner.UNKNOWN})
 
 
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff")])
@@ -162,7 +221,7 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
 def test_a_call_is_over_when_its_time_is(name: str) -> None:
     with saying(HOSTILE[name]) as url:
         begun = time.monotonic()
-        assert call(url, "GET", "/", deadline=begun + 0.3) is None
+        assert call(url, "GET", "/", deadline=begun + 0.3, admit=lambda *_: True) is None
         assert 0.29 <= time.monotonic() - begun < ENOUGH
 
 
@@ -175,7 +234,7 @@ def test_a_call_that_got_something_has_no_more_time_for_the_rest() -> None:
 
     with saying(talk) as url:
         begun = time.monotonic()
-        assert call(url, "GET", "/", deadline=begun + 1.0) is None
+        assert call(url, "GET", "/", deadline=begun + 1.0, admit=lambda *_: True) is None
         assert time.monotonic() - begun < 1.6, "a second in all, not one from the last byte on"
 
 
@@ -423,3 +482,11 @@ def test_a_password_of_any_bytes_and_a_name_of_its_own(monkeypatch: pytest.Monke
         sent = [asked.authorization for asked in fake.asked]
     expected = "Basic " + base64.b64encode(b"me:gr\xfcn").decode()
     assert sent and set(sent) == {expected}
+
+
+def test_the_name_of_the_configuration_goes_before_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "x")
+    monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
+    with listening(Fake(password="x")) as fake:
+        Client(OpenCode(server_url=fake.url, username="bob")).any_version()
+    assert [asked.authorization for asked in fake.asked] == ["Basic " + base64.b64encode(b"bob:x").decode()]

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from recoveryd import doctor_client, doctor_host, folders, paths
+from recoveryd import client_line, doctor_client, doctor_host, folders, paths
 from recoveryd.client import Client
-from recoveryd.config import Config, LedgerLimits, Notify
+from recoveryd.config import Config, LedgerLimits, Notify, OpenCode
 from recoveryd.diagnosis import Check, Patient
 from recoveryd.doctor import CODES, examine, sound
 from recoveryd.errors import ConfigError, RecoverydError
@@ -27,6 +27,7 @@ from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock
 from recoveryd.model import Change, Failure, Kind, Outcome
 from recoveryd.orders import ignored, pause
+from recoveryd.peers import Owner
 from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.before_wrap import before_wrap
 from recoveryd.stores.opencode_files import OpencodeFiles
@@ -34,6 +35,7 @@ from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from recoveryd.systemd import Systemd
 from tests.conftest import Run
 from tests.database import NEW, OLD, Base
+from tests.fake_client import listening
 from tests.json_tree import NOW, name
 from tests.json_tree import Tree as Plain
 from tests.test_status import heal
@@ -56,6 +58,9 @@ time.sleep(60)
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     return paths.make_private(tmp_path / "state")
+
+
+any_version = Client.any_version  # before the tests take it away
 
 
 class Nobody:
@@ -401,6 +406,27 @@ class TestClient:
         monkeypatch.setattr(Client, "any_version", lambda _: version)
         found = one("client", patient(state))
         assert found.level == level and said in found.says
+
+    @pytest.mark.parametrize(
+        ("configured", "whose", "level", "said"),
+        [
+            (False, Owner.OTHER, "ok", "No client of yours listens"),
+            (True, Owner.OTHER, "warn", "a process of another user listens: nothing is said to it"),
+            (False, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),
+            (True, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),
+        ],
+    )
+    def test_a_listener_that_is_not_the_users_own(
+        self, state: Path, monkeypatch: pytest.MonkeyPatch, configured: bool, whose: Owner, level: str, said: str
+    ) -> None:
+        monkeypatch.setattr(client_line, "owner", lambda *_: whose)
+        monkeypatch.setattr(Client, "any_version", any_version)
+        with listening() as fake:
+            monkeypatch.setattr(client_line, "DEFAULT_URL", fake.url)
+            settings = Config(opencode=OpenCode(server_url=fake.url if configured else None))
+            found = one("client", patient(state, config=settings))
+        assert found.level == level and said in found.says and fake.url in found.says
+        assert fake.asked == []
 
     def test_a_toast(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert one("toast", patient(state)).level == "warn"

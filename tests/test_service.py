@@ -403,6 +403,37 @@ def test_a_password_goes_by_a_file_of_its_own(home: Path, run: Run, monkeypatch:
     assert file.read_text() == "another"
 
 
+def test_a_user_name_of_its_own_goes_with_the_password(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the service would be refused by a client that lets the shell in."""
+    monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "bob")
+    run("install")
+    assert not config(home).exists(), "without a password there is nothing that it goes with"
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    _, out, _ = run("install")
+    assert load(config(home), {}).opencode.username == "bob" and "username bob" in " ".join(out.split())
+    monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "eve")
+    run("install")
+    assert load(config(home), {}).opencode.username == "bob", "the configuration goes before the environment"
+    run("uninstall")
+    assert not config(home).exists()
+    config(home, "[opencode]\npassword_file = '~/mine'\n")
+    run("install")
+    assert load(config(home), {}).opencode.username == "eve", "with a password file of the user's own, too"
+    config(home, "[opencode]\npassword_file = '~/mine'\nusername = 'me'\n")
+    run("install")
+    assert load(config(home), {}).opencode.username == "me"
+
+
+@pytest.mark.parametrize("name", ["a:b", "caf\udce9"])
+def test_a_user_name_that_can_not_be_one_is_refused_before_anything_is_written(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    monkeypatch.setenv("OPENCODE_SERVER_USERNAME", name)
+    assert run("install")[0] == 1
+    assert (tree(state(home)), config(home).exists(), unit(home).exists()) == ({}, False, False)
+
+
 def test_a_configuration_that_was_changed_since_is_left(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the password file that it names."""
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
