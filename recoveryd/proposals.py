@@ -12,7 +12,7 @@ from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.errors import ActiveError
-from recoveryd.family import family
+from recoveryd.family import family, unknown
 from recoveryd.forms import forms_of, goes_by_ids
 from recoveryd.holders import Holders
 from recoveryd.model import Change, Edit, Failure, Kind, Refusal, Session
@@ -86,9 +86,9 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
         if kind not in UNREPAIRED and family(failure) is None:
-            who = failure.provider or "this provider"
-            reason = f"how the client talks to {who} is not known to recoveryd, so nothing can be proved"
-            return Refusal(f"{reason}: choose another model, or start a new session")
+            return Refusal(
+                f"{unknown(failure)}; nothing can be proved: choose another model, or start a new session"
+            )
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None

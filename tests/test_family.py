@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from recoveryd.family import ANTHROPIC, family
+from recoveryd.family import ANTHROPIC, family, unknown
 from recoveryd.model import Failure
 
 
-def asked(url: Any = None, provider: str = "anthropic") -> str | None:
+def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> Failure:
     data = {"message": "no", "metadata": {"url": url}} if url is not None else {"message": "no"}
-    return family(Failure("st", "ses", "msg", 0, {"name": "APIError", "data": data}, provider, "m"))
+    return Failure("st", "ses", "msg", 0, {"name": "APIError", "data": data}, provider, model)
+
+
+def asked(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> str | None:
+    return family(failed(url, provider, model))
 
 
 VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic/models/claude"
@@ -65,3 +69,45 @@ def test_an_error_without_data_is_read_too() -> None:
 @pytest.mark.parametrize("url", ["http://[broken/v1/messages", "http://[::1/v1/messages"])
 def test_an_address_that_is_none_is_no_known_form(url: str) -> None:
     assert asked(url) in (None, ANTHROPIC)
+
+
+MESSAGES = "https://{}/anthropic/v1/messages"
+
+
+@pytest.mark.parametrize(
+    ("host", "model"),
+    [
+        ("api.deepseek.com", "deepseek-reasoner"),
+        ("api.moonshot.ai", "kimi-k2-thinking"),
+        ("api.minimax.io", "MiniMax-M2"),
+        ("api.z.ai", "glm-4.6"),
+        ("dashscope-intl.aliyuncs.com", "qwen3-coder-plus"),
+    ],
+)
+def test_another_maker_that_speaks_the_messages_api_has_other_rules(host: str, model: str) -> None:
+    assert asked(MESSAGES.format(host), "anthropic", model) is None
+    assert asked(MESSAGES.format(host), "anthropic", "claude-sonnet-4-5") is None, "they take Claude's names for theirs"
+    assert asked(MESSAGES.format("127.0.0.1:4000"), "my-proxy", model) is None
+    assert asked(MESSAGES.format("opencode.ai"), "opencode", model) is None
+    assert asked(None, "anthropic", model) is None
+    told = unknown(failed(MESSAGES.format(host), "deepseek-anthropic", model))
+    assert host in told and model in told and "deepseek-anthropic" in told
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-opus-4-1", "anthropic/claude-haiku-4.5", "us.anthropic.claude-sonnet-4-5-v1:0", "sonnet-4.5"]
+)
+def test_a_gateway_to_anthropics_models_has_anthropics_rules(model: str) -> None:
+    for host in ("127.0.0.1:4000", "openrouter.ai", "api.githubcopilot.com", "opencode.ai", "gateway.example.com"):
+        assert asked(MESSAGES.format(host), "my-proxy", model) == ANTHROPIC
+
+
+def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> None:
+    assert asked("https://api.anthropic.com/v1/messages", model="next") == ANTHROPIC
+    assert asked(f"{VERTEX}:rawPredict", model="next") == ANTHROPIC
+    assert asked("https://gateway.example.com/v1/messages", model="next") is None
+    assert asked("https://notanthropic.com/v1/messages", model="next") is None
+
+
+def test_another_form_is_named_by_its_provider() -> None:
+    assert "openai" in unknown(failed("https://api.openai.com/v1/responses", "openai", "gpt-5"))
