@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from recoveryd.client_line import strangers
 from recoveryd.desktop import Desktop, can_show
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
-from recoveryd.forms import TESTED
+from recoveryd.forms import TESTED, spelled
 from recoveryd.peers import Owner
 from recoveryd.toast import Toast
 
 
 def client(patient: Patient) -> Iterator[Check]:
     version = patient.client
-    named = ".".join(map(str, version or ()))
-    tested = ", ".join(".".join(map(str, one)) for one in TESTED)
+    named, tested = spelled(version or ()), ", ".join(map(spelled, TESTED))
     if version is None and patient.shut_out:
         yield _shut_out(patient)
     elif version is None:

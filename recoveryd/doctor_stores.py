@@ -9,13 +9,13 @@ from itertools import islice
 from recoveryd import __version__, folders
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
+from recoveryd.forms import BY_TIME_SINCE, spelled
 from recoveryd.locks import lockers, stale
 from recoveryd.status import GENERATIONS, HOW, watched_by
 from recoveryd.stores.base import Generation, Store
 from recoveryd.stores.before_wrap import before_wrap
 
 _LOOK_S = 1.5  # for what has to go through all sessions
-_MENDED = (1, 18, 33)  # runs of the clients: 1.1.53 and 1.2.1 stumble over the wrap, this one does not
 
 
 def stores(patient: Patient) -> Iterator[Check]:
@@ -91,7 +91,7 @@ def id_wrap(patient: Patient) -> Iterator[Check]:
         generation = patient.generation(one)
         assert generation is not None
         count, complete = before_wrap(one, generation, int(patient.now * 1000), _LOOK_S)
-        mended = generation is Generation.SQLITE_EVENTS and (patient.client is None or patient.client >= _MENDED)
+        mended = generation is Generation.SQLITE_EVENTS and (patient.client is None or patient.client >= BY_TIME_SINCE)
         if not count or mended:
             behind += count
             continue
@@ -100,16 +100,18 @@ def id_wrap(patient: Patient) -> Iterator[Check]:
             f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
             "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
             "in them and never call the model.",
-            "Update OpenCode to 1.18.33 or newer, or go on in a new session."
+            f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
             if generation is Generation.SQLITE_EVENTS
-            else "To heal them: recoveryd scan --repair --kind wrapped_ids. OpenCode 1.18.33 and newer do not mind.",
+            else "To heal them: recoveryd scan --repair --kind wrapped_ids. "
+            f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind.",
             one.id,
         )
         behind = -1
     if behind < 0:
         return
     if behind:
-        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; OpenCode 1.18.33 copes with them.")
+        copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
+        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; {copes}")
     else:
         yield ok("id_wrap", "No session has messages from before 2026-08-14, when OpenCode's ids started again.")
 

@@ -1,4 +1,4 @@
-"""In which form the client that uses a store sends its sessions."""
+"""In which form the client that uses a store sends its sessions, and from which version on it does what."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from recoveryd.stores.base import Store
 
 TESTED = ((1, 1, 53), (1, 2, 1), (1, 18, 33))  # the clients that the tests run
 _NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
+# It takes the newest message by time and not by id: its maintainers say so (issue 42583), and all of TESTED were run.
+BY_TIME_SINCE = (1, 18, 15)
+
+
+def spelled(version: tuple[int, ...]) -> str:
+    """Write a version as people do: "1.2.1"."""
+    return ".".join(map(str, version))
 
 
 def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
@@ -22,18 +29,15 @@ def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
     return tuple(dict.fromkeys(forms))
 
 
-_BY_TIME_SINCE = (1, 18, 15)  # its maintainers say so (issue 42583); 1.1.53, 1.2.1 and 1.18.33 were run
-
-
 def goes_by_ids(store: Store, client: Client, session: str) -> bool:
-    """Whether the client that has a session takes the greatest id for the newest message, as all did before 1.18.15.
+    """Whether the client that has a session takes the greatest id for the newest message.
 
     A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
     """
     if "old" not in store.forms():
         return False
     version = _version(store, client, session)
-    return version is None or version < _BY_TIME_SINCE
+    return version is None or version < BY_TIME_SINCE
 
 
 def _version(store: Store, client: Client, session: str) -> tuple[int, ...] | None:

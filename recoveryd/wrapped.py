@@ -1,8 +1,8 @@
 """Sessions from before an instant at which ids started again near zero (2026-08-14T11:19:55.136Z was one).
 
 The 12 hex digits of an id are (ms * 4096 + counter) cut to 48 bits. A client that takes the greatest id for the newest
-(OpenCode before 1.18.15) never answers a prompt in a session that has messages from before: each new prompt sorts in
-front of them. The remedy: the old messages and parts get ids that sort in front of all new ones, in their own order.
+(before `forms.BY_TIME_SINCE`) never answers a prompt in a session that has messages from before: each new prompt sorts
+in front of them. The remedy: the old messages and parts get ids that sort in front of all new ones, in their own order.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from recoveryd.cli.manual import JSON, manual, subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.config import load
 from recoveryd.doctor import _CHECKS, CODES
+from recoveryd.forms import BY_TIME_SINCE, TESTED, spelled
 from recoveryd.model import Kind
 from tests.conftest import Run
 from tests.trees import Tree
@@ -81,6 +82,15 @@ def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path:
     (tmp_path / "config.toml").write_text(block)
     config = load(tmp_path / "config.toml", {})
     assert (config.max_retries, config.keep_thinking, config.ledger.keep_days) == (3, True, 30)
+
+
+def test_the_versions_of_the_client_are_those_of_the_code() -> None:
+    told = set(re.findall(r"\b1\.\d+\.\d+\b", README))
+    assert told == {spelled(version) for version in (*TESTED, BY_TIME_SINCE)}
+    first, *rest, last = map(spelled, TESTED)
+    assert f"tested on {', '.join([first, *rest])} and {last}" in README
+    sources = {str(path): path.read_text(encoding="utf-8") for path in (ROOT / "recoveryd").rglob("*.py")}
+    assert [path for path, text in sources.items() if spelled(BY_TIME_SINCE) in text] == []
 
 
 def test_every_command_that_the_documents_show_is_one() -> None:

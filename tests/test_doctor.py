@@ -295,7 +295,7 @@ class TestWrap:
         assert one("id_wrap", patient_).level == "ok"
         tree.say("user", BEFORE)
         found = one("id_wrap", patient_)
-        assert found.level == "warn" and ": 1 session with" in found.says and "1.18.33" in found.next
+        assert found.level == "warn" and ": 1 session with" in found.says and "1.18.15" in found.next
 
     @pytest.mark.parametrize(("version", "level"), [(OLD, "warn"), (NEW, "ok")])
     def test_a_database(self, tmp_path: Path, state: Path, version: str, level: str) -> None:
@@ -311,14 +311,16 @@ class TestWrap:
         assert before_wrap(base.store, base.store.generation(), NOW, 1.0) == (1, True)
         assert one("id_wrap", patient(state, base.store, now=NOW / 1000)).level == level
 
+    @pytest.mark.parametrize(("version", "level"), [((1, 15, 0), "warn"), ((1, 18, 14), "warn"), ((1, 18, 15), "ok")])
     def test_a_client_that_is_older_than_the_fix(
-        self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], level: str
     ) -> None:
         base = Base(tmp_path / "opencode.db", NEW)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")
-        monkeypatch.setattr(Client, "any_version", lambda _: (1, 15, 0))
-        assert one("id_wrap", patient(state, base.store, now=NOW / 1000)).level == "warn"
+        monkeypatch.setattr(Client, "any_version", lambda _: version)
+        found = one("id_wrap", patient(state, base.store, now=NOW / 1000))
+        assert found.level == level and "1.18.15" in found.says + found.next
 
     def test_the_next_wrap_is_one_too(self, tmp_path: Path) -> None:
         tree = Plain(tmp_path / "storage")

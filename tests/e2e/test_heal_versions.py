@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from recoveryd.forms import TESTED, spelled
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from tests.build import MODEL
 from tests.e2e.daemon import Daemon, healing
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 # Before 1.14 these have two faults: the first error names the one, the other is a signature, which nothing but the
 # provider can tell.
 TWICE = {"missing-and-forged-off", "missing-and-forged-on"}
-VERSIONS = ("1.1.53", "1.2.1", "1.18.33")
+VERSIONS = tuple(map(spelled, TESTED))
 
 
 def shapes_of(version: str) -> list[Shape]:
