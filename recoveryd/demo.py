@@ -110,6 +110,12 @@ class Demo:
         healed = [row for row in self.rows if row.state == "healed"]
         return next((row for row in healed if row.example.kind is SHOWN), healed[0] if healed else None)
 
+    def changes(self, row: Row) -> Sequence[Change]:
+        """What a repair changed, as the ledger has it."""
+        assert row.event is not None
+        with Ledger(paths.ledger_file(self._state)) as ledger:
+            return ledger.changes(row.event.id)
+
     def take_back(self, row: Row) -> int:
         """Undo a repair and compare; returns of how many files every byte is as it was. 0: not so."""
         assert row.event is not None

@@ -202,7 +202,6 @@ class Healer:
             self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
             raise
         del self._unconfirmed[recovery]
-        event = replace(event, changes=())  # nobody who is told reads them, and buttons wait for minutes
         if self._ended(store, failure, event, resume=resume) == "open":
             self._open.add((event.store, event.session))
         self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows

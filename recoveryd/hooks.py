@@ -36,7 +36,7 @@ class Commands:
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
-        self._events: queue.Queue[Event | None] = queue.Queue(_WAITING)
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None  # that runs beside the daemon
 
@@ -70,7 +70,7 @@ class Commands:
 
     def _on_complete(self, event: Event) -> None:
         try:
-            self._events.put_nowait(event)
+            self._events.put_nowait(told(event))
         except queue.Full:
             logger.warning("on_complete was not run for {}: {} wait for it already", event.id, _WAITING)
             return
@@ -81,9 +81,7 @@ class Commands:
     def _work(self) -> None:
         while (event := self._events.get()) is not None:
             command = self._hooks.on_complete
-            safely(
-                "the command of on_complete", run, "on_complete", command, told(event), COMPLETE_LIMIT_S, self._started
-            )
+            safely("the command of on_complete", run, "on_complete", command, event, COMPLETE_LIMIT_S, self._started)
             self._process = None
 
     def _started(self, process: subprocess.Popen[bytes]) -> None:

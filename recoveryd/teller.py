@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from loguru import logger
@@ -50,6 +51,7 @@ class Teller:
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
         self._on_complete(event)
+        event = replace(event, changes=())  # buttons wait for minutes, and read them in the ledger
         if self._told_before(event):
             return
         directory = _folder(store, failure.session)

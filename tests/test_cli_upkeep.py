@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import stat
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +22,7 @@ from recoveryd.stats import by_kind
 from tests.build import SessionBuilder, api_error, text, tool, write_sqlite
 from tests.conftest import Run
 from tests.database import OLD, Base
+from tests.terminal import in_terminal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer
 
 SECRET = "swordfish-7Kq2"
@@ -269,39 +264,15 @@ class TestTerminal:
         for number in range(250):
             (tree.root / "message" / f"ses_{number:03d}").mkdir()
             (tree.root / "message" / f"ses_{number:03d}" / "msg_1.json").write_text('{"role": "user"}')
-        shown, out = in_terminal("scan", "--json")
-        assert re.search(r"\d+/250", shown)
-        assert json.loads(out)["sessions_seen"] == 250
-        shown, _ = in_terminal("scan", "--json", TERM="dumb")
-        assert shown == ""
+        shown = in_terminal("scan", "--json")
+        assert re.search(r"\d+/250", shown.drawn)
+        assert json.loads(shown.out)["sessions_seen"] == 250
+        assert in_terminal("scan", "--json", TERM="dumb").drawn == ""
 
     def test_few_sessions_need_none(self, tree: Tree) -> None:
         tree.answered(tree.stuck())
-        shown, out = in_terminal("scan", "--json")
-        assert shown == "" and json.loads(out)["sessions_seen"] == 1
-
-
-def in_terminal(*argv: str, **env: str) -> tuple[str, str]:
-    """What a command draws on a terminal as stderr, and its stdout."""
-    terminal, inside = pty.openpty()
-    own = {**os.environ, "TERM": "xterm-256color", **env}
-    command = [sys.executable, "-m", "recoveryd", *argv]
-    with (
-        tempfile.TemporaryFile() as result,  # a pipe that nobody reads meanwhile would fill
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=result, stderr=inside, env=own) as process,
-    ):
-        os.close(inside)
-        shown = b""
-        while select.select([terminal], [], [], 30)[0]:
-            try:
-                shown += os.read(terminal, 65536)
-            except OSError:  # the other end was closed: it ended
-                break
-        process.wait(30)
-        result.seek(0)
-        out = result.read().decode()
-    os.close(terminal)
-    return shown.decode("utf-8", "replace"), out
+        shown = in_terminal("scan", "--json")
+        assert shown.drawn == "" and json.loads(shown.out)["sessions_seen"] == 1
 
 
 def test_a_report_does_not_go_over_a_file(run: Run, tree: Tree, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def test_what_is_refused_while_it_runs_is_healed_and_told_once(tree: Tree, tmp_p
         assert is_healed(tree, session)
     [event] = daemon.events
     assert (event.outcome, event.session, event.kind) == (Outcome.HEALED, session, Kind.TOOL_RESULT_MISSING)
+    assert event.changes and all(tree.store.read(change.key) == change.after for change in event.changes)
     assert daemon.aborted == [session]
     assert [entry.id for entry in daemon.history()] == [event.id]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from recoveryd.demo import Demo, Row
 from recoveryd.demo_sessions import Example, examples
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.stores.opencode_files import OpencodeFiles
+from tests.terminal import headings_without_content, in_terminal
 
 SEEDS = {
     Kind.TOOL_RESULT_MISSING,
@@ -67,11 +69,31 @@ def test_without_a_terminal_it_is_plain_lines(env: Mapping[str, str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert "\x1b" not in done.stdout
+    reads_well(done.stdout)
     assert len([line for line in lines if line.startswith("healed ")]) == len(SEEDS)
     assert len([line for line in lines if line.startswith("untouched ")]) == 2
     assert "byte for byte" in done.stdout
     assert "times the floor" in done.stdout
     assert "recoveryd run" in lines[-1]
+
+
+@pytest.mark.parametrize("columns", [80, 50])
+def test_in_a_terminal_every_heading_has_its_content(env: Mapping[str, str], columns: int) -> None:
+    shown = in_terminal("demo", whole=True, columns=columns, **env)
+    assert shown.code == 0
+    reads_well(shown.text)
+    assert left_behind(env) == []
+
+
+def reads_well(text: str) -> None:
+    """What a person looks for: the repair as a diff below the words that announce it, and what to do next."""
+    assert headings_without_content(text) == []
+    (heading,) = re.finditer(r"as\s+`recoveryd\s+show`\s+would:\n", text)
+    shown = text[heading.end() :].split("\n\n")[0].splitlines()
+    assert shown[0].startswith("--- part/")
+    assert '-  "text": "\\n\\n"' in shown and '+  "text": "[user interrupted]",' in shown
+    assert "It was undone" in text and "Median" in text
+    assert "recoveryd scan" in text.split("Next:")[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

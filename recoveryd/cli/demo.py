@@ -140,22 +140,33 @@ def _tell(run: Demo, out: Console) -> int:
     row = run.example()
     if row is None or row.event is None:
         return 0
-    out.print(f"\nOne of the repairs ({row.example.title}, {row.event.id}), as `recoveryd show` would:")
-    show_changes(out, row.event.changes)
+    _say(out, f"One of the repairs ({row.example.title}, {row.event.id}), as `recoveryd show` would:")
+    show_changes(out, run.changes(row))
     files = run.take_back(row)
     if files:
-        out.print(
-            f"It was undone, to show that it can be: all {files} files of the session are as before, byte for byte."
+        _say(
+            out,
+            f"It was undone, to show that it can be: all {files} files of the session are as before, byte for byte.",
         )
     work = (run.median() - SETTLE_S) * 1000
-    out.print(
-        f"\nMedian {run.median() * 1000:.0f} ms from the refusal to the repair being safe on the disk: "
+    _say(
+        out,
+        f"Median {run.median() * 1000:.0f} ms from the refusal to the repair being safe on the disk: "
         f"{SETTLE_S * 1000:.0f} ms until the client is quiet, then {work:.1f} ms, {run.ratio():.1f} times the floor "
         f"({run.floor * 1000:.1f} ms: a bare watcher and one synced write).",
     )
     if not run.problems():
         _next(out)
     return files
+
+
+def _say(out: Console, text: str) -> None:
+    """A paragraph of its own: folded on a terminal, one line in a pipe."""
+    out.print()
+    if out.is_terminal:
+        wrapped(out, text)
+    else:
+        out.print(text, soft_wrap=True)
 
 
 def _next(out: Console) -> None:

@@ -101,7 +101,8 @@ def show_changes(out: Console, changes: Sequence[Change], most: int | None = Non
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for change in changes[:most]:
         for line in diff(change):
-            out.print(Text(line, style=styles.get(line[:1], "") if line[:3] not in ("+++", "---") else "bold"))
+            style = "bold" if line[:3] in ("+++", "---") else styles.get(line[:1], "")
+            out.print(Text(line, style=style), soft_wrap=True)
     if most is not None and len(changes) > most:
         out.print(f"... and {len(changes) - most:,} more records")
 
