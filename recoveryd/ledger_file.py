@@ -54,6 +54,13 @@ class LedgerFile:
         made.path, made._clock, made._db = path, time.time, db
         return made
 
+    @classmethod
+    def empty(cls, path: Path) -> Self:
+        """One in memory, for who asks where there is no ledger at `path`; nothing of it is kept."""
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        make(db, _APPLICATION_ID)
+        return cls.on(path, db)
+
     def __enter__(self) -> Self:
         return self
 

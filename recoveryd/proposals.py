@@ -29,18 +29,28 @@ from recoveryd.violation import Claims
 class Proposal:
     """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
 
-    `places` says of each action where it is done; a renaming has neither places nor edits. `kinds` are what the rules
-    found wrong; `claims` are what the provider's error said, for a second plan.
+    `detail` says what was done once it is, `would` the same before, each with `also`. `places` says of each action
+    where it is done; a renaming has neither places nor edits. `kinds` are what the rules found wrong;
+    `claims` are what the provider's error said, for a second plan.
     """
 
     changes: tuple[Change, ...]
     actions: tuple[str, ...]
-    detail: str
+    kind: Kind
     objections: Callable[[Session], Sequence[str]]
     kinds: tuple[Kind, ...]
     edits: tuple[Edit, ...] = ()
     places: tuple[str, ...] = ()
     claims: Claims | None = None
+    also: str = ""
+
+    @property
+    def detail(self) -> str:
+        return sentence(self.actions, self.kind) + self.also
+
+    @property
+    def would(self) -> str:
+        return sentence(self.actions, self.kind, done=False) + self.also
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -86,9 +96,7 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
         if kind not in UNREPAIRED and family(failure) is None:
-            return Refusal(
-                f"{unknown(failure)}; nothing can be proved: choose another model, or start a new session"
-            )
+            return Refusal(f"{unknown(failure)}; nothing can be proved: choose another model, or start a new session")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None
@@ -96,11 +104,10 @@ class Proposer:
         if isinstance(planned, Refusal):
             return planned
         requests, asked = requests_of(failure, forms), planned.claims
-        actions = actions_of(planned.edits)
         return Proposal(
             changes=tuple(store.changes(session, planned.edits)),
-            actions=actions,
-            detail=sentence(actions, kind),
+            actions=actions_of(planned.edits),
+            kind=kind,
             objections=lambda found: [violation.reason for violation in objections(found, requests, asked)],
             kinds=planned.kinds,
             edits=planned.edits,
@@ -124,13 +131,13 @@ class Proposer:
         kept = wrapped.taken_by_revert(session, found)
         also = f"; a revert is staged, and the next prompt takes back {len(kept)} newer ones with it" if kept else ""
         order = [names.get(message.id, message.id) for message in (*found.old, *found.new)]
-        actions = ("renumber",) * len(found.old)
         return Proposal(
             changes=tuple(store.renamed(session, names, kept)),
-            actions=actions,
-            detail=sentence(actions, Kind.WRAPPED_IDS) + also,
+            actions=("renumber",) * len(found.old),
+            kind=Kind.WRAPPED_IDS,
             objections=lambda read: [] if wrapped.in_order(read, order) else ["its ids are not in the order of time"],
             kinds=(Kind.WRAPPED_IDS,),
+            also=also,
         )
 
     def _ending(self, store: Store, session: Session, name: str) -> Proposal | Refusal:
@@ -141,11 +148,10 @@ class Proposer:
         edits = interrupted.ended(session, name, now)
         if not edits:
             return Refusal("no turn of it is open", understood=False)
-        actions = actions_of(edits)
         return Proposal(
             changes=tuple(store.changes(session, edits)),
-            actions=actions,
-            detail=sentence(actions, Kind.INTERRUPTED_TURN),
+            actions=actions_of(edits),
+            kind=Kind.INTERRUPTED_TURN,
             objections=lambda found: [f"{e.message_id} is still open" for e in interrupted.ended(found, name, now)],
             kinds=(Kind.INTERRUPTED_TURN,),
             edits=edits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,25 +14,48 @@ from recoveryd.plan import UNREPAIRED
 from recoveryd.repairs import REPAIRS
 from recoveryd.toast import BODY_LENGTH, Button, Toast, clean
 
-# Action of an edit -> what was done, for one and for several.
-ACTIONS: Mapping[str, tuple[str, str]] = {
-    "cancel_tool": ("ended 1 unfinished tool call as cancelled", "ended {n} unfinished tool calls as cancelled"),
-    "split_step": ("put 1 tool result right behind its call", "put {n} tool results right behind their calls"),
-    "set_aside_thinking": ("took out 1 thinking block{why}", "took out {n} thinking blocks{why}"),
-    "set_aside_blank": ("took out 1 blank text", "took out {n} blank texts"),
-    "mend_call": ("gave 1 tool call a legal id, name or input", "gave {n} tool calls legal ids, names or inputs"),
-    "mend_unicode": ("replaced half a character in 1 part", "replaced half characters in {n} parts"),
-    "take_out_media": ("replaced 1 image or file by a note", "replaced {n} images or files by notes"),
-    "set_aside_unreadable": ("set aside 1 part that can't be read", "set aside {n} parts that can't be read"),
-    "mend_part": ("completed 1 part that can't be sent", "completed {n} parts that can't be sent"),
-    "placeholder": ("filled 1 gap with a placeholder", "filled {n} gaps with placeholders"),
-    "renumber": (
-        "gave 1 old message and its parts ids that sort before the new ones",
-        "gave {n} old messages and their parts ids that sort before the new ones",
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An action of an edit in words: to do it, having done it, and what it is done to, once and `{n}` times."""
+
+    do: str
+    did: str
+    one: str
+    several: str
+
+    def said(self, n: int, kind: Kind | None, *, done: bool = True) -> str:
+        """ "took out 2 thinking blocks the provider no longer accepts" """
+        what = (self.one if n == 1 else self.several).format(n=n, why=_WHY.get(kind, "") if kind is not None else "")
+        return f"{self.did if done else self.do} {what}"
+
+
+ACTIONS: Mapping[str, Deed] = {
+    "cancel_tool": Deed(
+        "end", "ended", "1 unfinished tool call as cancelled", "{n} unfinished tool calls as cancelled"
     ),
-    "end_tool": ("ended 1 tool call that was cut off", "ended {n} tool calls that were cut off"),
-    "end_turn": ("closed the turn that was cut off", "closed {n} turns that were cut off"),
-    "close_turn": ("closed the open turn", "closed {n} open turns"),
+    "split_step": Deed(
+        "put", "put", "1 tool result right behind its call", "{n} tool results right behind their calls"
+    ),
+    "set_aside_thinking": Deed("take out", "took out", "1 thinking block{why}", "{n} thinking blocks{why}"),
+    "set_aside_blank": Deed("take out", "took out", "1 blank text", "{n} blank texts"),
+    "mend_call": Deed(
+        "give", "gave", "1 tool call a legal id, name or input", "{n} tool calls legal ids, names or inputs"
+    ),
+    "mend_unicode": Deed("replace", "replaced", "half a character in 1 part", "half characters in {n} parts"),
+    "take_out_media": Deed("replace", "replaced", "1 image or file by a note", "{n} images or files by notes"),
+    "set_aside_unreadable": Deed("set aside", "set aside", "1 part that can't be read", "{n} parts that can't be read"),
+    "mend_part": Deed("complete", "completed", "1 part that can't be sent", "{n} parts that can't be sent"),
+    "placeholder": Deed("fill", "filled", "1 gap with a placeholder", "{n} gaps with placeholders"),
+    "renumber": Deed(
+        "give",
+        "gave",
+        "1 old message and its parts ids that sort before the new ones",
+        "{n} old messages and their parts ids that sort before the new ones",
+    ),
+    "end_tool": Deed("end", "ended", "1 tool call that was cut off", "{n} tool calls that were cut off"),
+    "end_turn": Deed("close", "closed", "the turn that was cut off", "{n} turns that were cut off"),
+    "close_turn": Deed("close", "closed", "the open turn", "{n} open turns"),
 }
 _OWN = (Kind.THINKING_BLOCK_MODIFIED, Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN)  # repaired, not by one of `REPAIRS`
 _WHY = {
@@ -76,15 +100,11 @@ def actions_of(edits: Sequence[Edit]) -> tuple[str, ...]:
     return tuple(edit.action for edit in deeds(edits))
 
 
-def sentence(actions: Sequence[str], kind: Kind | None) -> str:
-    """ "Took out 2 thinking blocks the provider no longer accepts, closed the open turn" """
+def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> str:
+    """ "Took out 2 thinking blocks the provider no longer accepts, closed the open turn", or "Would take out ..." """
     counts = Counter(actions)
-    said = []
-    for action, (one, several) in ACTIONS.items():
-        if n := counts.get(action):
-            why = _WHY.get(kind, "") if kind is not None else ""
-            said.append((one if n == 1 else several).format(n=n, why=why))
-    return capital(", ".join(said))
+    said = [deed.said(n, kind, done=done) for action, deed in ACTIONS.items() if (n := counts.get(action))]
+    return capital(("would " if said and not done else "") + ", ".join(said))
 
 
 def capital(text: str) -> str:
@@ -216,12 +236,16 @@ def where(places: Sequence[str]) -> str:
 
 def details(event: Event) -> Toast:
     """What the button "Show" shows: the deeds of a recovery, one line each, and no content."""
-    why = _WHY.get(event.kind, "") if event.kind is not None else ""
-    done = Counter(zip(event.places, event.actions, strict=False))
-    lines = [f"• {place}: {ACTIONS[action][n > 1].format(n=n, why=why)}" for (place, action), n in done.items()]
+    lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
     return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
+
+
+def by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:
+    """ "turn 14, tool bash: ended 1 unfinished tool call as cancelled", a line for each; to do, if not `done`."""
+    counts = Counter(zip(places, actions, strict=False))
+    return [f"{place}: {ACTIONS[action].said(n, kind, done=done)}" for (place, action), n in counts.items()]
 
 
 def buttons(

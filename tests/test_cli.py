@@ -92,7 +92,7 @@ def test_what_is_stuck_is_listed_with_its_remedy(tree: Tree, run: Run) -> None:
     [stuck] = as_json(run, "scan")["stuck"]
     assert {"store", "session", "message", "kind", "action", "healed"} <= stuck.keys()
     assert (stuck["session"], stuck["kind"], stuck["healed"]) == (session, "tool_result_missing", False)
-    assert stuck["action"] == "Put 1 tool result right behind its call"
+    assert stuck["action"] == "Would put 1 tool result right behind its call"
     assert tree.files() == before and as_json(run, "history") == []
 
 

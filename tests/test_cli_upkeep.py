@@ -133,7 +133,7 @@ class TestLedger:
         code, dry, _ = run("ledger", "forget", secretive, "--dry-run")
         assert code == 0 and "Would go for good" in dry and holding(state, SECRET)
         would = as_json(run, "ledger", "forget", secretive, "--dry-run")
-        did = as_json(run, "ledger", "forget", secretive)
+        did = as_json(run, "ledger", "forget", secretive, "--yes")
         assert did == {**would, "removed": True} and did["recoveries"] == [name] and did["bytes"] > 0
         assert holding(state, SECRET) == []
         assert run("undo", name)[0] == 3

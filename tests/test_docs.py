@@ -156,7 +156,7 @@ class TestManual:
         fine = tree.stuck(title="another")
         arguments = {
             "ledger export": [name, "--out", str(tmp_path / "out")],
-            "ledger forget": [session],
+            "ledger forget": [session, "--yes"],
         }
         for command, words in JSON.items():
             said = json.loads(run(*command.split(), *arguments.get(command, ()), "--json")[1])

@@ -53,7 +53,15 @@ def test_several_deeds_are_one_sentence() -> None:
     said = sentence(did, Kind.THINKING_SIGNATURE_INVALID)
     assert said == "Took out 2 thinking blocks the provider no longer accepts, closed 2 open turns"
     assert sentence(["placeholder"], Kind.EMPTY_CONTENT) == "Filled 1 gap with a placeholder"
-    assert sentence([], None) == ""
+    assert sentence([], None) == sentence([], None, done=False) == ""
+
+
+def test_what_is_yet_to_be_done_is_not_told_as_done() -> None:
+    would = sentence(["set_aside_thinking", "close_turn"], Kind.THINKING_SIGNATURE_INVALID, done=False)
+    assert would == "Would take out 1 thinking block the provider no longer accepts, close the open turn"
+    assert all(
+        deed.do == deed.did or deed.did not in sentence([name], None, done=False) for name, deed in ACTIONS.items()
+    )
 
 
 def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:

@@ -9,6 +9,7 @@ from recoveryd import paths
 from recoveryd.config import Config, load
 from recoveryd.errors import NotFoundError
 from recoveryd.ledger import Ledger
+from recoveryd.ledger_upkeep import Upkeep
 from recoveryd.stores.base import Store, is_of
 from recoveryd.stores.find import find_stores
 
@@ -22,6 +23,12 @@ def config_of(arguments: argparse.Namespace) -> Config:
 
 def open_ledger() -> Ledger:
     return Ledger(paths.ledger_file(paths.make_private(paths.state_dir())))
+
+
+def known_ledger() -> Upkeep:
+    """The ledger that is there; where there is none, an empty one in memory: who only asks leaves no file behind."""
+    path = paths.ledger_file(paths.state_dir())
+    return Upkeep(path) if path.exists() else Upkeep.empty(path)
 
 
 def stores_of(config: Config) -> list[Store]:

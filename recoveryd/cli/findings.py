@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import orders, paths
-from recoveryd.cli.common import open_ledger, when
+from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
 from recoveryd.config import Config
 from recoveryd.errors import ActiveError, RecoverydError
@@ -77,7 +77,7 @@ def find(
 ) -> Finding | None:
     """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
     if recovery is None:
-        with open_ledger() as opened:
+        with known_ledger() as opened:
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
     try:
@@ -115,7 +115,7 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         reason = planned.reason
     if reason is not None or isinstance(planned, Refusal):
         return replace(found, action=f"not repaired: {reason}")
-    return replace(found, action=planned.detail, parts=planned.parts, changes=planned.changes, recovery=name)
+    return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=name)
 
 
 def show_finding(out: Console, finding: Finding) -> None:

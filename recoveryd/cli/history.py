@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.cli.common import config_of, open_ledger, store_named, when
+from recoveryd.cli.common import config_of, known_ledger, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Entry, Kind, Outcome
@@ -17,11 +17,14 @@ from recoveryd.report import cause
 from recoveryd.stats import Line, by_kind
 from recoveryd.undo import undo as take_back
 
+# What the detail of a recovery is, by its outcome; of all others, why nothing was done.
+_LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}
+
 
 def history(arguments: argparse.Namespace) -> int:
     if arguments.stats:
         return _stats(arguments)
-    with open_ledger() as ledger:
+    with known_ledger() as ledger:
         entries = ledger.history(arguments.limit, arguments.session)
         any_at_all = bool(entries or ledger.history(1))
 
@@ -31,7 +34,7 @@ def history(arguments: argparse.Namespace) -> int:
             wrapped(out, none if any_at_all else "No session needed a recovery so far.")
             return
         rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
-        table(out, ["id", "when", "outcome", "session: what was done"], rows)
+        table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
     return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json)
 
@@ -75,7 +78,7 @@ def _outcomes(line: Line) -> str:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    with open_ledger() as ledger:
+    with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
     data = {**_json(entry), "changes": [{"record": c.key, "diff": diff(c)} for c in changes]}
@@ -85,7 +88,7 @@ def show(arguments: argparse.Namespace) -> int:
         hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
         hung(out, "store", entry.store, width=9)
         hung(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
-        hung(out, "done", entry.detail, width=9)
+        hung(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
             out.print()
             show_changes(out, changes)
@@ -99,11 +102,10 @@ def show(arguments: argparse.Namespace) -> int:
 
 def undo(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    state = paths.make_private(paths.state_dir())
-    with open_ledger() as ledger:
+    with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, entry.store)
-        with recovery_lock(state, store.id, doing="an undo"):
+        with recovery_lock(paths.make_private(paths.state_dir()), store.id, doing="an undo"):
             entry = ledger.get(entry.id)
             changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)
             entry = ledger.get(entry.id)

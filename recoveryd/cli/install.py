@@ -12,10 +12,11 @@ from pathlib import Path
 from rich.console import Console
 
 from recoveryd import __version__, adopt, leave, paths, service
+from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render, wrapped
 from recoveryd.config import Config, load
-from recoveryd.errors import RecoverydError, RefusedError
+from recoveryd.errors import RecoverydError
 from recoveryd.manager import of_this_system
 from recoveryd.service import Manager, Service
 from recoveryd.stores.find import find_stores
@@ -53,8 +54,8 @@ def uninstall(arguments: argparse.Namespace) -> int:
     service.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
     config = arguments.config or paths.config_file()
-    if arguments.purge and not arguments.yes:
-        _ask(leave.recoveries(state))
+    if arguments.purge and (count := leave.recoveries(state)):
+        insist(_lost(count), yes=arguments.yes)
     steps = _Steps(shown=not arguments.json)
     with suppress(RecoverydError):
         manager.check()  # the manager says where its files are; without it they are removed all the same
@@ -148,15 +149,6 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
         )
 
 
-def _ask(count: int) -> None:
-    """Raises `RefusedError` unless a person agrees."""
-    if not count:
-        return
+def _lost(count: int) -> str:
     times = "the recovery it holds can't" if count == 1 else f"the {count} recoveries it holds can't"
-    what = f"This removes the ledger: {times} be undone any more, and what was set aside is gone."
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise RefusedError(what, "Add --yes if that is what you want.")
-    sys.stderr.write(f"{what} Go on? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RefusedError("Nothing was removed.")
+    return f"This removes the ledger: {times} be undone any more, and what was set aside is gone."

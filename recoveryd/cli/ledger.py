@@ -10,27 +10,26 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import paths
-from recoveryd.cli.common import config_of, when
+from recoveryd.cli.asking import insist
+from recoveryd.cli.common import config_of, known_ledger, when
 from recoveryd.cli.output import Result, render, table, wrapped
-from recoveryd.errors import RefusedError
 from recoveryd.export import export as write
-from recoveryd.ledger_upkeep import Held, Upkeep
+from recoveryd.ledger_upkeep import Held
 from recoveryd.model import Entry
 
 
 def prune(arguments: argparse.Namespace) -> int:
     limits = config_of(arguments).ledger
     days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
-    with _open() as ledger:
-        gone = ledger.beyond(days, limits.keep_mb, time.time(), all_content=arguments.all_content)
-        if gone and arguments.all_content and not (arguments.yes or arguments.dry_run):
-            raise RefusedError(
-                f"{_recoveries(len(gone))} would lose {'its' if len(gone) == 1 else 'their'} originals for good, also "
-                "what exists nowhere else now; nothing was removed.",
-                "Look with --dry-run, and remove with --yes.",
-            )
+    now = time.time()
+    with known_ledger() as ledger:
+        gone = ledger.beyond(days, limits.keep_mb, now, all_content=arguments.all_content)
         if gone and not arguments.dry_run:
+            kept = {held.entry.id for held in gone}.difference(
+                held.entry.id for held in ledger.beyond(limits.keep_days, limits.keep_mb, now)
+            )
+            if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
+                insist(_lost(len(gone), arguments), yes=arguments.yes)
             ledger.clear([held.entry.id for held in gone])
     size = sum(held.size for held in gone)
 
@@ -47,17 +46,18 @@ def prune(arguments: argparse.Namespace) -> int:
 
 
 def forget(arguments: argparse.Namespace) -> int:
-    with _open() as ledger:
+    with known_ledger() as ledger:
         entries = ledger.forgettable(arguments.session)
         held = ledger.held(arguments.session)
+        size, images = sum(one.size for one in held), sum(one.images for one in held)
+        gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
+        words = f"{gone} {_recoveries(len(entries))}"
         if not arguments.dry_run:
+            insist(f"This removes for good: {words}. They can't be undone any more.", yes=arguments.yes)
             ledger.forget(arguments.session)
 
     def show(out: Console) -> None:
-        size, images = sum(one.size for one in held), sum(one.images for one in held)
         _table(out, held)
-        gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
-        words = f"{gone} {_recoveries(len(entries))}"
         if arguments.dry_run:
             wrapped(out, f"Would go for good: {words}.")
         else:
@@ -67,7 +67,7 @@ def forget(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    with _open() as ledger:
+    with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         folder = arguments.out or Path(f"recoveryd-{entry.id}")
         files = write(entry, ledger.changes(entry.id), folder)
@@ -78,8 +78,10 @@ def export(arguments: argparse.Namespace) -> int:
     return render(Result(data, lambda out: wrapped(out, words + told)), as_json=arguments.json)
 
 
-def _open() -> Upkeep:
-    return Upkeep(paths.ledger_file(paths.make_private(paths.state_dir())))
+def _lost(count: int, arguments: argparse.Namespace) -> str:
+    also = ", also what exists nowhere else now" if arguments.all_content else ""
+    what = "1 recovery loses its" if count == 1 else f"{count} recoveries lose their"
+    return f"{what} originals for good{also}, and can't be undone any more."
 
 
 def _forgotten(arguments: argparse.Namespace, entries: Sequence[Entry], held: Iterable[Held]) -> dict[str, Any]:

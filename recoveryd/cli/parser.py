@@ -49,7 +49,9 @@ def _scan(commands: Commands) -> None:
     made = command(
         commands, "scan", "list the sessions that are stuck, and what would heal them", "recoveryd scan --repair"
     )
-    made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make it")
+    made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make them")
+    made.add_argument("--dry-run", action="store_true", help="show each repair as a diff, and write nothing")
+    made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
     made.add_argument("--session", metavar="ID", help="this session alone; shows the diff of its repair")
     made.add_argument(
         "--kind", choices=[kind.value for kind in Kind], metavar="KIND", help="this kind of failure alone"

@@ -8,14 +8,14 @@ import sys
 
 from recoveryd import paths
 from recoveryd.bundle import Sources, bundle
-from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.common import config_of, known_ledger, stores_of
 from recoveryd.cli.output import OK
 from recoveryd.errors import RecoverydError, RefusedError
 
 
 def report(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    with open_ledger() as ledger:
+    with known_ledger() as ledger:
         made = bundle(Sources(config, stores_of(config), ledger, paths.state_dir()), arguments.id)
     text = json.dumps(made, indent=2, ensure_ascii=True) + "\n"
     if arguments.out is None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.asking import agreed, somebody_there
+from recoveryd.cli.common import config_of, known_ledger, open_ledger, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
+from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
+from recoveryd.ledger import Ledger
 from recoveryd.model import Outcome
 from recoveryd.recovery import Recovery
 from recoveryd.report import told
@@ -22,46 +26,91 @@ from recoveryd.stores.base import Store
 MOST = 20  # records of a diff; `show` has all of them
 
 
+@dataclass
+class _Seen:
+    """What a scan came upon. `due`: which of `found` are to be repaired, their store, and its stamp of the session."""
+
+    names: list[str] = field(default_factory=list)
+    sessions: int = 0
+    found: list[Finding] = field(default_factory=list)
+    ignored: int = 0
+    due: list[tuple[int, Store, str]] = field(default_factory=list)
+
+
 def scan(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    seen = 0
-    found: list[Finding] = []
-    names: list[str] = []
-    ignored = 0
-    bar = Bar()
-    with open_ledger() as ledger:
+    repairs = arguments.repair and not arguments.dry_run
+    with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
-        for store in stores_of(config):
-            names.append(store.id)
-            sessions = list(_listed(store, arguments.session))
-            seen += len(sessions)
-            for session in bar.over(sessions, len(sessions)):
-                finding = find(store, config, session, recovery, ledger)
-                if finding is None or (arguments.kind and finding.kind != arguments.kind):
-                    continue
-                if finding.ignored and not arguments.session:
-                    ignored += 1
-                    continue
-                # A kind that is not wanted is no refusal to be put on record: it may be wanted later.
-                left = finding.healed or finding.ignored or finding.kind not in config.kinds
-                named = arguments.session or arguments.kind
-                if arguments.repair and not left and (named or not finding.waits):
-                    with bar.aside():
-                        finding = _repair(store, recovery, finding, quiet=arguments.json)
-                # Without a diff to show, only whether there is one: old sessions may be all that there are.
-                found.append(finding if arguments.session else replace(finding, changes=finding.changes[:1]))
-    if arguments.session and not seen:
-        raise NotFoundError(f"There is no session {arguments.session} in any store.")
-    data = {"stores": names, "sessions_seen": seen, "stuck": [finding.data() for finding in found]}
+        seen = _look(arguments, config, recovery, ledger)
+        if arguments.session and not seen.sessions:
+            raise NotFoundError(f"There is no session {arguments.session} in any store.")
+        if seen.due and repairs:
+            if not _agree(arguments, sum(bool(seen.found[number].changes) for number, *_ in seen.due)):
+                return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
+            for number, store, stamp in seen.due:
+                seen.found[number] = _repair(store, recovery, seen.found[number], stamp)
+    found = seen.found
+    data = {"stores": seen.names, "sessions_seen": seen.sessions, "stuck": [finding.data() for finding in found]}
     code = WRONG if any(not finding.healed for finding in found) else OK
 
     def show(out: Console) -> None:
-        _show(out, names, seen, found, diff=bool(arguments.session))
-        if ignored:
-            out.print()
-            wrapped(out, f"{ignored} more {'is' if ignored == 1 else 'are'} stuck and ignored (`recoveryd ignore`).")
+        _show(out, seen, diff=bool(arguments.session) and not _plans(arguments))
+        if arguments.dry_run:
+            out.print("\nDry run: nothing was written.")
 
     return render(Result(data, show, code), as_json=arguments.json)
+
+
+def _plans(arguments: argparse.Namespace) -> bool:
+    """Whether each repair is shown as a diff."""
+    return bool(arguments.repair or arguments.dry_run)
+
+
+def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger) -> _Seen:
+    """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
+    seen, bar = _Seen(), Bar()
+    for store in stores_of(config):
+        seen.names.append(store.id)
+        sessions = list(_listed(store, arguments.session))
+        seen.sessions += len(sessions)
+        for session in bar.over(sessions, len(sessions)):
+            finding = find(store, config, session, recovery, ledger)
+            if finding is None or (arguments.kind and finding.kind != arguments.kind):
+                continue
+            if finding.ignored and not arguments.session:
+                seen.ignored += 1
+                continue
+            if _plans(arguments) and _is_due(arguments, config, finding):
+                seen.due.append((len(seen.found), store, _stamp(store, session)))
+                if finding.changes and not arguments.json:
+                    with bar.aside():
+                        _announce(finding)
+            # Without a diff to show, only whether there is one: old sessions may be all that there are.
+            whole = arguments.session and not _plans(arguments)
+            seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
+    return seen
+
+
+def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
+    """Whether it is to be repaired. A kind that is not wanted is no refusal to be put on record: it may be later."""
+    named = arguments.session or arguments.kind
+    left = finding.healed or finding.ignored or finding.kind not in config.kinds
+    return not left and bool(named or not finding.waits)
+
+
+def _announce(finding: Finding) -> None:
+    out = console()
+    show_finding(out, finding)
+    show_changes(out, finding.changes, MOST)
+    out.print()
+
+
+def _agree(arguments: argparse.Namespace, count: int) -> bool:
+    """Who sits in front of the diffs is asked, once for all of them; a script is not."""
+    if not count or arguments.yes or arguments.json or not (somebody_there() and sys.stdout.isatty()):
+        return True
+    return agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?")
 
 
 def _listed(store: Store, session: str | None) -> Iterator[str]:
@@ -79,27 +128,34 @@ def _wanted(store: Store, session: str | None) -> Iterator[str]:
         yield session
 
 
-def _repair(store: Store, recovery: Recovery, finding: Finding, *, quiet: bool) -> Finding:
-    if not quiet and finding.changes:
-        out = console()
-        wrapped(out, f"{finding.title or finding.failure.session}: {finding.action}")
-        show_changes(out, finding.changes, MOST)
+def _stamp(store: Store, session: str) -> str:
+    try:
+        return store.stamp(session).digest
+    except RecoverydError:  # what can't be read is told by the finding
+        return ""
+
+
+def _repair(store: Store, recovery: Recovery, finding: Finding, stamp: str) -> Finding:
+    """`stamp`: of the session as it was looked at. What changed since is not what the user was shown."""
     assert finding.kind is not None
+    if _stamp(store, finding.failure.session) != stamp:
+        return replace(finding, action="not repaired: the session changed meanwhile; scan again", changes=())
     event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
     if event.outcome is Outcome.PENDING:
         return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED
     action = f"{event.detail} ({event.id})" if healed else event.detail
-    return replace(finding, action=action, changes=event.changes, healed=healed)
+    return replace(finding, action=action, changes=(), healed=healed)
 
 
-def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding], *, diff: bool) -> None:
+def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
+    names, found = seen.names, seen.found
     if not names:
         where = "Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
         wrapped(out, f"No store of OpenCode was found. {where}")
         return
     stuck = sum(not finding.healed for finding in found)
-    sessions = "1 session" if seen == 1 else f"{seen} sessions"
+    sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
     out.print(f"{sessions} in {plain(where)}: " + ("none is stuck." if not stuck else f"{stuck} stuck."))
     if diff:
@@ -115,8 +171,12 @@ def _show(out: Console, names: Sequence[str], seen: int, found: Sequence[Finding
             wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
             if finding.silent and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
-            would = "the repair: " if finding.changes and not finding.healed else ""
-            wrapped(out, would + finding.action, 4)
+            wrapped(out, finding.action, 4)
+    if seen.ignored:
+        out.print()
+        wrapped(
+            out, f"{seen.ignored} more {'is' if seen.ignored == 1 else 'are'} stuck and ignored (`recoveryd ignore`)."
+        )
     _advise(out, [finding for finding in found if finding.changes and not finding.healed])
 
 

@@ -1,0 +1,34 @@
+"""Asking a person before what they may not want, or can't take back."""
+
+from __future__ import annotations
+
+import sys
+
+from recoveryd.cli.output import console, wrapped
+from recoveryd.errors import RefusedError
+
+
+def somebody_there() -> bool:
+    """Whether a person can be asked: a question goes to stderr, the answer comes from stdin."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Whether the answer is yes; anything else, and no answer at all, is a no."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # Ctrl-D: what follows begins on a line of its own
+        sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def insist(what: str, *, yes: bool) -> None:
+    """Raises `RefusedError` unless a person agrees to `what` (a sentence), now or by --yes (`yes`)."""
+    if yes:
+        return
+    if not somebody_there():
+        raise RefusedError(f"{what} Nothing was removed.", "Add --yes if that is what you want.")
+    wrapped(console(stderr=True), what)
+    if not agreed("Go on?"):
+        raise RefusedError("Nothing was removed.")
