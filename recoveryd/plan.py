@@ -9,7 +9,7 @@ from recoveryd.media import sources
 from recoveryd.model import Edit, Failure, Kind, Refusal, Session
 from recoveryd.repairs import REPAIRS, Settings
 from recoveryd.rules import check
-from recoveryd.search import Search
+from recoveryd.search import ALL_KINDS, Search
 from recoveryd.sent import OLD, Form
 from recoveryd.violation import Claims, Violation
 from recoveryd.wire import Block, Request, Wire, build
@@ -42,7 +42,8 @@ class Case:
     """All that a plan is made from. `recovery` is the id that injected parts are marked with, `now` in ms.
 
     `forms`: how the client may send it; a plan is right under each. `claims` are those of an earlier plan for the same
-    failure: once something is edited, the place that the error names is another one.
+    failure: once something is edited, the place that the error names is another one. `kinds`: those that may be
+    repaired; each edit of a plan answers a violation of one of them.
     """
 
     session: Session
@@ -53,6 +54,7 @@ class Case:
     now: int
     forms: tuple[Form, ...] = (OLD,)
     claims: Claims | None = None
+    kinds: frozenset[Kind] = ALL_KINDS
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -69,7 +71,10 @@ def plan(case: Case) -> Plan | Refusal:
     if case.evidence.kind not in REPAIRS and case.evidence.kind not in _SIGNATURE:
         return Refusal(UNREPAIRED.get(case.evidence.kind, "this kind of failure is not repaired by editing the store"))
     claims = case.claims or claims_of(case, build(case.session, case.requests[0]))
-    search = Search(case.session, case.requests, claims, case.settings, case.recovery, case.now)
+    # A provider says either of a rejected signature, and the rules find it as the first: who allowed what was said
+    # means that.
+    allowed = case.kinds | {Kind.THINKING_SIGNATURE_INVALID} if case.evidence.kind in _SIGNATURE else case.kinds
+    search = Search(case.session, case.requests, claims, case.settings, case.recovery, case.now, allowed)
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
     if not _explains(kinds, case.evidence.kind):
         return Refusal("the rules find nothing in the stored session that explains this error", understood=False)

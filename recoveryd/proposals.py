@@ -100,7 +100,8 @@ class Proposer:
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None
-        planned = plan(Case(session, failure, evidence, settings, name, int(self._clock() * 1000), forms, claims))
+        now, kinds = int(self._clock() * 1000), frozenset(self._config.kinds)
+        planned = plan(Case(session, failure, evidence, settings, name, now, forms, claims, kinds))
         if isinstance(planned, Refusal):
             return planned
         requests, asked = requests_of(failure, forms), planned.claims

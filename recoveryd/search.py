@@ -8,7 +8,7 @@ choices of the repairs are tried on all of them at once. Whatever is found was a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -34,6 +34,7 @@ _LOCAL = frozenset(
         Kind.UNSENDABLE_PART,
     }
 )
+ALL_KINDS = frozenset(Kind)
 Key = tuple[Kind, object]
 
 
@@ -48,7 +49,10 @@ class _Node:
 
 
 class Search:
-    """Finds edits for one session, or says why there are none. `found`: what the rules object to without any."""
+    """Finds edits for one session, or says why there are none. `found`: what the rules object to without any.
+
+    Violations of other kinds than `kinds` are not answered; they may only vanish by what answers another.
+    """
 
     def __init__(
         self,
@@ -58,8 +62,11 @@ class Search:
         settings: Settings,
         recovery: str,
         now: int,
+        kinds: Collection[Kind] = ALL_KINDS,
     ) -> None:
         self._session = session
+        self._kinds = kinds
+        self._off: dict[Kind, Violation] = {}  # met on the way, and not to be repaired: the first of each kind
         self._builders = [Builder(request) for request in requests]
         self._claims = claims
         self._settings = settings
@@ -82,7 +89,7 @@ class Search:
             settled = self._settle(node, {_key(v, node) for v in node.open if v.turn == node.open[0].turn})
             if settled is None:
                 stuck = (v for v in node.open if not any(self._proposals(node, v)))
-                return _refusal(next(stuck, node.open[0]))
+                return self._refusal(next(stuck, next(iter(self._off.values()), node.open[0])))
             node = settled
         return node.edits
 
@@ -127,6 +134,14 @@ class Search:
                     heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
         return None
 
+    def _refusal(self, violation: Violation) -> Refusal:
+        kind = violation.kind
+        where = f"messages.{violation.turn}" if violation.turn >= 0 else f"part {violation.part_id}"
+        if kind in self._off:
+            what = f"this would also have to be repaired: {violation.reason} ({where})"
+            return Refusal(f"{what}; {kind} is not among the kinds that your configuration names")
+        return Refusal(f"nothing that recoveryd may do answers this: {violation.reason} ({kind}, {where})")
+
     @staticmethod
     def _limit(start: _Node) -> int:
         return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.bench.wire.turns))))
@@ -161,10 +176,11 @@ class Search:
         node = _Node(edits, bench, tuple(found), frozenset())
         return _Node(edits, bench, node.open, frozenset(_key(violation, node) for violation in found))
 
-    @staticmethod
-    def _proposals(node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:
+    def _proposals(self, node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:
         repair = REPAIRS.get(violation.kind)
-        if repair is not None:
+        if repair is not None and violation.kind not in self._kinds:
+            self._off.setdefault(violation.kind, violation)
+        elif repair is not None:
             with suppress(ValueError):  # two ids with no room between them: another proposal may do
                 yield from (edits for edits in repair(node.bench, violation) if edits)
 
@@ -188,11 +204,6 @@ def _key(violation: Violation, node: _Node) -> Key:
     if violation.part_id:
         return violation.kind, violation.part_id
     return violation.kind, node.bench.wire.turns[violation.turn].origins
-
-
-def _refusal(violation: Violation) -> Refusal:
-    where = f"messages.{violation.turn}" if violation.turn >= 0 else f"part {violation.part_id}"
-    return Refusal(f"nothing that recoveryd may do answers this: {violation.reason} ({violation.kind}, {where})")
 
 
 def _unbound(before: Wire, after: Wire) -> list[Violation]:

@@ -23,7 +23,7 @@ from recoveryd.wire import build
 from tests.build import SessionBuilder
 from tests.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
 from tests.judge import SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of
-from tests.parts import aborted, reasoning, text, tool
+from tests.parts import aborted, file, reasoning, text, tool
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.values import as_failure, as_session
 
@@ -368,3 +368,47 @@ def test_the_words_are_the_users_own() -> None:
     made = plan(case)
     assert isinstance(made, Plan)
     assert [(edit.after or {})["text"] for edit in made.edits] == ["(nothing)"]
+
+
+def _with_image(*more: Any) -> Session:
+    made = SessionBuilder(1_790_000_000_000, seed=1)
+    made.user("look", file("data:image/jpeg;base64,/9j/4AAQSkZJRgABAQEAYABgAAD/2wBDAAgGBg==", "image/jpeg"))
+    made.assistant(tool(), text("behind"))
+    made.user("next")
+    made.assistant(*more, "fine")
+    return as_session(made.planted())
+
+
+def _allowed(session: Session, *off: Kind) -> Plan | Refusal:
+    return plan(replace(_case(session, Kind.TOOL_RESULT_MISSING), kinds=frozenset(Kind) - {*off}))
+
+
+def test_every_edit_of_a_plan_is_of_a_kind_that_may_be_repaired() -> None:
+    session = _with_image()
+    assert "take_out_media" in actions(_allowed(session))
+    refused = _allowed(session, Kind.MEDIA_REJECTED)
+    assert isinstance(refused, Refusal)
+    assert "media_rejected is not among the kinds that your configuration names" in refused.reason
+    assert "no image that the provider can read (messages.0)" in refused.reason
+
+
+def test_thinking_that_an_edit_would_cost_stays_where_its_kind_is_off() -> None:
+    session = _with_image(reasoning("kept thought"))
+    assert "set_aside_thinking" in actions(_allowed(session))
+    refused = _allowed(session, Kind.THINKING_SIGNATURE_INVALID)
+    assert isinstance(refused, Refusal)
+    assert "thinking_signature_invalid is not among the kinds" in refused.reason
+
+
+def test_what_one_repair_settles_on_the_way_needs_no_kind_of_its_own() -> None:
+    """Whether thinking is on is not stored, so a session whose turn is open is found wrong in both ways."""
+    session = _session(tool(), text("behind"), reasoning("late"), completed=False)
+    kinds = {Kind.THINKING_BLOCK_ORDER, Kind.TOOL_RESULT_MISSING, Kind.THINKING_FINAL_BLOCK}
+    made = plan(replace(_case(session, Kind.TOOL_RESULT_MISSING), kinds=frozenset(kinds)))
+    assert isinstance(made, Plan), made
+
+
+def test_a_changed_block_is_a_rejected_one() -> None:
+    session = _session(reasoning("first"), text("answer"))
+    case = _case(session, Kind.THINKING_BLOCK_MODIFIED)
+    assert actions(plan(replace(case, kinds=frozenset({Kind.THINKING_BLOCK_MODIFIED})))) == ["set_aside_thinking"]
