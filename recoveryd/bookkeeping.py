@@ -7,19 +7,26 @@ from dataclasses import replace
 
 from loguru import logger
 
+from recoveryd.config import Config
 from recoveryd.errors import DiskError, RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Event, Failure, Outcome
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Store, untouched
+from recoveryd.stores.base import Stamp, Store, untouched
 from recoveryd.undo import settle, taken_back
+
+
+def state_of(stamp: Stamp, config: Config) -> str:
+    """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
+    return f"{stamp.digest}/{config.digest}"
 
 
 class Book:
     """Keeps the account of recoveries in `ledger`, each under the id of its event."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, config: Config) -> None:
         self._ledger = ledger
+        self._config = config
         self.started = 0.0  # when the repair that is under way began, time.monotonic()
 
     def entry(self, event: Event) -> Entry | None:
@@ -39,7 +46,7 @@ class Book:
             event.changes,
             event.actions,
             event.detail,
-            session_state=store.stamp(failure.session).digest,
+            session_state=state_of(store.stamp(failure.session), self._config),
             rules_version=VERSION,
         )
 
@@ -51,7 +58,7 @@ class Book:
                 self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
             return event
         try:
-            seen = store.stamp(failure.session).digest
+            seen = state_of(store.stamp(failure.session), self._config)
         except RecoverydError:
             seen = ""
         self._ledger.record(

@@ -121,7 +121,7 @@ class Daemon:
             self._healer,
             self._news,
             self.state_dir,
-            lookback_hours=self.config.lookback_hours,
+            config=self.config,
             stopping=lambda: self._stopping,
             progress=self._alive,
             locks=self._locks,

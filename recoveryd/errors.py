@@ -35,6 +35,10 @@ class BusyError(RecoverydError):
     exit_code = 75
 
 
+class LeftAloneError(RefusedError):
+    """The user said to leave this session alone, and may take that back at any moment."""
+
+
 class ActiveError(RefusedError):
     """A turn of the session is running: whatever is edited now, the client may be about to write."""
 

@@ -22,7 +22,7 @@ from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome
 from recoveryd.news import News
 from recoveryd.notify import Notifier
-from recoveryd.orders import ignored, paused
+from recoveryd.orders import left_alone, paused
 from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
 from recoveryd.report import gave_up_event
@@ -70,11 +70,10 @@ class Healer:
         client = Client(config.opencode)
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
         self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
-        self._resumer = Resumer(ledger, config, client)
+        self._resumer = Resumer(ledger, config, state_dir, client)
         self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
         self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
         self._open: set[tuple[str, str]] = set()
-        self._folders: dict[tuple[str, str], str] = {}  # of sessions, where folders are to be left alone
 
     @property
     def told(self) -> int:
@@ -147,13 +146,7 @@ class Healer:
             self._news.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `recoveryd unpause`")
             return True
         self._news.forget("pause")
-        also = ignored(self._state_dir)
-        if not also and not self._config.ignore:
-            return False
-        key = store.id, session
-        if not self._config.ignores(session, "", also) and key not in self._folders:
-            self._folders[key] = store.load(session).directory
-        return self._config.ignores(session, self._folders.get(key, ""), also)
+        return left_alone(self._config, self._state_dir, store, session)
 
     def _recover(self, store: Store, failure: Failure, kind: Kind) -> Attended:
         about = (store.id, failure.message)

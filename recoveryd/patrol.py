@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from recoveryd.config import Config
 from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.healer import Healer
 from recoveryd.ledger import Ledger
@@ -34,7 +35,7 @@ class Patrol:
         news: News,
         state_dir: Path,
         *,
-        lookback_hours: float,
+        config: Config,
         stopping: Callable[[], bool],
         progress: Callable[[], object] = lambda: None,
         locks: dict[Path, StoreLock] | None = None,
@@ -44,7 +45,8 @@ class Patrol:
         self._healer = healer
         self._news = news
         self._state_dir = state_dir
-        self._lookback_hours = lookback_hours
+        self._lookback_hours = config.lookback_hours
+        self._judged_by = f"{VERSION}.{config.digest}:"
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._progress = progress
@@ -119,12 +121,12 @@ class Patrol:
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
         first = store.id not in self._marks
         if first:
-            self._marks[store.id] = _of_this_version(self._ledger.remembered(store.id))
+            self._marks[store.id] = self._still_good(self._ledger.remembered(store.id))
         known = self._marks[store.id]
         named = store.fresh(known, int((time.time() - self._lookback_hours * 3600) * 1000))
         fresh: dict[str, str] = {}
         seen: set[str] = set()
-        old = 0
+        old: dict[str, str] = {}
         for session, mark in chain(named, ((session, "") for session in waiting)):
             if session in seen:
                 continue
@@ -133,16 +135,18 @@ class Patrol:
                 return
             attended = self._healer.attend(store, session)
             self._progress()
-            old += attended == "old"
-            if attended != "open":
+            if attended == "old":
+                old[session] = mark
+            elif attended != "open":
                 fresh[session] = mark
         self._remember(store, fresh)
+        known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:
             logger.info("watching {} ({} sessions)", store.root, len(known.keys() | seen))
             if old:
                 logger.info(
                     "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",
-                    old,
+                    len(old),
                     self._lookback_hours,
                 )
 
@@ -151,13 +155,12 @@ class Patrol:
         marks = {session: mark for session, mark in fresh.items() if mark}
         gone = {session for session in fresh if session in known and session not in marks}
         if marks or gone:
-            self._ledger.remember_many(store.id, {s: f"{VERSION}:{mark}" for s, mark in marks.items()}, gone)
+            self._ledger.remember_many(store.id, {s: self._judged_by + mark for s, mark in marks.items()}, gone)
             known.update(marks)  # in place: there may be ten thousand
             for session in gone:
                 del known[session]
 
-
-def _of_this_version(marks: Mapping[str, str]) -> dict[str, str]:
-    """What other rules found in order has to be looked at again."""
-    prefix = f"{VERSION}:"
-    return {session: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for session, mark in marks.items()}
+    def _still_good(self, marks: Mapping[str, str]) -> dict[str, str]:
+        """What other rules, or another configuration, left as it was has to be looked at again."""
+        prefix = self._judged_by
+        return {s: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for s, mark in marks.items()}

@@ -11,12 +11,12 @@ from recoveryd import interrupted, wrapped
 from recoveryd.classify import named_ids, position
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.errors import ActiveError
+from recoveryd.errors import ActiveError, LeftAloneError
 from recoveryd.family import family, unknown
 from recoveryd.forms import forms_of, goes_by_ids
 from recoveryd.holders import Holders
 from recoveryd.model import Change, Edit, Failure, Kind, Refusal, Session
-from recoveryd.orders import ignored
+from recoveryd.orders import left_alone
 from recoveryd.places import places
 from recoveryd.plan import UNREPAIRED, Case, Evidence, objections, plan, requests_of
 from recoveryd.repairs import Settings
@@ -61,7 +61,7 @@ class Proposal:
 class Proposer:
     """Makes proposals by the configuration, and what the user ordered since. Writes nothing; errors of the store pass.
 
-    ActiveError: what is to be ended may still be under way.
+    ActiveError: what is to be ended may still be under way. LeftAloneError: the user wants it so.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None = None
     ) -> Proposal | Refusal:
         """`name` is the recovery's id; `earlier` is what was proposed for the same failure before the client wrote."""
-        if self._config.ignores(session.id, session.directory, ignored(self._state_dir)):
-            return Refusal("you said to leave this session or folder alone (`recoveryd ignore` lists both)")
+        if left_alone(self._config, self._state_dir, store, session.id):
+            raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
         if kind is Kind.WRAPPED_IDS:

@@ -15,7 +15,15 @@ from recoveryd.callbacks import Callbacks, safely
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.degraded import thinking
-from recoveryd.errors import ActiveError, BusyError, BusyStoreError, ConflictError, DiskError, RecoverydError
+from recoveryd.errors import (
+    ActiveError,
+    BusyError,
+    BusyStoreError,
+    ConflictError,
+    DiskError,
+    LeftAloneError,
+    RecoverydError,
+)
 from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
@@ -43,7 +51,7 @@ class Recovery:
         client: Client | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._book = Book(ledger)
+        self._book = Book(ledger, config)
         self._state_dir = state_dir
         self._callbacks = callbacks or Callbacks()
         self.client = client or Client(config.opencode)
@@ -95,6 +103,9 @@ class Recovery:
                 return self._repair(store, failure, event)
         except (ActiveError, BusyError, BusyStoreError) as error:
             return self._not_now(store, event, error.message)
+        except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
+            left = self._not_now(store, event, error.message)
+            return left if left.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
         except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from loguru import logger
 
@@ -14,6 +15,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.family import family
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Failure, Outcome
+from recoveryd.orders import left_alone
 from recoveryd.resume import Leave, Resume, Situation, decide, resumed_by
 from recoveryd.stores.base import Look, Store
 
@@ -25,8 +27,16 @@ _DAY_S = 86_400.0
 class Resumer:
     """Resumes sessions where the user asked for it (`auto_resume`). What failed before it was made stays as it is."""
 
-    def __init__(self, ledger: Ledger, config: Config, client: Client, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        config: Config,
+        state_dir: Path,
+        client: Client,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._ledger = ledger
+        self._state_dir = state_dir
         self._config = config
         self._client = client
         self._clock = clock
@@ -48,7 +58,7 @@ class Resumer:
         assert event.kind is not None
         session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
         answered = look.last_answer / 1000
-        if not (asked or event.outcome is Outcome.HEALED or self._may(failure, event, session.directory)):
+        if not asked and not self._may(store, failure, event):
             return event
         resumes = self._ledger.resumes(store.id, failure.session, min(answered, now - _DAY_S))
         limit = self._config.max_retries
@@ -60,10 +70,11 @@ class Resumer:
             return self._left(event, verdict.reason, asked=asked)
         return self._prompt(store, failure, event, session.directory, verdict, look, asked=asked)
 
-    def _may(self, failure: Failure, event: Event, directory: str) -> bool:
-        """What was not repaired may be so because it is to be left alone."""
-        ignored = event.kind not in self._config.kinds or self._config.ignores(failure.session, directory)
-        return not ignored and family(failure) is not None
+    def _may(self, store: Store, failure: Failure, event: Event) -> bool:
+        """Whether it may go on by itself; what was not repaired may be so because it is to be left alone."""
+        known = event.kind in self._config.kinds and family(failure) is not None
+        may = event.outcome is Outcome.HEALED or known
+        return may and not left_alone(self._config, self._state_dir, store, failure.session)
 
     def _prompt(
         self,

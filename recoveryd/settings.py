@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
 from ipaddress import ip_address
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -146,12 +146,8 @@ class Config(Section):
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
     log: Log = Field(default=Log(), description="a table, [log]")
 
-    def ignores(self, session: str, directory: str, also: Iterable[str] = ()) -> bool:
-        """Whether the user wants this session, or all of this project folder (and those in it), left alone.
-
-        `also`: what was named on the command line (`orders.ignored`).
-        """
-        names = (*self.ignore, *also)
-        return session in names or any(
-            PurePath(directory).is_relative_to(entry) for entry in names if directory and entry.startswith("/")
-        )
+    @property
+    def digest(self) -> str:
+        """Of what refusals hang on: where it changed, they are looked at again."""
+        decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore)
+        return hashlib.sha256(repr(decides).encode("utf-8", "surrogateescape")).hexdigest()[:8]

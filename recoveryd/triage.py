@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recoveryd.bookkeeping import state_of
 from recoveryd.classify import classify
 from recoveryd.client import Client
 from recoveryd.config import Config
@@ -99,7 +100,7 @@ class Triage:
             return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
         if look.newer and not silent and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
-        return self._guarded(store, failure, kind, look.last_answer / 1000, stamp.digest)
+        return self._guarded(store, failure, kind, look.last_answer / 1000, state_of(stamp, self._config))
 
     def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
         """What a session is stuck on that no provider refused, if it is; else the verdict on it."""

@@ -155,15 +155,9 @@ class TestReading:
             with pytest.raises(ValidationError):
                 Config(**odd)
 
-    def test_ignores_sessions_and_whole_folders(self) -> None:
-        config = Config(ignore=("ses_1", "/home/me/secret"))
-        assert config.ignores("ses_1", "/anywhere")
-        assert config.ignores("ses_2", "/home/me/secret")
-        assert config.ignores("ses_2", "/home/me/secret/deep")
-        assert not config.ignores("ses_2", "/home/me/secretary")
-        assert not config.ignores("ses_2", "ses_1")
-        assert not config.ignores("ses_2", "")
-        assert not Config().ignores("", "")
+    @pytest.mark.parametrize("said", [{"kinds": (Kind.ROLE_ORDER,)}, {"ignore": ("ses_1",)}, {"keep_thinking": False}])
+    def test_what_refusals_hang_on_has_a_digest(self, said: dict[str, Any]) -> None:
+        assert Config(**said).digest == Config(**said).digest != Config().digest == Config(max_retries=9).digest
 
 
 class TestMistakes:

@@ -11,10 +11,12 @@ import pytest
 import recoveryd.daemon
 import recoveryd.healer
 from recoveryd import orders, paths
+from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
-from recoveryd.orders import Pause, heed, ignore, ignored, pause, paused, unpause
+from recoveryd.model import Outcome
+from recoveryd.orders import Pause, heed, ignore, ignored, left_alone, pause, paused, unpause
 from tests.test_daemon import is_healed, running, until
-from tests.trees import Tree
+from tests.trees import Bench, Tree
 
 
 @pytest.fixture
@@ -120,3 +122,77 @@ def test_a_broken_list_is_never_taken_for_an_empty_one(tmp_path: Path, state: Pa
         assert not is_healed(tree, session) and daemon.history() == []
         orders._write(state / "ignore.json", [])
         until(lambda: is_healed(tree, session))
+
+
+class TestLeftAlone:
+    @pytest.fixture
+    def tree(self, tmp_path: Path) -> Tree:
+        return Tree(tmp_path)
+
+    def alone(self, tree: Tree, session: str, *names: str) -> bool:
+        """As the configuration names them, and as the command does: no difference."""
+        state = paths.make_private(tree.root.parent / "state")
+        configured = left_alone(Config(ignore=names), state, tree.store, session)
+        for name in names:
+            ignore(state, name)
+        assert left_alone(Config(), state, tree.store, session) is configured
+        return configured
+
+    @pytest.mark.parametrize(
+        ("directory", "name", "expected"),
+        [
+            ("/home/me/secret", "/home/me/secret", True),
+            ("/home/me/secret/deep", "/home/me/secret", True),
+            ("/home/me/secret/../other", "/home/me/other/", True),
+            ("/home/me/secretary", "/home/me/secret", False),
+            ("/home/me/secret", "/home/me/secret/deep", False),
+            ("home", "/", False),
+            ("", "/", False),
+            ("/a\0b/c", "/a\0b", True),
+        ],
+    )
+    def test_a_folder_and_all_in_it(self, tree: Tree, directory: str, name: str, expected: bool) -> None:
+        assert self.alone(tree, tree.stuck(directory=directory), "ses_other", name) is expected
+
+    def test_a_session_by_its_id(self, tree: Tree) -> None:
+        session = tree.stuck()
+        assert self.alone(tree, session, session)
+        assert not left_alone(Config(ignore=("ses_other",)), tree.root, tree.store, session)
+
+    @pytest.mark.parametrize("linked", ["the session", "the order"])
+    def test_a_folder_by_whatever_path_it_is_reached(self, tree: Tree, tmp_path: Path, linked: str) -> None:
+        real, link = tmp_path / "data" / "secret", tmp_path / "link"
+        real.mkdir(parents=True)
+        link.symlink_to(real)
+        recorded, named = (link / "src", real) if linked == "the session" else (real / "src", link)
+        assert self.alone(tree, tree.stuck(directory=str(recorded)), str(named))
+
+    @pytest.mark.parametrize("by", ["id", "folder"])
+    def test_what_a_session_that_is_left_alone_began_is_left_alone_too(self, tree: Tree, by: str) -> None:
+        root = tree.stuck(directory="/home/me/secret")
+        child, grandchild, other = (tree.stuck(directory="/tmp/worktree") for _ in range(3))
+        tree.began(root, child)
+        tree.began(child, grandchild)
+        named = root if by == "id" else "/home/me/secret"
+        assert self.alone(tree, grandchild, named)
+        assert not left_alone(Config(ignore=(named,)), tree.root, tree.store, other)
+
+    def test_sessions_that_began_each_other_end_the_question(self, tree: Tree) -> None:
+        one, two = tree.stuck(), tree.stuck()
+        tree.began(one, two)
+        tree.began(two, one)
+        assert not self.alone(tree, one, "ses_other")
+
+
+def test_what_is_left_alone_is_put_on_no_record(tmp_path: Path) -> None:
+    """A refusal on record would keep the daemon from it once it is not left alone any more."""
+    tree = Tree(tmp_path)
+    session = tree.stuck()
+    bench = Bench(tmp_path, ignore=(session,))
+    event = bench.attempt(tree, session)
+    assert (event.outcome, event.detail.split(" (")[0]) == (
+        Outcome.REFUSED,
+        "You said to leave this session or folder alone",
+    )
+    assert bench.ledger.history(5) == []
+    assert bench.ledger.handled(tree.store.id, session, event.message) is None

@@ -16,6 +16,7 @@ from recoveryd.config import Config, OpenCode
 from recoveryd.errors import StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Kind, Outcome
+from recoveryd.orders import ignore
 from recoveryd.resumer import Resumer
 from tests.build import text
 from tests.fake_client import Fake, listening
@@ -44,7 +45,8 @@ class Scene:
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
         settings = Config(**{"auto_resume": True, **config}, opencode=OpenCode(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
-        resumer = Resumer(self.ledger, settings, Client(settings.opencode), lambda: next(times, time.time()))
+        state, client = self.ledger.path.parent, Client(settings.opencode)
+        resumer = Resumer(self.ledger, settings, state, client, lambda: next(times, time.time()))
         return resumer.go_on(self.tree.store, failure, event, asked=asked)
 
     def arrives(self, body: Any) -> None:
@@ -145,6 +147,12 @@ def test_a_prompt_clears_what_is_not_edited(scene: Scene) -> None:
 @pytest.mark.parametrize("config", [{"ignore": ("/planted",)}, {"kinds": (Kind.EMPTY_CONTENT,)}])
 def test_what_is_to_be_left_alone_is_not_prompted_either(scene: Scene, config: dict[str, Any]) -> None:
     assert not scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED, **config).resumed
+    assert scene.fake.asked == []
+
+
+def test_what_was_named_by_the_command_is_not_prompted_either(scene: Scene) -> None:
+    ignore(scene.ledger.path.parent, scene.session)
+    assert not scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED).resumed
     assert scene.fake.asked == []
 
 

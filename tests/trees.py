@@ -84,6 +84,10 @@ class Tree:
         self._builders[session.session["id"]] = session
         return self._write(session)
 
+    def began(self, session: str, subagent: str) -> None:
+        """The first has the second as its subagent."""
+        write_over(next((self.root / "session").rglob(f"{subagent}.json")), parentID=session)
+
     def prompted(self, session: str, part: Part | str = "continue") -> str:
         """The next prompt, as the client stores it, before anything is answered."""
         made = self._builders[session]

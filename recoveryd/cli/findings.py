@@ -7,13 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import orders, paths
+from recoveryd import paths
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
 from recoveryd.config import Config
-from recoveryd.errors import ActiveError, RecoverydError
+from recoveryd.errors import ActiveError, LeftAloneError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Json, Kind, Refusal
+from recoveryd.orders import left_alone
 from recoveryd.recovery import Recovery
 from recoveryd.report import cause, told
 from recoveryd.silent import OPEN_TURNS, UNANSWERED
@@ -85,7 +86,7 @@ def find(
         if silence is None:
             return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
         about = store.about(session)
-        alone = config.ignores(session, about.directory, orders.ignored(paths.state_dir()))
+        alone = left_alone(config, paths.state_dir(), store, session)
         unread = replace(unread, title=about.title)
         found = Finding(silence.failure, about.title, silence.kind, "", ignored=alone)
         return _planned(store, recovery, ledger, replace(found, reason=silence.reason, evidence=silence.evidence))
@@ -106,8 +107,8 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         return replace(found, action=_NOT_UNDERSTOOD)
     try:
         _, planned = recovery.propose(store, failure, kind, name)
-    except ActiveError as error:
-        return replace(found, action=f"not repaired: {error.message}")
+    except (ActiveError, LeftAloneError) as error:
+        return replace(found, action=f"not repaired: {error.message[:1].lower()}{error.message[1:]}")
     reason = store.live()
     if reason is None and kind not in OPEN_TURNS and store.look(failure.session).running:
         reason = "a turn of it is running, or was cut off; look again when it has ended"

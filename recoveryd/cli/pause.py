@@ -46,7 +46,7 @@ def ignore(arguments: argparse.Namespace) -> int:
         return _list(arguments, config.ignore)
     what = _named(arguments.what)
     if arguments.remove:
-        if what in config.ignore:
+        if what in (*config.ignore, *map(_named, config.ignore)):
             file = arguments.config or paths.config_file()
             raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
         if not orders.heed(paths.state_dir(), what):

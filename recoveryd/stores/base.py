@@ -177,16 +177,20 @@ def is_of(store: Store, store_id: str) -> bool:
 _DEEPEST = 16  # subagents of subagents
 
 
-def root_title(store: Store, session_id: str) -> str:
-    """What a person calls the session: the title of the one that they started themselves."""
-    title, parent = "", session_id
+def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
+    """The session, the one whose subagent it is, and so on up to the one that a person began."""
     for _ in range(_DEEPEST):
-        about = store.about(parent)
-        title = about.title or title
+        about = store.about(session_id)
+        yield session_id, about
         if about.parent is None:
             break
-        parent = about.parent
-    return title
+        session_id = about.parent
+
+
+def root_title(store: Store, session_id: str) -> str:
+    """What a person calls the session: the title of the one that they started themselves."""
+    titles = [about.title for _, about in lineage(store, session_id) if about.title]
+    return titles[-1] if titles else ""
 
 
 def states(store: Store, changes: Sequence[Change]) -> list[State]:
