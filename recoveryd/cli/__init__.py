@@ -2,48 +2,86 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
 
 from recoveryd.errors import RecoverydError
 
 __all__ = ["main"]
 
 
+# What the system says of a stream that takes no more; all else that goes wrong with files is a RecoverydError by now.
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 fine, 1 something is wrong, 2 usage, 3 not found, 4 refused, 75 busy,
     78 bad configuration."""
+    _make_streams_usable()
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()  # what can't be written, the help too, is found out here and not when Python ends
+    except BrokenPipeError:
+        _to_nowhere(sys.stdout)  # `recoveryd history | head`: nobody reads on, which is no error
+        return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+            raise
+        _to_nowhere(sys.stdout)
+        _complain(f"The output can't be written: {error.strerror or error}.")
+        return 1
+
+
+def _run(argv: Sequence[str] | None) -> int:
     from recoveryd.cli.parser import make_parser
     from recoveryd.logs import setup
 
     arguments = make_parser().parse_args(argv)
     setup("WARNING")  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a title may hold what this terminal can't show
     try:
         return int(arguments.run(arguments))
     except RecoverydError as error:
-        _complain(error)
+        _complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # `recoveryd history | head`: nobody reads on, which is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
-def _complain(error: RecoverydError) -> None:
+def _make_streams_usable() -> None:
+    """One that was closed before we began leads nowhere; a title may hold what this terminal can't show."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  open until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """What is still to be written to it, when Python ends at the latest, is let go."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def _complain(text: str) -> None:
     """Folded on a terminal; a log or a pipe gets the lines as they are."""
-    said = f"recoveryd: {error}"
-    if not sys.stderr.isatty():
-        print(said, file=sys.stderr)  # noqa: T201
-        return
-    from recoveryd.cli.output import console, wrapped
+    said = f"recoveryd: {text}"
+    try:
+        if not sys.stderr.isatty():
+            print(said, file=sys.stderr)  # noqa: T201
+            return
+        from recoveryd.cli.output import console, wrapped
 
-    out = console(stderr=True)
-    for line in said.splitlines():
-        wrapped(out, line)
+        out = console(stderr=True)
+        for line in said.splitlines():
+            wrapped(out, line)
+    except OSError:  # the exit code tells it
+        _to_nowhere(sys.stderr)

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.output import OK, WRONG, Result, hung, render, show_changes, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, console, hung, render, show_changes, wrapped
 from recoveryd.demo import Demo, Row
 from recoveryd.logs import setup
 from recoveryd.quiet import SETTLE_S
@@ -32,7 +32,7 @@ _INTRO = "A throw-away store of OpenCode sessions, and the real daemon on it. Yo
 def demo(arguments: argparse.Namespace) -> int:
     log = io.StringIO()
     setup("WARNING", stream=log)
-    out = Console(highlight=False, markup=False, emoji=False)
+    out = console(soft_wrap=False)
     with _signals(), Demo() as run:
         if arguments.json:
             for _ in run.steps():

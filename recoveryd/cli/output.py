@@ -39,11 +39,15 @@ def render(result: Result, *, as_json: bool) -> int:
     return result.code
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
     """Colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would end the process, with 1
+
+    return Plain(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
