@@ -92,7 +92,7 @@ class Book:
             if own and settled.outcome is Outcome.FAILED:
                 self._ledger.drop(entry.id)
                 continue
-            logger.warning("{}: {} ({})", entry.id, settled.detail, settled.outcome)
+            logger.warning("{} {} {}: {}", entry.session, entry.id, settled.outcome, settled.detail)
             if own and settled.outcome is Outcome.HEALED:
                 changes = tuple(self._ledger.changes(entry.id))
                 healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loguru import logger
 
 from recoveryd.model import Event
+from recoveryd.report import marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,12 @@ class Callbacks:
         """These first, and then `other`; what one of them raises is logged and keeps nothing from the other."""
 
         def on_abort(session: str) -> None:
-            safely("on_abort", self.on_abort, session)
-            safely("on_abort", other.on_abort, session)
+            safely(f"{session}: on_abort", self.on_abort, session)
+            safely(f"{session}: on_abort", other.on_abort, session)
 
         def on_complete(event: Event) -> None:
-            safely("on_complete", self.on_complete, event)
-            safely("on_complete", other.on_complete, event)
+            safely(f"{marked(event)}: on_complete", self.on_complete, event)
+            safely(f"{marked(event)}: on_complete", other.on_complete, event)
 
         return Callbacks(on_abort, on_complete)
 

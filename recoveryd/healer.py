@@ -25,7 +25,7 @@ from recoveryd.notify import Notifier
 from recoveryd.orders import left_alone, paused
 from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
-from recoveryd.report import gave_up_event
+from recoveryd.report import gave_up_event, marked
 from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
@@ -168,7 +168,7 @@ class Healer:
             self._news.say(about, f"session {event.session}: {event.detail}")
             return "open"
         if event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
-            logger.info("{}: {} was undone", event.session, event.id)
+            logger.info("{}: by its user", marked(event))
             return "done"
         if event.outcome is Outcome.FAILED:
             if self._news.new(about, event.detail):
@@ -209,17 +209,21 @@ class Healer:
             with recovery_lock(self._state_dir, store.id):
                 undo(store, self._ledger, self._ledger.get(event.id))
         except RecoverydError as error:
-            self._teller.answer("Not undone", f"{event.title}: {error.message} {error.hint}".strip())
+            self._teller.answer(event, "Not undone", f"{event.title}: {error.message} {error.hint}".strip())
         else:
-            self._teller.answer("Undone", f"{event.title}: the session is as it was before, and is not repaired again.")
+            undone = replace(event, outcome=Outcome.UNDONE)
+            says = f"{event.title}: the session is as it was before, and is not repaired again."
+            self._teller.answer(undone, "Undone", says)
 
     def _continue(self, store: Store, failure: Failure, event: Event) -> None:
         known = self._ledger.find(event.id)
         if known is not None and known.outcome is Outcome.UNDONE:
-            self._teller.answer("Does not go on", f"{event.title}: its repair was undone, so it would be refused.")
+            says = f"{event.title}: its repair was undone, so it would be refused."
+            self._teller.answer(replace(event, outcome=known.outcome), "Does not go on", says)
             return
         went = self._resumer.go_on(store, failure, event, asked=True)
         if went.resumed:
-            self._teller.answer("Goes on", f"{event.title}: the session was told to go on.")
+            self._teller.answer(event, "Goes on", f"{event.title}: the session was told to go on.")
         else:
-            self._teller.answer("Does not go on", f"{event.title}: {went.not_resumed}. Type your prompt in the client.")
+            says = f"{event.title}: {went.not_resumed}. Type your prompt in the client."
+            self._teller.answer(event, "Does not go on", says)

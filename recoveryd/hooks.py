@@ -21,6 +21,7 @@ from loguru import logger
 
 from recoveryd.callbacks import Callbacks, safely
 from recoveryd.model import Event
+from recoveryd.report import marked
 from recoveryd.settings import Hooks
 from recoveryd.toast import clean
 
@@ -72,7 +73,7 @@ class Commands:
         try:
             self._events.put_nowait(told(event))
         except queue.Full:
-            logger.warning("on_complete was not run for {}: {} wait for it already", event.id, _WAITING)
+            logger.warning("{}: on_complete was not run: {} wait for it already", marked(event), _WAITING)
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="hooks", daemon=True)
@@ -114,8 +115,12 @@ def run(
 ) -> bool:
     """Run one command to its end, `limit` seconds at most; whether it ended with 0. Raises nothing.
 
+    What is logged says which session and which recovery it was run for.
+
     Files stand for the pipes, so neither a command that does not read nor a child it left behind can hold us up.
     """
+    about = " ".join(str(event[key]) for key in ("session", "id", "outcome") if key in event)
+    name = f"{about}: {name}" if about else name
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
         try:
             given.write(json.dumps(event, ensure_ascii=True).encode() + b"\n")

@@ -25,6 +25,8 @@ _SYSLOG = {"CRITICAL": 2, "ERROR": 3, "WARNING": 4, "SUCCESS": 5, "INFO": 6}  # 
 _ROTATE, _KEEP = "2 MB", 3
 # Loud or untrusted below these: watchdog reports each event, desktop-notifier a traceback for each toast without a bus.
 _QUIETER = {"watchdog": logging.WARNING, "asyncio": logging.WARNING, "desktop_notifier": 99, "dbus_fast": logging.ERROR}
+# watchdog's word for an event that came while its watch was being taken away; whoever took it away looks again.
+_HARMLESS = "called when the thread is inactive"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -86,8 +88,9 @@ def _journal_format(record: Record) -> str:
 
 class _Bridge(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        level = record.levelname if record.levelname in _SYSLOG else "DEBUG"
-        logger.opt(exception=record.exc_info).log(level, record.getMessage())
+        said = record.getMessage()
+        level = record.levelname if record.levelname in _SYSLOG and _HARMLESS not in said else "DEBUG"
+        logger.opt(exception=record.exc_info).log(level, said)
 
 
 def _bridge(level: str) -> None:

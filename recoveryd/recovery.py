@@ -31,7 +31,7 @@ from recoveryd.model import Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.proposals import Proposal, Proposer
 from recoveryd.quiet import stop_turn
 from recoveryd.recent import note
-from recoveryd.report import capital
+from recoveryd.report import capital, marked
 from recoveryd.silent import OPEN_TURNS
 from recoveryd.stores.base import Store, root_title, stand
 
@@ -62,11 +62,11 @@ class Recovery:
 
     def on_abort(self, session_id: str) -> None:
         """Before a session is touched: the parent system is told that its turn is over."""
-        safely("on_abort", self._callbacks.on_abort, session_id)
+        safely(f"{session_id}: on_abort", self._callbacks.on_abort, session_id)
 
     def on_complete(self, event: Event) -> None:
         """After a recovery, whatever it came to."""
-        safely("on_complete", self._callbacks.on_complete, event)
+        safely(f"{marked(event)}: on_complete", self._callbacks.on_complete, event)
 
     def attempt(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> Event:
         """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
@@ -99,7 +99,7 @@ class Recovery:
                 failpoint.reach("confirm")
                 if stand(store, event.changes):
                     return event
-                logger.info("{}: the client wrote over the repair {}; it is made again", failure.session, event.id)
+                logger.info("{}: the client wrote over the repair; it is made again", marked(event))
                 return self._repair(store, failure, event)
         except (ActiveError, BusyError, BusyStoreError) as error:
             return self._not_now(store, event, error.message)
@@ -113,7 +113,7 @@ class Recovery:
         except RecoverydError as error:
             return self._failed(store, failure, event, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
-            logger.exception("{}: a fault of recoveryd", failure.session)
+            logger.exception("{}: a fault of recoveryd", marked(event))
             return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
 
     def _not_now(self, store: Store, event: Event, detail: str) -> Event:
@@ -127,7 +127,7 @@ class Recovery:
     def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
         known = self._book.entry(event)
         if known is not None and known.outcome is Outcome.HEALED:
-            logger.warning("{}: {} could not be confirmed: {}", failure.session, event.id, detail)
+            logger.warning("{}: could not be confirmed: {}", marked(event), detail)
             return event
         event = replace(event, outcome=Outcome.FAILED, detail=detail)
         return self._book.close(store, failure, event) if close else event
@@ -158,16 +158,16 @@ class Recovery:
             if not written and self._stop_turn(store, session, failure):
                 continue  # the client wrote to it since
             for line in thinking(session, planned.edits, kind):
-                logger.debug("{}: {}", failure.session, line)
+                logger.debug("{}: {}", marked(event), line)
             self._book.keep(store, failure, event, written=written)
             try:
                 store.apply(planned.changes)
             except ConflictError as error:
-                logger.info("{}: {} It is planned again.", failure.session, error.message)
+                logger.info("{}: {} It is planned again.", marked(event), error.message)
                 continue
             written = True
             note(self._proposed, event.id, replace(planned, changes=(), edits=()))
-            if self._stands(store, failure, planned):
+            if self._stands(store, event, planned):
                 return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
 
@@ -193,14 +193,14 @@ class Recovery:
             return planned
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
-    def _stands(self, store: Store, failure: Failure, proposed: Proposal) -> bool:
+    def _stands(self, store: Store, event: Event, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""
         if not stand(store, proposed.changes):
             return False
         failpoint.reach("read back")
-        left = proposed.objections(store.load(failure.session))
+        left = proposed.objections(store.load(event.session))
         for reason in left:
-            logger.warning("{}: read back, the rules object: {}", failure.session, reason)
+            logger.warning("{}: read back, the rules object: {}", marked(event), reason)
         return not left
 
     def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:

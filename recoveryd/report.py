@@ -174,9 +174,14 @@ def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: s
     return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)
 
 
+def marked(event: Event) -> str:
+    """How each line of the log about a recovery begins: its session, its id, and what became of it so far."""
+    return f"{event.session} {event.id} {event.outcome}"
+
+
 def headline(event: Event) -> str:
     """One line for the log: what was wrong, and what became of it."""
-    return f"{event.session}: {cause(event.kind)}: {event.outcome} ({event.detail})"
+    return f"{marked(event)}: {cause(event.kind)} ({event.detail})"
 
 
 def notice(event: Event, buttons: tuple[Button, ...] = ()) -> Toast:

@@ -16,6 +16,7 @@ from recoveryd.family import family
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Failure, Outcome
 from recoveryd.orders import left_alone
+from recoveryd.report import marked
 from recoveryd.resume import Leave, Resume, Situation, decide, resumed_by
 from recoveryd.stores.base import Look, Store
 
@@ -96,13 +97,13 @@ class Resumer:
             return self._left(event, problem, asked=asked)
         if became is not Asked.REFUSED and self._arrived(store, failure, event, before):
             off = " without thinking" if how.thinking_off else ""
-            logger.info("{}: resumed{} ({})", failure.session, off, event.id)
+            logger.info("{}: resumed{}", marked(event), off)
             return replace(event, resumed=True)
         return self._not_resumed(event, problem or "the client took the prompt, but did not store it")
 
     def _left(self, event: Event, reason: str, *, asked: bool) -> Event:
         """Nobody is told what was left alone, but who asked."""
-        logger.info("{}: not resumed: {}", event.session, reason)
+        logger.info("{}: not resumed: {}", marked(event), reason)
         return replace(event, not_resumed=reason) if asked else event
 
     def _arrived(self, store: Store, failure: Failure, event: Event, before: Look) -> bool:
@@ -117,5 +118,5 @@ class Resumer:
         return False
 
     def _not_resumed(self, event: Event, problem: str) -> Event:
-        logger.warning("{}: could not be resumed: {}", event.session, problem)
+        logger.warning("{}: could not be resumed: {}", marked(event), problem)
         return replace(event, not_resumed=problem)

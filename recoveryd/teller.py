@@ -14,7 +14,7 @@ from recoveryd.errors import RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Failure, Outcome
 from recoveryd.notify import Notifier
-from recoveryd.report import buttons, details, headline, notice
+from recoveryd.report import buttons, details, headline, marked, notice
 from recoveryd.stores.base import Store
 from recoveryd.toast import BODY_LENGTH, TITLE_LENGTH, Toast, clean
 from recoveryd.tui import TuiToasts
@@ -61,9 +61,9 @@ class Teller:
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         self._tui.send(failure, directory, title, text, "success" if event.outcome is Outcome.HEALED else "warning")
 
-    def answer(self, title: str, body: str) -> None:
+    def answer(self, event: Event, title: str, body: str) -> None:
         """What came of a button."""
-        logger.info("{}: {}", title, body)
+        logger.info("{}: {}: {}", marked(event), title, body)
         self._notifier.send(Toast(title, body))
 
     def close(self) -> None:

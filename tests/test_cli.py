@@ -229,7 +229,7 @@ def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
     with StoreLock(tree.store.lock_path, state, tree.store.id):
         code, out, err = run("run")
     assert (code, out) == (75, "")
-    assert f"recoveryd is already watching {tree.store.id} (pid " in err
+    assert f"recoveryd ends: recoveryd is already watching {tree.store.id} (pid " in err
 
 
 def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Path) -> None:

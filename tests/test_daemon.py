@@ -104,6 +104,34 @@ def until(true: Callable[[], object], what: str = "") -> None:
         time.sleep(0.01)
 
 
+def test_a_line_about_a_recovery_says_which_session_which_recovery_and_its_outcome(
+    tree: Tree, tmp_path: Path, lines: list[str]
+) -> None:
+    with running(tmp_path, tree.store, auto_resume=True) as daemon:
+        session = tree.stuck(title="Merger talks")
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    about = [line for line in lines if session in line or event.id in line]
+    begins = f"INFO {session} {event.id} healed: "
+    assert [line.removeprefix(begins).split(" (")[0].split(":")[0] for line in about] == [
+        "not resumed",
+        "a tool call without its result",
+    ]
+    assert not [line for line in lines if "Merger" in line]
+
+
+def test_what_a_callback_raises_is_logged_with_its_session(tree: Tree, tmp_path: Path, lines: list[str]) -> None:
+    with running(tmp_path, tree.store, fails=True) as daemon:
+        session = tree.stuck()
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    failed = [line.splitlines()[0] for line in lines if " failed; " in line]
+    assert failed == [
+        f"ERROR {session}: on_abort failed; the recovery goes on",
+        f"ERROR {session} {event.id} healed: on_complete failed; the recovery goes on",
+    ]
+
+
 def is_healed(tree: Tree, session: str) -> bool:
     return refusal(tree.store.load(session), thinking=False) is None
 

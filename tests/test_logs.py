@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from recoveryd import logs
+from recoveryd import __version__, logs, paths
+from recoveryd.daemon import Daemon
+from tests.conftest import Run
 
 
 class Terminal(io.StringIO):
@@ -58,6 +60,18 @@ def test_lines_go_to_the_stream_and_to_a_private_file(tmp_path: Path, err: Termi
     (line,) = path.read_text().splitlines()
     assert line.endswith(" INFO watching /store")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("words", "note"), [((), ""), (("--dry-run",), ": nothing is written (dry run)")], ids=["", "dry run"]
+)
+def test_a_run_logs_that_it_starts_and_that_it_ends(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], note: str
+) -> None:
+    monkeypatch.setattr(Daemon, "run", lambda *_, **__: None)
+    assert run("run", *words)[0] == 0
+    first, last = (line.partition(" INFO ")[2] for line in paths.log_file(paths.state_dir()).read_text().splitlines())
+    assert (first, last) == (f"recoveryd {__version__} starts (pid {os.getpid()}){note}", "recoveryd ends")
 
 
 def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path, err: Terminal) -> None:
@@ -129,6 +143,14 @@ def test_the_standard_library_logs_here_too(err: Terminal) -> None:
     logging.getLogger("watchdog.observers").warning("limit reached")
     logging.getLogger("desktop_notifier.backends").error("Notification failed")
     assert [line[8:] for line in err.lines()] == [" WARNING percent and {braces}", " WARNING limit reached"]
+
+
+def test_an_event_for_a_watch_that_was_just_taken_away_is_no_error(err: Terminal) -> None:
+    logs.setup("INFO", None, err)
+    library = logging.getLogger("watchdog.observers.inotify")
+    library.error("InotifyEmitter.queue_events() called when the thread is inactive")
+    library.error("anything else")
+    assert [line[8:] for line in err.lines()] == [" ERROR   anything else"]
 
 
 def test_at_debug_the_events_of_watchdog_stay_out(err: Terminal) -> None:

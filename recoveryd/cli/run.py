@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from typing import TextIO, cast
 
 from loguru import logger
 
-from recoveryd import paths
+from recoveryd import __version__, paths
 from recoveryd.cli.common import config_of
 from recoveryd.config import Config
 from recoveryd.daemon import Daemon
-from recoveryd.errors import ConfigError
+from recoveryd.errors import ConfigError, RecoverydError
 from recoveryd.logs import setup
 
 
@@ -43,5 +44,18 @@ def run(arguments: argparse.Namespace) -> int:
         setup("INFO", log, stream)
         logger.error("recoveryd does not run:\n{}", error)
         return 0
-    Daemon(config, state_dir=state, load=load).run(signals=True)
+    logger.info("recoveryd {} starts (pid {}){}", __version__, os.getpid(), _idle(config))
+    try:
+        Daemon(config, state_dir=state, load=load).run(signals=True)
+    except RecoverydError as error:
+        logger.error("recoveryd ends: {}", error)
+        return error.exit_code
+    logger.info("recoveryd ends")
     return 0
+
+
+def _idle(config: Config) -> str:
+    """Why nothing will be repaired, if that is so."""
+    if not config.enabled:
+        return ": nothing is written (`enabled = false`)"
+    return ": nothing is written (dry run)" if config.dry_run else ""

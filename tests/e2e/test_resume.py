@@ -6,6 +6,7 @@ it by itself. All scenes are played at once.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -136,7 +137,7 @@ class Director:
         return any(entry.outcome == "gave_up" for entry in self.entries(name))
 
     def left(self, name: str) -> bool:
-        return f"{self.play.sessions[name]}: not resumed" in self.daemon.log
+        return re.search(rf"{self.play.sessions[name]} r\w+ \w+: not resumed", self.daemon.log) is not None
 
     def interrupt(self) -> None:
         """Between a repair and its confirmation a second later, the user comes back."""
@@ -253,7 +254,7 @@ def test_what_its_user_stopped_stays_stopped(play: Play) -> None:
     assert play.outcomes("stopped") == ["healed"]
     assert play.prompts("stopped") == ["scene: stopped.", "and mine"]
     assert play.messages["stopped"][-1]["info"]["error"]["name"] == "MessageAbortedError"
-    assert f"{play.sessions['stopped']}: not resumed: its user stopped it" in play.log
+    assert re.search(rf"{play.sessions['stopped']} r\w+ healed: not resumed: its user stopped it", play.log)
 
 
 def test_the_user_of_the_tui_sees_what_was_done(play: Play) -> None:
