@@ -16,12 +16,12 @@ from recoveryd.classify import classify
 from recoveryd.client import Client
 from recoveryd.config import Config
 from recoveryd.crash import crashed
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.family import family
 from recoveryd.forms import forms_of
 from recoveryd.images import said_by_row
 from recoveryd.ledger import Ledger
-from recoveryd.model import Change, Entry, Failure, Json, Kind, Refusal, Session
+from recoveryd.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
 from recoveryd.plan import UNREPAIRED, objections, requests_of
 from recoveryd.recovery import Recovery
 from recoveryd.rules import VERSION
@@ -30,6 +30,7 @@ from recoveryd.stores.base import Store
 from recoveryd.violation import Claims, Violation
 
 FORMAT = 1
+_WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."
 _NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
 
 
@@ -67,6 +68,8 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
             session = store.load(name)
             if session.messages:
                 return (newest[0] if newest else None), store, session
+    if not newest and is_session_id(name):
+        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", _WHICH)
     entry = newest[0] if newest else sources.ledger.get(name)
     for store in sources.stores:
         if store.id == entry.store:

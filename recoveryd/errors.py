@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class RecoverydError(Exception):
-    """The base of all errors of the program. `exit_code` is what the command line ends with."""
+    """The base of all errors of the program. `exit_code` is what the command line ends with, `code` its stable name.
+
+    `recoveries`: ids that the words speak of, for a program that reads the error.
+    """
 
     exit_code = 1
+    code = "failed"
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, recoveries: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.recoveries = tuple(recoveries)
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
 
+class UsageError(RecoverydError):
+    """What was typed makes no sense as a command."""
+
+    exit_code, code = 2, "usage"
+
+
 class NotFoundError(RecoverydError):
     """A recovery, session or store that the user named is not there."""
 
-    exit_code = 3
+    exit_code, code = 3, "not_found"
 
 
 class RefusedError(RecoverydError):
     """The thing asked for would lose something: what it would replace has changed since."""
 
-    exit_code = 4
+    exit_code, code = 4, "refused"
 
 
 class BusyError(RecoverydError):
     """Another process holds the lock. Trying again may help."""
 
-    exit_code = 75
+    exit_code, code = 75, "busy"
 
 
 class LeftAloneError(RefusedError):
@@ -44,7 +57,7 @@ class ActiveError(RefusedError):
 
 
 class ConfigError(RecoverydError):
-    exit_code = 78
+    exit_code, code = 78, "bad_config"
 
 
 class StoreError(RecoverydError):
@@ -54,7 +67,7 @@ class StoreError(RecoverydError):
 class BusyStoreError(StoreError):
     """Another program holds the store. Nothing was written; trying again may help."""
 
-    exit_code = 75
+    exit_code, code = 75, "busy"
 
 
 class DiskError(StoreError):
@@ -64,4 +77,4 @@ class DiskError(StoreError):
 class ConflictError(StoreError):
     """A record is not what was read from it: the client wrote since. Nothing of the set was left half written."""
 
-    exit_code = 4
+    exit_code, code = 4, "refused"

@@ -20,7 +20,7 @@ from recoveryd.images import Images, any_sole, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
 from recoveryd.ledger_resumes import TRIES, Resumes
-from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
+from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome, is_session_id
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
 
@@ -162,17 +162,22 @@ class Ledger(Marks, Resumes):
 
     def get(self, name: str) -> Entry:
         """The recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near ids."""
+        if is_session_id(name):
+            hint = f"`recoveryd history --session {name}` lists those of the session."
+            mine = [r.id for r in self.history(3, name)]
+            raise NotFoundError(f"{name} is the id of a session; wanted is that of a recovery.", hint, recoveries=mine)
         wanted = name.strip().lower()
         where = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY seq DESC LIMIT 10"
         found = self._entries(where, wanted) if wanted else []
         if len(found) == 1:
             return found[0]
         if found:
-            raise NotFoundError(f'"{name}" fits several recoveries.', "Which one: " + ", ".join(r.id for r in found))
+            ids = [r.id for r in found]
+            raise NotFoundError(f'"{name}" fits several recoveries.', f"Which one: {', '.join(ids)}", recoveries=ids)
         recent = [r.id for r in self.history(500)]
         near = difflib.get_close_matches(wanted, recent, 3) or recent[:3]
         hint = f"Near it: {', '.join(near)}" if near else "The ledger is empty."
-        raise NotFoundError(f'There is no recovery "{name}".', hint)
+        raise NotFoundError(f'There is no recovery "{name}".', hint, recoveries=near)
 
     def find(self, name: str) -> Entry | None:
         """The recovery of exactly this id, without `get`'s hints: those read and compare up to 500 others."""

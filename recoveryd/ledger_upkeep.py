@@ -94,7 +94,10 @@ class Upkeep(Ledger):
         """
         entries = self._entries("WHERE session = ? ORDER BY seq DESC", session)
         if not entries:
-            raise NotFoundError(f"The ledger has nothing of a session {session}.", "`recoveryd history` lists them.")
+            hint = "`recoveryd history` lists them."
+            if (meant := self.find(session)) is not None:
+                hint = f"That is the id of a recovery; its session is {meant.session}."
+            raise NotFoundError(f"The ledger has nothing of a session {session}.", hint)
         for entry in entries:
             if entry.outcome in CUT_OFF:
                 hint = "Start `recoveryd run` once: it brings it to an end, and then this can be forgotten."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,8 +10,15 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
+_SESSION_ID = re.compile(r"ses_[A-Za-z0-9_-]+")
+
 # Milliseconds. OpenCode's ids hold the time modulo this: every 795 days they start again near zero.
 WRAP_MS = 1 << 36
+
+
+def is_session_id(text: str) -> bool:
+    """Whether this looks like the id of a session: not of a recovery, and no folder."""
+    return _SESSION_ID.fullmatch(text) is not None
 
 
 class Kind(StrEnum):

@@ -106,7 +106,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     newer = ledger.later(entry)
     if newer:
         raise RefusedError(
-            f"{entry.id} lies below a newer recovery of its session.", f"First: recoveryd undo {newer[0].id}"
+            f"{entry.id} lies below a newer recovery of its session.",
+            f"First: recoveryd undo {newer[0].id}",
+            recoveries=[newer[0].id],
         )
     changes = ledger.changes(entry.id)
     if not changes:

@@ -43,6 +43,17 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 
 @pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed is folded to COLUMNS, without colours."""
+    for name, value in (
+        ("FORCE_COLOR", "1"),
+        ("TERM", "dumb"),
+        ("LINES", "50"),
+    ):  # without LINES, COLUMNS is not heeded
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
 def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))

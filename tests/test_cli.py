@@ -23,8 +23,8 @@ from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 COMMANDS = [command.prog.partition(" ")[2] for _, command in subparsers(make_parser())]
-# What prints no result, or always the same document; the actions of `ledger` have it each.
-WITHOUT_JSON = ("run", "ledger", "report", "completion", "man")
+# What prints no result, or a text for another program; the actions of `ledger` have it each.
+WITHOUT_JSON = ("run", "ledger", "completion", "man")
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -59,7 +59,9 @@ def test_the_version(run: Run) -> None:
     assert run("--version") == (0, f"recoveryd {__version__}\n", "")
 
 
-@pytest.mark.parametrize("argv", [[], ["heal"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]])
+@pytest.mark.parametrize(
+    "argv", [["heal"], ["help", "x"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]]
+)
 def test_what_makes_no_sense_is_a_matter_of_usage(run: Run, argv: list[str]) -> None:
     code, out, err = run(*argv)
     assert (code, out) == (2, "")
@@ -72,7 +74,8 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     code, out, err = run("scan")
     assert (code, err) == (0, "")
     assert out.startswith("2 sessions in ") and out.endswith("none is stuck.\n")
-    assert as_json(run, "scan") == {"stores": [tree.store.id], "sessions_seen": 2, "stuck": []}
+    nothing = {"schema": 1, "stuck": [], "healed": [], "ignored": []}
+    assert as_json(run, "scan") == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
 
 
 def test_without_a_store_it_says_where_to_look(run: Run, tree: Tree) -> None:
@@ -80,7 +83,8 @@ def test_without_a_store_it_says_where_to_look(run: Run, tree: Tree) -> None:
     code, out, _ = run("scan")
     assert code == 0
     assert "[opencode] data_dirs" in out
-    assert as_json(run, "scan") == {"stores": [], "sessions_seen": 0, "stuck": []}
+    found = as_json(run, "scan")
+    assert (found["stores"], found["sessions_seen"], found["stuck"]) == ([], 0, [])
 
 
 def test_what_is_stuck_is_listed_with_its_remedy(tree: Tree, run: Run) -> None:
@@ -105,15 +109,21 @@ def test_repair_shows_what_it_does_and_does_it(tree: Tree, run: Run) -> None:
     entry = newest(run)
     assert entry in out
     assert f'"recovery": "{entry}"' in out, "the diff that is shown is the one that is written"
-    assert run("scan")[0] == 0
-    [stuck] = as_json(run, "scan")["stuck"]
-    assert stuck["healed"] is True
+    code, out, _ = run("scan")
+    assert code == 0 and f"({entry})" in out
+    found = as_json(run, "scan")
+    assert found["stuck"] == [], "it is not stuck any more"
+    assert [(one["healed"], one["recovery"]) for one in found["healed"]] == [(True, entry)]
+    assert entry not in found["healed"][0]["action"], "a program reads it from a field"
 
 
 def test_repair_in_json_is_one_document(tree: Tree, run: Run) -> None:
     tree.stuck()
-    [stuck] = as_json(run, "scan", "--repair")["stuck"]
-    assert stuck["healed"] is True
+    assert as_json(run, "scan")["stuck"][0]["recovery"] is None
+    found = as_json(run, "scan", "--repair")
+    [stuck] = found["stuck"]
+    assert (stuck["healed"], stuck["recovery"], found["healed"]) == (True, newest(run), [])
+    assert newest(run) not in stuck["action"]
 
 
 def test_one_session_and_one_kind_alone(tree: Tree, run: Run) -> None:
@@ -245,12 +255,12 @@ def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Pa
 def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config" / "recoveryd" / "config.toml"
     assert run("config", "path") == (0, f"{path}\n", "")
-    assert as_json(run, "config", "path") == {"path": str(path)}
+    assert as_json(run, "config", "path") == {"schema": 1, "path": str(path)}
     assert run("config", "check")[1] == f"There is no {path}: all settings are the defaults.\n"
     path.parent.mkdir(parents=True)
     path.write_text("max_retries = 5\n")
     assert run("config", "check") == (0, f"{path} is sound.\n", "")
-    assert as_json(run, "config", "check") == {"path": str(path), "exists": True, "ok": True}
+    assert as_json(run, "config", "check") == {"schema": 1, "path": str(path), "exists": True, "ok": True}
     assert as_json(run, "config", "show")["max_retries"] == 5
     shown = run("config", "show")[1]
     path.write_text(shown)
@@ -262,7 +272,7 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert code == 0
     assert out.startswith("tool_result_missing: a tool call without its result.\n")
     data = as_json(run, "explain", MISSING)
-    assert data.keys() == {"kind", "repairable", "action"}
+    assert data.keys() == {"schema", "kind", "repairable", "action"}
     assert (data["kind"], data["repairable"]) == ("tool_result_missing", True)
     assert run("explain", "-", stdin=MISSING.encode())[1] == out
     assert as_json(run, "explain", "rate limit exceeded")["kind"] is None
@@ -325,7 +335,7 @@ def test_explain_stays_in_step_line_by_line_whatever_it_reads(run: Run) -> None:
 def test_explain_of_sound_lines_ends_well(run: Run) -> None:
     line = json.dumps({"text": EMPTY}).encode()
     assert run("explain", "--jsonl", stdin=line)[0] == 0
-    assert json.loads(run("explain", "--jsonl", stdin=line)[1]) == as_json(run, "explain", EMPTY)
+    assert {"schema": 1, **json.loads(run("explain", "--jsonl", stdin=line)[1])} == as_json(run, "explain", EMPTY)
 
 
 @pytest.mark.parametrize("argv", [["scan"], ["scan", "--repair"], ["history"], ["explain", "--session"], ["show"]])
@@ -351,6 +361,7 @@ def test_a_hostile_text_in_a_part_is_only_text(tree: Tree, run: Run) -> None:
     assert "[bold red]x[/]" in out
 
 
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("argv", [["scan"], ["history"]])
 def test_tables_fit_a_terminal_of_80_columns_and_can_be_read(tree: Tree, run: Run, argv: list[str]) -> None:
     session = tree.stuck(title="A title of an ordinary length")
@@ -389,3 +400,56 @@ def test_a_reader_that_left_is_no_error(tree: Tree) -> None:
         said = process.stderr.read()
         assert process.wait(60) in (0, 1)
     assert b"Traceback" not in said
+
+
+@pytest.mark.parametrize("argv", [[], ["help"]])
+def test_alone_it_prints_its_help(run: Run, argv: list[str]) -> None:
+    code, out, err = run(*argv)
+    assert (code, err) == (0, "") and out == run("--help")[1]
+    assert run("help", "scan") == run("scan", "--help")
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_record(tree: Tree, run: Run) -> None:
+    for title in ("short", "日本語のセッション " * 9):
+        tree.stuck(title=title)
+    run("scan", "--repair")
+    header, *rows = run("history")[1].splitlines()
+    assert [row.split("  ")[0] for row in rows] == [entry["id"] for entry in as_json(run, "history")]
+    assert all(len(re.split("  +", row)) == 4 for row in (header, *rows))
+    _, *rows = run("history", "--stats")[1].partition("\n\n")[0].splitlines()
+    assert len(rows) == len(as_json(run, "history", "--stats"))
+
+
+def test_what_went_wrong_is_a_document_too(tree: Tree, run: Run) -> None:
+    """Whatever ends a command, a program that reads stdout gets JSON, and a person the same words on stderr."""
+    session = tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    for argv, code, recoveries in (
+        (["scan", "--kind", "flu"], "usage", []),
+        (["explain"], "usage", []),
+        (["scan", "--session", "ses_none"], "not_found", []),
+        (["show", "rzzzz"], "not_found", [name]),
+        (["show", session], "not_found", [name]),
+        (["report", "ses_none"], "not_found", []),
+    ):
+        exit_code, out, err = run(*argv, "--json")
+        said = json.loads(out)
+        assert (said["schema"], said["ok"], said["error"]["code"]) == (1, False, code), argv
+        assert said["error"]["exit"] == exit_code != 0
+        assert said["error"]["recoveries"] == recoveries
+        words = f"recoveryd: {said['error']['message']}\n{said['error']['hint']}"
+        assert err.strip() == words.strip()
+
+
+def test_an_id_of_the_other_sort_is_told_from_one_that_is_not_there(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    for command in (["show"], ["undo"], ["ledger", "export"]):
+        code, _, err = run(*command, session)
+        assert code == 3 and "is the id of a session" in err and f"recoveryd history --session {session}" in err
+    code, _, err = run("ledger", "forget", name)
+    assert code == 3 and f"its session is {session}" in err
+    code, _, err = run("report", "ses_none")
+    assert code == 3 and "no session ses_none" in err and "either id" in err

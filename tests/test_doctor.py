@@ -493,7 +493,7 @@ class TestCommand:
         code, out, _ = run("doctor", "--json")
         found = json.loads(out)
         assert (code, found["ok"]) == (1, False)
-        assert found.keys() == {"ok", "checks"}
+        assert found.keys() == {"schema", "ok", "checks"}
         assert all(check.keys() == {"code", "level", "about", "says", "next"} for check in found["checks"])
         assert {check["level"] for check in found["checks"]} <= {"ok", "warn", "fail"}
         assert [check["code"] for check in found["checks"] if check["level"] == "fail"] == ["config"]

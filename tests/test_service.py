@@ -665,7 +665,7 @@ def test_write_refuses_what_is_not_ours(tmp_path: Path) -> None:
     assert said and (tmp_path / "x").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("fakes")
+@pytest.mark.usefixtures("fakes", "terminal")
 def test_what_is_said_fits_the_terminal(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,7 +104,7 @@ def test_prompts_that_are_ignored_are_told_with_ids_and_times_and_healed(tree: T
     assert tree.files() == before
     code, data = scan("--repair", "--kind", "wrapped_ids")
     assert code == 0 and data["stuck"][0]["healed"]
-    assert scan()[1]["stuck"][0]["healed"]
+    assert scan()[1]["healed"][0]["healed"]
     assert main(["undo", newest()]) == 0
     assert tree.files() == before
     assert one(scan())["reason"] == "wrapped_ids"
@@ -283,7 +283,7 @@ def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: 
     assert found["evidence"]["rule"] == "empty_content" and found["evidence"]["unanswered"] == [found["message"]]
     assert found["parts"] == [part]
     assert scan("--repair")[0] == 0
-    assert scan()[1]["stuck"][0]["healed"]
+    assert scan()[1]["healed"][0]["healed"]
 
 
 @pytest.mark.parametrize("last", [text("fine"), reasoning("only a thought")])

@@ -145,7 +145,7 @@ class TestCommand:
         found = json.loads(out)
         assert code == 0
         assert found.keys() == {
-            *("version", "running", "paused", "stores", "today", "ever", "pending", "conflicts", "capped"),
+            *("schema", "version", "running", "paused", "stores", "today", "ever", "pending", "conflicts", "capped"),
             *("ignored", "ledger_problem", "config", "ledger", "log"),
         }
         [holder] = found["running"]
@@ -156,6 +156,7 @@ class TestCommand:
         assert found["paused"] == {"since": 1.0, "until": None}
         assert (found["ever"]["healed"], found["ignored"]) == (1, ["ses_x"])
 
+    @pytest.mark.usefixtures("terminal")
     @pytest.mark.parametrize("columns", [80, 60])
     def test_it_fits_the_terminal(
         self, run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, columns: int

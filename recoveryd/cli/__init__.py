@@ -43,11 +43,19 @@ def _run(argv: Sequence[str] | None) -> int:
     from recoveryd.cli.parser import make_parser
     from recoveryd.logs import setup
 
-    arguments = make_parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    as_json = "--json" in words
     setup("WARNING")  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
     try:
+        arguments = make_parser().parse_args(words or ["--help"])
         return int(arguments.run(arguments))
     except RecoverydError as error:
+        if as_json:
+            from recoveryd.cli.output import error_document
+
+            error_document(error)
         _complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
+
+from recoveryd.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows examples as they are written."""
+    """Shows examples as they are written; what makes no sense is an error like all others."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, " ".join(self.format_usage().split()))
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"

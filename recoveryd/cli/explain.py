@@ -13,11 +13,12 @@ from rich.console import Console
 from recoveryd.classify import candidates, classify, classify_text
 from recoveryd.cli.common import config_of, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
-from recoveryd.cli.output import OK, USAGE, WRONG, Result, render, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.elsewhere import elsewhere
-from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.model import Kind
+from recoveryd.errors import NotFoundError, RecoverydError, UsageError
+from recoveryd.model import Failure, Kind
 from recoveryd.report import cause, remedy, repairable
+from recoveryd.stores.base import Store
 
 
 def explain(arguments: argparse.Namespace) -> int:
@@ -26,8 +27,7 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.session:
         return _session(arguments)
     if arguments.text is None:
-        print("recoveryd explain: give the error's text, - to read it from stdin, or --session ID", file=sys.stderr)  # noqa: T201
-        return USAGE
+        raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
     kind = classify_text(text)
 
@@ -91,21 +91,22 @@ def _session(arguments: argparse.Namespace) -> int:
         if finding is not None:
             return render(_told(finding), as_json=arguments.json)
         if _knows(store, arguments.session):
-            return render(_not_stuck(arguments.session), as_json=arguments.json)
+            return render(_not_stuck(store, arguments.session), as_json=arguments.json)
     hint = "`recoveryd scan` lists those that are stuck."
     raise NotFoundError(f"There is no session {arguments.session} in any store.", hint)
 
 
 def _told(finding: Finding) -> Result:
-    return Result(finding.data(), lambda out: show_finding(out, finding))
+    return Result({"stuck": not finding.healed, **finding.data()}, lambda out: show_finding(out, finding))
 
 
-def _not_stuck(session: str) -> Result:
+def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or no error is recorded."
-    return Result({"session": session, "kind": None}, lambda out: wrapped(out, words))
+    fine = Finding(Failure(store.id, session, "", 0, {}), store.about(session).title, None, words)
+    return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))
 
 
-def _knows(store: Any, session: str) -> bool:
+def _knows(store: Store, session: str) -> bool:
     try:
         return bool(store.load(session).messages)
     except RecoverydError:

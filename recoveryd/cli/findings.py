@@ -37,6 +37,7 @@ class Finding:
     parts: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     healed: bool = False
+    earlier: bool = False  # healed before it was looked at now, and not prompted since
     recovery: str = ""
     ignored: bool = False
     reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
@@ -58,6 +59,11 @@ class Finding:
         about = _UNEXPLAINED.get(self.reason) if self.kind is None else None
         return f"{about or cause(self.kind)} ({self.reason})"
 
+    @property
+    def said(self) -> str:
+        """`action` for a person, who needs the id for `undo`."""
+        return f"{self.action} ({self.recovery})" if self.healed else self.action
+
     def data(self) -> dict[str, Any]:
         return {
             "store": self.failure.store,
@@ -68,6 +74,7 @@ class Finding:
             "action": self.action,
             "parts": list(self.parts),
             "healed": self.healed,
+            "recovery": self.recovery if self.healed else None,
             "reason": self.reason,
             "evidence": dict(self.evidence),
         }
@@ -101,8 +108,9 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
     failure, kind, name = found.failure, found.kind, new_id()
     done = standing(store, ledger, failure) if ledger is not None else None
     if done is not None:
-        action, known = f"{done.detail} ({done.id}); prompt it to go on", done.kind or kind
-        return replace(found, kind=known, action=action, healed=True, ignored=False, reason=str(known))
+        action, known = f"{done.detail}; prompt it to go on", done.kind or kind
+        told = replace(found, kind=known, action=action, reason=str(known), recovery=done.id)
+        return replace(told, healed=True, earlier=True, ignored=False)
     if kind is None:
         return replace(found, action=_NOT_UNDERSTOOD)
     try:
@@ -130,4 +138,4 @@ def show_finding(out: Console, finding: Finding) -> None:
         hung(out, "evidence", told(finding.evidence))
     if finding.parts:
         hung(out, "parts", ", ".join(finding.parts))
-    hung(out, "healed" if finding.healed else "remedy", finding.action)
+    hung(out, "healed" if finding.healed else "remedy", finding.said)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from recoveryd.errors import RecoverydError
 from recoveryd.images import said_by_row
 from recoveryd.model import Change
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-OK, WRONG, USAGE = 0, 1, 2
+OK, WRONG = 0, 1
+SCHEMA = 1  # of all documents; a key that goes or changes its meaning makes it the next number
 _NARROW = 76  # columns
 
 
@@ -32,11 +34,23 @@ class Result:
 def render(result: Result, *, as_json: bool) -> int:
     """Print a result to stdout and return the exit code."""
     if as_json:
-        sys.stdout.write(json.dumps(result.data, indent=2, ensure_ascii=True) + "\n")
+        document(result.data)
     else:
         result.show(console())
     sys.stdout.flush()
     return result.code
+
+
+def document(data: Any) -> None:
+    """Print what docs/json.md describes. A list is printed as it is: it has no room for the number."""
+    said = {"schema": SCHEMA, **data} if isinstance(data, Mapping) else data
+    sys.stdout.write(json.dumps(said, indent=2, ensure_ascii=True) + "\n")
+
+
+def error_document(error: RecoverydError) -> None:
+    """Print why there is no result, for a program that waits for one on stdout."""
+    said = {"code": error.code, "exit": error.exit_code, "message": error.message, "hint": error.hint}
+    document({"ok": False, "error": {**said, "recoveries": list(error.recoveries)}})
 
 
 def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
@@ -51,7 +65,11 @@ def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A plain table that folds its last column to the width of the terminal, or below the others where it is narrow."""
+    """A plain table. In a terminal its last column folds, or stands below the others where it is narrow; elsewhere
+    each row is one line, with two spaces or more between its cells."""
+    if not out.is_terminal:
+        _lines_of(out, [headers, *([plain(cell) for cell in row] for row in rows)])
+        return
     if out.width < _NARROW:
         for *cells, last in rows:
             wrapped(out, "  ".join(cells))
@@ -69,22 +87,37 @@ def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -
     out.print(made, soft_wrap=False)
 
 
-def wrapped(out: Console, text: str, indent: int = 0) -> None:
-    """Untrusted text, folded to the width of the terminal."""
+def _lines_of(out: Console, rows: Sequence[Sequence[str]]) -> None:
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for *cells, last in rows:
+        padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=False)]
+        out.print("  ".join([*padded, last]).rstrip())
+
+
+def folded(out: Console, text: str, width: int) -> list[str]:
+    """Untrusted text in lines of a terminal that have `width` columns left; elsewhere in one line."""
     from rich.text import Text
 
-    for line in Text(plain(text)).wrap(out, max(20, out.width - indent)):
-        out.print(" " * indent + line.plain.rstrip())
+    if not out.is_terminal:
+        return [plain(text)]
+    return [line.plain.rstrip() for line in Text(plain(text)).wrap(out, max(20, width))]
+
+
+def wrapped(out: Console, text: str, indent: int = 0) -> None:
+    """Untrusted text, folded to the width of the terminal."""
+    for line in folded(out, text, out.width - indent):
+        out.print(" " * indent + line)
 
 
 def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) -> None:
     """A label, and untrusted text beside it, folded to the width of the terminal."""
     from rich.text import Text
 
-    lines = Text(plain(text)).wrap(out, max(20, out.width - width)) or [Text()]
-    for number, line in enumerate(lines):
+    for number, line in enumerate(folded(out, text, out.width - width) or [""]):
         made = Text(label.ljust(width) if number == 0 else " " * width, style=style if number == 0 else "")
-        out.print(made.append(line.plain.rstrip(), style="" if label else style))
+        out.print(made.append(line, style="" if label else style))
 
 
 def field(out: Console, name: str, text: str, more: str = "") -> None:

@@ -12,7 +12,7 @@ from recoveryd import orders, paths
 from recoveryd.cli.common import config_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
 from recoveryd.config import Config
-from recoveryd.errors import ConfigError, NotFoundError, RecoverydError
+from recoveryd.errors import ConfigError, NotFoundError, RecoverydError, UsageError
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ def ignore(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     if arguments.what is None:
         if arguments.remove:
-            raise RecoverydError("What is no longer to be ignored?", "recoveryd ignore --remove SESSION|FOLDER")
+            raise UsageError("What is no longer to be ignored?", "recoveryd ignore --remove SESSION|FOLDER")
         return _list(arguments, config.ignore)
     what = _named(arguments.what)
     if arguments.remove:

@@ -9,7 +9,7 @@ import sys
 from recoveryd import paths
 from recoveryd.bundle import Sources, bundle
 from recoveryd.cli.common import config_of, known_ledger, stores_of
-from recoveryd.cli.output import OK
+from recoveryd.cli.output import Result, render
 from recoveryd.errors import RecoverydError, RefusedError
 
 
@@ -17,10 +17,9 @@ def report(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     with known_ledger() as ledger:
         made = bundle(Sources(config, stores_of(config), ledger, paths.state_dir()), arguments.id)
+    if arguments.out is None:  # with `--json` and without: there is no other form of it
+        return render(Result(made, lambda _: None), as_json=True)
     text = json.dumps(made, indent=2, ensure_ascii=True) + "\n"
-    if arguments.out is None:
-        sys.stdout.write(text)
-        return OK
     try:
         with arguments.out.open("x", encoding="ascii") as file:
             file.write(text)
@@ -32,4 +31,4 @@ def report(arguments: argparse.Namespace) -> int:
         f"Wrote {arguments.out}. It holds shapes, lengths and versions, and no content; look at it before you send it."
     )
     print(said, file=sys.stderr)  # noqa: T201
-    return OK
+    return render(Result({"file": str(arguments.out)}, lambda _: None), as_json=arguments.json)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rich.console import Console
 
@@ -33,8 +34,17 @@ class _Seen:
     names: list[str] = field(default_factory=list)
     sessions: int = 0
     found: list[Finding] = field(default_factory=list)
-    ignored: int = 0
+    ignored: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store, str]] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "stores": self.names,
+            "sessions_seen": self.sessions,
+            "stuck": [finding.data() for finding in self.found if not finding.earlier],
+            "healed": [finding.data() for finding in self.found if finding.earlier],
+            "ignored": [finding.data() for finding in self.ignored],
+        }
 
 
 def scan(arguments: argparse.Namespace) -> int:
@@ -50,16 +60,14 @@ def scan(arguments: argparse.Namespace) -> int:
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
             for number, store, stamp in seen.due:
                 seen.found[number] = _repair(store, recovery, seen.found[number], stamp)
-    found = seen.found
-    data = {"stores": seen.names, "sessions_seen": seen.sessions, "stuck": [finding.data() for finding in found]}
-    code = WRONG if any(not finding.healed for finding in found) else OK
+    code = WRONG if any(not finding.healed for finding in seen.found) else OK
 
     def show(out: Console) -> None:
         _show(out, seen, diff=bool(arguments.session) and not _plans(arguments))
         if arguments.dry_run:
             out.print("\nDry run: nothing was written.")
 
-    return render(Result(data, show, code), as_json=arguments.json)
+    return render(Result(seen.data(), show, code), as_json=arguments.json)
 
 
 def _plans(arguments: argparse.Namespace) -> bool:
@@ -79,7 +87,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
             if finding is None or (arguments.kind and finding.kind != arguments.kind):
                 continue
             if finding.ignored and not arguments.session:
-                seen.ignored += 1
+                seen.ignored.append(finding)
                 continue
             if _plans(arguments) and _is_due(arguments, config, finding):
                 seen.due.append((len(seen.found), store, _stamp(store, session)))
@@ -144,8 +152,7 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, stamp: str) -> F
     if event.outcome is Outcome.PENDING:
         return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED
-    action = f"{event.detail} ({event.id})" if healed else event.detail
-    return replace(finding, action=action, changes=(), healed=healed)
+    return replace(finding, action=event.detail, changes=(), healed=healed, recovery=event.id)
 
 
 def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
@@ -171,12 +178,11 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
             wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
             if finding.silent and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
-            wrapped(out, finding.action, 4)
+            wrapped(out, finding.said, 4)
     if seen.ignored:
         out.print()
-        wrapped(
-            out, f"{seen.ignored} more {'is' if seen.ignored == 1 else 'are'} stuck and ignored (`recoveryd ignore`)."
-        )
+        more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
+        wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
     _advise(out, [finding for finding in found if finding.changes and not finding.healed])
 
 

@@ -83,7 +83,7 @@ def _ledger(commands: Commands) -> None:
 
 def _report(commands: Commands) -> None:
     help = "print a session for a bug report, without its content"
-    made = command(commands, "report", help, "recoveryd report r1a2b3c4d --out report.json", json=False)
+    made = command(commands, "report", help, "recoveryd report r1a2b3c4d --out report.json")
     made.add_argument("id", metavar="ID", help="of a recovery (its beginning is enough), or of a session")
     made.add_argument("--out", type=Path, metavar="FILE", help="write it there instead")
 
