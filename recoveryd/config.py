@@ -17,7 +17,7 @@ from recoveryd.errors import ConfigError
 from recoveryd.model import Kind
 from recoveryd.settings import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, Section
 
-__all__ = ["Config", "Hooks", "LedgerLimits", "Log", "Notify", "OpenCode", "load", "show"]
+__all__ = ["Config", "Hooks", "LedgerLimits", "Log", "Notify", "OpenCode", "load", "load_sound", "show"]
 
 _PREFIX = "RECOVERYD_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -39,6 +39,25 @@ def load(path: Path | None, env: Mapping[str, str] | None = None) -> Config:
     if problems:
         raise ConfigError("\n".join(problems), "Every key is optional; `recoveryd config show` prints them all.")
     return config
+
+
+def load_sound(path: Path | None, env: Mapping[str, str] | None = None) -> tuple[Config, ConfigError | None]:
+    """As `load`, for what must work beside a broken configuration: what of it is sound, and what is wrong with it."""
+    try:
+        return load(path, env), None
+    except ConfigError as error:
+        problem = error
+    try:
+        data = _read(path) if path is not None else {}
+    except ConfigError:
+        data = {}
+    _overlay(data, os.environ if env is None else env)
+    while True:  # each round takes out at least one key
+        try:
+            return Config.model_validate(data), problem
+        except ValidationError as error:
+            for one in error.errors(include_url=False, include_context=False, include_input=False):
+                _take_out(data, [part for part in one["loc"] if isinstance(part, str)])
 
 
 def show(config: Config) -> str:
@@ -66,6 +85,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}, line {line}: this is not UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}.", "The file is TOML: key = value; texts in quotes.") from error
+
+
+def _take_out(data: dict[str, Any], key: list[str]) -> None:
+    section, inner = data.get(key[0]), key[1:]
+    if inner and isinstance(section, dict):
+        section.pop(inner[0], None)
+    else:
+        data.pop(key[0], None)
 
 
 def _is_section(field: FieldInfo) -> bool:

@@ -23,13 +23,14 @@ FAIL: Level = "fail"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`code` is one of `doctor.CODES`; `next`: what to do, or ""; `about`: the store, where it is about one."""
+    """`code` is one of `doctor.CODES`; `next`: what to do, or ""; `about`: the store, `recoveries`: ids."""
 
     code: str
     level: Level
     says: str
     next: str = ""
     about: str = ""
+    recoveries: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

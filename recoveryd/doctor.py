@@ -11,7 +11,7 @@ from recoveryd.errors import RecoverydError
 
 # Public (`doctor --json`) and stable: what each check is about, in the order in which they are made.
 CODES: Mapping[str, str] = {
-    "config": "the configuration is sound",
+    "config": "the configuration is sound, and what it names is there",
     "state_folder": "the state folder is writable, and readable by you alone",
     "disk": "there is room on the disks of the stores and of the state folder",
     "clock": "the clock is not behind what was written before",

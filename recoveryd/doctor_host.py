@@ -13,6 +13,7 @@ from pathlib import Path
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.manager import of_this_system
+from recoveryd.named import problems
 from recoveryd.orders import ignored, paused
 from recoveryd.peek import peek
 
@@ -25,8 +26,13 @@ _SLACK = 120.0  # seconds that clocks and file systems may differ
 def config(patient: Patient) -> Iterator[Check]:
     if patient.config_problem is not None:
         problem = patient.config_problem
-        yield fail("config", f"{problem.message} All else is checked with the defaults.", problem.hint)
-    elif patient.config_file.exists():
+        yield fail("config", f"{problem.message} All else is checked with what of it is sound.", problem.hint)
+    found = problems(patient.config)
+    for one in found:
+        yield warn("config", f"{one.key}: {one.says}", one.next)
+    if patient.config_problem is not None or found:
+        return
+    if patient.config_file.exists():
         yield ok("config", f"{patient.config_file} is sound.")
     else:
         yield ok("config", f"There is no {patient.config_file}: all settings are the defaults.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.diagnosis import Check, Patient, fail, ok, warn
+from recoveryd.diagnosis import WARN, Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.peek import damage, peek
 from recoveryd.status import books, watched_by
@@ -56,15 +56,14 @@ def conflicts(patient: Patient) -> Iterator[Check]:
     found = books(patient.config, patient.stores, patient.ledger, patient.now)
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)
     if found.pending and not watched:
-        ids = ", ".join(entry.id for entry in found.pending[:3])
-        says = f"{len(found.pending)} cut off by a crash: {ids}."
-        yield warn("conflicts", says, "The next `recoveryd run` brings that to an end.")
+        ids = [entry.id for entry in found.pending]
+        says = f"{len(ids)} cut off by a crash: {', '.join(ids[:3])}."
+        yield Check("conflicts", WARN, says, "The next `recoveryd run` brings that to an end.", recoveries=ids)
     if found.conflicts:
-        ids = ", ".join(entry.id for entry in found.conflicts[:3])
-        more = f" and {len(found.conflicts) - 3} more" if len(found.conflicts) > 3 else ""
-        says = f"The client wrote over {len(found.conflicts)} of the repairs, and its version stays: {ids}{more}."
-        yield warn(
-            "conflicts", says, f"recoveryd show {found.conflicts[0].id}; recoveryd scan tells what is stuck now."
-        )
+        ids = [entry.id for entry in found.conflicts]
+        said = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+        says = f"The client wrote over {len(ids)} of the repairs, and its version stays: {said}."
+        hint = f"recoveryd show {ids[0]}; recoveryd scan tells what is stuck now."
+        yield Check("conflicts", WARN, says, hint, recoveries=ids)
     if not found.conflicts and not (found.pending and not watched):
         yield ok("conflicts", "No repair was cut off or written over.")

@@ -260,7 +260,13 @@ def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path) -> N
     path.parent.mkdir(parents=True)
     path.write_text("max_retries = 5\n")
     assert run("config", "check") == (0, f"{path} is sound.\n", "")
-    assert as_json(run, "config", "check") == {"schema": 1, "path": str(path), "exists": True, "ok": True}
+    assert as_json(run, "config", "check") == {
+        "schema": 1,
+        "path": str(path),
+        "exists": True,
+        "ok": True,
+        "problems": [],
+    }
     assert as_json(run, "config", "show")["max_retries"] == 5
     shown = run("config", "show")[1]
     path.write_text(shown)

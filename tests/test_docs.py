@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pty
 import re
@@ -17,14 +16,13 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.commands import Parser
-from recoveryd.cli.manual import JSON, manual, subparsers
+from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.config import load
 from recoveryd.doctor import _CHECKS, CODES
 from recoveryd.forms import BY_TIME_SINCE, TESTED, spelled
 from recoveryd.model import Kind
 from tests.conftest import Run
-from tests.trees import Tree
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -114,14 +112,6 @@ def _typed(text: str) -> Iterator[str]:
                 yield found[1]
 
 
-def documented(words: str) -> set[str]:
-    """The keys of the document itself, without what stands in parentheses behind them."""
-    top = words.removeprefix("a list, newest first: ").removeprefix("a list: ")
-    while "(" in top:
-        top = re.sub(r"\([^()]*\)", "", top)
-    return {key.strip() for key in re.split(", | and ", top)}
-
-
 class TestManual:
     def test_it_has_every_command_option_and_check(self) -> None:
         page = re.sub(r"\\([-&])", lambda m: "-" if m[1] == "-" else "", manual(make_parser()))
@@ -148,21 +138,6 @@ class TestManual:
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert "ledger forget" in done.stdout
-
-    def test_the_json_has_the_keys_that_are_documented(self, run: Run, tree: Tree, tmp_path: Path) -> None:
-        session = tree.stuck()
-        run("scan", "--repair")
-        name = json.loads(run("history", "--json")[1])[0]["id"]
-        fine = tree.stuck(title="another")
-        arguments = {
-            "ledger export": [name, "--out", str(tmp_path / "out")],
-            "ledger forget": [session, "--yes"],
-        }
-        for command, words in JSON.items():
-            said = json.loads(run(*command.split(), *arguments.get(command, ()), "--json")[1])
-            keys = {key for one in said for key in one} if isinstance(said, list) else set(said)
-            assert keys == documented(words), command
-        assert fine and set(JSON) <= {*COMMANDS, "history --stats"}
 
     def test_the_checks_are_those_that_are_made(self) -> None:
         assert list(CODES) == list(_CHECKS)

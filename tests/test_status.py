@@ -146,7 +146,7 @@ class TestCommand:
         assert code == 0
         assert found.keys() == {
             *("schema", "version", "running", "paused", "stores", "today", "ever", "pending", "conflicts", "capped"),
-            *("ignored", "ledger_problem", "config", "ledger", "log"),
+            *("ignored", "ledger_problem", "config", "ledger", "log", "config_problem"),
         }
         [holder] = found["running"]
         assert holder.keys() == {"pid", "since", "version", "as"}

@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
+from recoveryd.cli.output import complain, error_document, to_nowhere
 from recoveryd.errors import RecoverydError
 
 __all__ = ["main"]
@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # what can't be written, the help too, is found out here and not when Python ends
     except BrokenPipeError:
-        _to_nowhere(sys.stdout)  # `recoveryd history | head`: nobody reads on, which is no error
+        to_nowhere(sys.stdout)  # `recoveryd history | head`: nobody reads on, which is no error
         return 0
     except OSError as error:
         if error.filename is not None or error.errno not in _NOT_WRITTEN:
             raise
-        _to_nowhere(sys.stdout)
-        _complain(f"The output can't be written: {error.strerror or error}.")
+        to_nowhere(sys.stdout)
+        complain(f"The output can't be written: {error.strerror or error}.")
         return 1
 
 
@@ -53,10 +53,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(arguments.run(arguments))
     except RecoverydError as error:
         if as_json:
-            from recoveryd.cli.output import error_document
-
             error_document(error)
-        _complain(str(error))
+        complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -70,26 +68,3 @@ def _make_streams_usable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _to_nowhere(stream: TextIO) -> None:
-    """What is still to be written to it, when Python ends at the latest, is let go."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
-def _complain(text: str) -> None:
-    """Folded on a terminal; a log or a pipe gets the lines as they are."""
-    said = f"recoveryd: {text}"
-    try:
-        if not sys.stderr.isatty():
-            print(said, file=sys.stderr)  # noqa: T201
-            return
-        from recoveryd.cli.output import console, wrapped
-
-        out = console(stderr=True)
-        for line in said.splitlines():
-            wrapped(out, line)
-    except OSError:  # the exit code tells it
-        _to_nowhere(sys.stderr)

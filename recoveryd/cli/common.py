@@ -6,8 +6,9 @@ import argparse
 import time
 
 from recoveryd import paths
-from recoveryd.config import Config, load
-from recoveryd.errors import NotFoundError
+from recoveryd.cli.output import complain
+from recoveryd.config import Config, load, load_sound
+from recoveryd.errors import ConfigError, NotFoundError
 from recoveryd.ledger import Ledger
 from recoveryd.ledger_upkeep import Upkeep
 from recoveryd.stores.base import Store, is_of
@@ -16,9 +17,22 @@ from recoveryd.stores.find import find_stores
 
 def config_of(arguments: argparse.Namespace) -> Config:
     """ConfigError for a file that is not sound; a file that was named must be there."""
+    _must_be_there(arguments)
+    return load(arguments.config or paths.config_file())
+
+
+def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]:
+    """As `config_of`, but what is not sound is only said, on stderr, and counts as not set: `undo` can't wait."""
+    _must_be_there(arguments)
+    config, problem = load_sound(arguments.config or paths.config_file())
+    if problem is not None:
+        complain(f"{problem.message}\nThat is left out here; `recoveryd run` does not start with it.", "warning: ")
+    return config, problem
+
+
+def _must_be_there(arguments: argparse.Namespace) -> None:
     if arguments.config is not None and not arguments.config.exists():
         raise NotFoundError(f"There is no configuration file {arguments.config}.")
-    return load(arguments.config or paths.config_file())
 
 
 def open_ledger() -> Ledger:

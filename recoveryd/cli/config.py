@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 
 from recoveryd import paths
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, render
+from recoveryd.cli.output import OK, WRONG, Result, hung, render
 from recoveryd.config import show
+from recoveryd.named import Problem, problems
 
 
 def config(arguments: argparse.Namespace) -> int:
@@ -20,8 +24,20 @@ def config(arguments: argparse.Namespace) -> int:
     if arguments.what == "show":
         data = settings.model_dump(mode="json")
         return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json)
+    return render(_checked(path, problems(settings)), as_json=arguments.json)
+
+
+def _checked(path: Path, found: Sequence[Problem]) -> Result:
+    """A configuration that can be read, and what is wrong with the things that it names."""
 
     def say(out: Console) -> None:
-        out.print(f"{path} is sound." if path.exists() else f"There is no {path}: all settings are the defaults.")
+        for one in found:
+            hung(out, "wrong", f"{one.key}: {one.says}")
+            hung(out, "", one.next)
+        if not path.exists():
+            out.print(f"There is no {path}: all settings are the defaults.")
+        elif not found:
+            out.print(f"{path} is sound.")
 
-    return render(Result({"path": str(path), "exists": path.exists(), "ok": True}, say), as_json=arguments.json)
+    data = {"path": str(path), "exists": path.exists(), "ok": not found, "problems": [asdict(one) for one in found]}
+    return Result(data, say, WRONG if found else OK)

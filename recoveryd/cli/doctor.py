@@ -10,12 +10,11 @@ from dataclasses import asdict
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.config import Config
+from recoveryd.config import load_sound
 from recoveryd.diagnosis import Check, Patient
 from recoveryd.doctor import CODES, examine, sound
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import ConfigError
 from recoveryd.stores.find import find_stores
 
 _WIDTH = 7 + max(map(len, CODES))
@@ -31,14 +30,13 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def _patient(arguments: argparse.Namespace) -> Patient:
     """A configuration that is not sound is a finding here, not the end."""
-    problem: RecoverydError | None = None
-    try:
-        config = config_of(arguments)
-    except RecoverydError as error:
-        config, problem = Config(), error
+    file = arguments.config or paths.config_file()
+    config, problem = load_sound(file)
+    if arguments.config is not None and not file.exists():
+        problem = ConfigError(f"There is no configuration file {file}.")
     return Patient(
         config=config,
-        config_file=arguments.config or paths.config_file(),
+        config_file=file,
         state_dir=paths.state_dir(),
         all_stores=find_stores(config.opencode.data_dirs, config.opencode.databases),
         now=time.time(),

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import paths
-from recoveryd.cli.common import config_of, known_ledger, store_named, when
+from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Entry, Kind, Outcome
@@ -101,7 +101,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def undo(arguments: argparse.Namespace) -> int:
-    config = config_of(arguments)
+    config, _ = sound_of(arguments)
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, entry.store)

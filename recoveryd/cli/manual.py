@@ -28,25 +28,11 @@ _SHELLS = (
     ("zsh", "recoveryd completion zsh > a folder of $fpath, as _recoveryd"),
     ("fish", "recoveryd completion fish > ~/.config/fish/completions/recoveryd.fish"),
 )
-# Stable: keys may come, none goes or changes its meaning. Times are seconds since the epoch.
-JSON = {
-    "scan": "stores, sessions_seen, stuck (a list: store, session, title, message, kind, action, parts, healed, "
-    "reason, evidence)",
-    "history": "a list, newest first: id, time, store, session, title, kind, outcome, edits, detail",
-    "history --stats": "a list: kind, total, outcomes (outcome: how many), success (0 to 1), median_seconds",
-    "status": (
-        "version, running (a list: pid, since, version, as), paused (since, until), stores (a list: store, generation, "
-        "watched, problem), today and ever (outcome: how many), pending, conflicts, capped (a list: store, session, "
-        "title), ignored, ledger_problem, config, ledger, log"
-    ),
-    "doctor": "ok, checks (a list: code, level (ok, warn, fail), says, next, about)",
-    "pause": "paused, since, until",
-    "unpause": "paused, was",
-    "ignore": "configured, named",
-    "ledger prune": "removed, bytes, recoveries",
-    "ledger export": "id, folder, files",
-    "ledger forget": "session, removed, bytes, recoveries",
-}
+_JSON = (
+    "A document, on stdout alone. Keys may come; none goes or changes its meaning while schema stays 1. Times are "
+    'seconds since the epoch. Without a result it is {"schema": 1, "ok": false, "error": {code, exit, message, hint, '
+    "recoveries}}. docs/json.md of the source has every key, and the exit codes of each command."
+)
 
 
 def manual(parser: argparse.ArgumentParser) -> str:
@@ -61,13 +47,7 @@ def manual(parser: argparse.ArgumentParser) -> str:
     lines += [".SH EXIT STATUS", _text(_sentence(parser.epilog))]
     lines += [".SH CHECKS", "The codes of", ".B recoveryd doctor --json", "and what is as it should be when one is ok:"]
     lines += _list(CODES.items())
-    lines += [
-        ".SH JSON",
-        "What",
-        ".B \\-\\-json",
-        "prints. Keys may come, none goes. Times are seconds since the epoch.",
-    ]
-    lines += _list(JSON.items())
+    lines += [".SH JSON", "What", ".B \\-\\-json", "prints:", _text(_JSON)]
     for title, items in (("FILES", _FILES), ("ENVIRONMENT", _VARIABLES), ("COMPLETION", _SHELLS)):
         lines += [f".SH {title}", *_list(items)]
     return "\n".join(line for line in lines if line) + "\n"

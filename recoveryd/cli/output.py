@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from recoveryd.errors import RecoverydError
 from recoveryd.images import said_by_row
@@ -51,6 +52,25 @@ def error_document(error: RecoverydError) -> None:
     """Print why there is no result, for a program that waits for one on stdout."""
     said = {"code": error.code, "exit": error.exit_code, "message": error.message, "hint": error.hint}
     document({"ok": False, "error": {**said, "recoveries": list(error.recoveries)}})
+
+
+def complain(text: str, mark: str = "") -> None:
+    """Say it on stderr: folded on a terminal; a log or a pipe gets the lines as they are."""
+    try:
+        for line in f"recoveryd: {mark}{text}".splitlines():
+            if sys.stderr.isatty():
+                wrapped(console(stderr=True), line)
+            else:
+                print(line, file=sys.stderr)  # noqa: T201
+    except OSError:  # the exit code tells it
+        to_nowhere(sys.stderr)
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """What is still to be written to it, when Python ends at the latest, is let go."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:

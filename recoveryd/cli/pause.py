@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from recoveryd import orders, paths
-from recoveryd.cli.common import config_of, when
+from recoveryd.cli.common import config_of, sound_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
-from recoveryd.config import Config
-from recoveryd.errors import ConfigError, NotFoundError, RecoverydError, UsageError
+from recoveryd.errors import NotFoundError, RecoverydError, UsageError
+from recoveryd.model import is_session_id
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -28,10 +28,7 @@ def unpause(arguments: argparse.Namespace) -> int:
     now = time.time()
     found = orders.paused(paths.state_dir(), now)
     ended = orders.unpause(paths.state_dir())
-    try:
-        hours = config_of(arguments).lookback_hours
-    except ConfigError:
-        hours = Config().lookback_hours
+    hours = sound_of(arguments)[0].lookback_hours
     words = "It was not paused." if not ended else "Repairs go on; what got stuck meanwhile is healed within a minute."
     if found is not None and now - found.since > hours * 3600:
         words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
@@ -45,6 +42,9 @@ def ignore(arguments: argparse.Namespace) -> int:
             raise UsageError("What is no longer to be ignored?", "recoveryd ignore --remove SESSION|FOLDER")
         return _list(arguments, config.ignore)
     what = _named(arguments.what)
+    if not arguments.remove and not is_session_id(what) and not what.startswith("/"):
+        hint = "Name a session by its id (ses_...), or a project folder that is there, or by its whole path."
+        raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)
     if arguments.remove:
         if what in (*config.ignore, *map(_named, config.ignore)):
             file = arguments.config or paths.config_file()
@@ -75,6 +75,6 @@ def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:
 
 
 def _named(what: str) -> str:
-    """A folder as OpenCode has it, absolute; anything without a slash that is no folder is a session's id."""
+    """A folder as OpenCode has it, absolute; what is none stays as it is."""
     path = Path(what).expanduser()
-    return str(path.resolve()) if "/" in what or what in (".", "~") or path.is_dir() else what
+    return str(path.resolve()) if path.is_absolute() or path.is_dir() else what

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd import __version__, paths
-from recoveryd.cli.common import config_of, stores_of, when
+from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
 from recoveryd.locks import Holder
 from recoveryd.model import Entry, Outcome
@@ -20,10 +20,11 @@ from recoveryd.status import status as gather
 
 
 def status(arguments: argparse.Namespace) -> int:
-    config = config_of(arguments)
+    config, problem = sound_of(arguments)
     file = arguments.config or paths.config_file()
     found = gather(config, stores_of(config), paths.state_dir(), file, time.time())
-    return render(Result(_json(found), lambda out: _show(out, found)), as_json=arguments.json)
+    data = {**_json(found), "config_problem": problem.message if problem else ""}
+    return render(Result(data, lambda out: _show(out, found)), as_json=arguments.json)
 
 
 def _json(found: Status) -> dict[str, Any]:
