@@ -19,6 +19,7 @@ from recoveryd.demo import Demo, Row
 from recoveryd.demo_sessions import Example, examples
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.stores.opencode_files import OpencodeFiles
+from tests.contract import faults
 from tests.terminal import headings_without_content, in_terminal
 
 SEEDS = {
@@ -52,6 +53,7 @@ def test_json_tells_of_each_session_that_it_was_healed_or_left_alone(env: Mappin
     done = subprocess.run([*COMMAND, "--json"], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)
+    assert faults("demo", rows) == []
     assert {row["kind"] for row in rows} == SEEDS | {None}
     assert [row["state"] for row in rows if row["kind"]] == ["healed"] * len(SEEDS)
     assert [row["state"] for row in rows if not row["kind"]] == ["untouched"] * 2

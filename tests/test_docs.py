@@ -92,10 +92,10 @@ def test_the_versions_of_the_client_are_those_of_the_code() -> None:
 
 
 def test_every_command_that_the_documents_show_is_one() -> None:
-    for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"):
+    for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/json.md"):
         for line in _typed((ROOT / name).read_text(encoding="utf-8")):
             command, *rest = line.split()
-            assert command in TOP or command.startswith("-"), f"{name}: recoveryd {line}"
+            assert command in (*TOP, "help") or command.startswith("-"), f"{name}: recoveryd {line}"
             known = set().union(*(options(p) for n, p in COMMANDS.items() if n.split()[0] == command), ("--version",))
             assert set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(rest))) <= known, f"{name}: recoveryd {line}"
 

@@ -278,7 +278,7 @@ def test_a_ledger_that_another_program_holds(world: World, monkeypatch: pytest.M
 BROKEN = "max_retry = 3\n"
 UNMOVED = [
     *(["history"], ["show", "NAME"], ["pause"], ["config", "path"], ["ledger", "export", "NAME", "--out", "OUT"]),
-    ["ledger", "forget", "HEALED"],
+    ["ledger", "forget", "HEALED", "--yes"],
 ]
 WARNED = [["status"], ["undo", "NAME"], ["unpause"]]
 ENDED = [

@@ -25,6 +25,7 @@ from recoveryd.locks import StoreLock
 from recoveryd.model import Failure, Kind, Outcome
 from recoveryd.paths import make_private
 from recoveryd.service import Service
+from tests.contract import faults
 from tests.managers import Fakes
 
 STARTED = ["--user daemon-reload", "--user enable recoveryd.service", "--user restart recoveryd.service"]
@@ -246,6 +247,12 @@ def test_print_shows_the_unit_and_does_nothing(home: Path, run: Run, fakes: Fake
     run("install")
     assert unit(home).read_text() == out
     assert list(both) == [str(unit(home)), f"{unit(home)}.d/strict.conf"]
+
+
+def test_as_json_it_is_what_the_contract_says(home: Path, run: Run) -> None:
+    for name in ("install", "uninstall"):
+        code, out, err = run(name, "--json")
+        assert (code, err, faults(name, json.loads(out))) == (0, "", [])
 
 
 def test_strict_stays_until_it_is_taken_back(home: Path, run: Run) -> None:
