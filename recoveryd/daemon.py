@@ -113,7 +113,15 @@ class Daemon:
         self._standing.unready()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
-            self.config, ledger, self.state_dir, self._schedule, notifier, self._news, self._callbacks, self._inbox.put
+            self.config,
+            ledger,
+            self.state_dir,
+            self._schedule,
+            notifier,
+            self._news,
+            self._callbacks,
+            self._inbox.put,
+            lambda store: self._patrol.mine(store),
         )
         self._patrol = Patrol(
             self.stores,
@@ -220,11 +228,22 @@ class Daemon:
 
     def _tick(self) -> None:
         self._tick_later()
+        self._news.safely("places", self._find_again)
         self._watcher.check()
         for problem in self._watcher.problems():
             self._news.say(("watch", problem), problem)
         for store in list(self.stores.values()):
             self._news.safely(store.id, partial(self._sweep, store, again=True))
+
+    def _find_again(self) -> None:
+        """Stores that came since, and symlinks that were pointed elsewhere."""
+        found = self._find()
+        if found.keys() != self.stores.keys():
+            now = {key: self.stores.get(key, store) for key, store in found.items()}
+            self.stores.clear()
+            self.stores.update(now)
+            self._patrol.drop_locks()
+            self._watcher.watch(now.values())
 
     def _prune(self, ledger: Ledger) -> None:
         self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from recoveryd import __version__, folders
+from recoveryd import __version__, folders, paths
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
 from recoveryd.forms import BY_TIME_SINCE, spelled
@@ -145,10 +145,10 @@ def watches(patient: Patient) -> Iterator[Check]:
 
 
 def daemon(patient: Patient) -> Iterator[Check]:
-    idle = []
+    idle, place = [], paths.lock_dir(patient.state_dir)
     for one in patient.living:
         holder = watched_by(one, patient.state_dir)
-        others = lockers(one.lock_path)
+        others = lockers(place, one.lock_path)
         if holder is not None and holder.version != __version__:
             says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
             yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
@@ -157,11 +157,11 @@ def daemon(patient: Patient) -> Iterator[Check]:
         elif others:
             pids = ", ".join(map(str, islice(sorted(others), 3)))
             says = f"{one.root} is locked by process {pids}, which does not say here that it watches it."
-            yield warn("daemon", says, "Is another recoveryd running, with another XDG_STATE_HOME or config?", one.id)
+            yield warn("daemon", says, "Is that a recoveryd with another configuration?", one.id)
         else:
             idle.append(one)
     if idle:
-        left = any(stale(patient.state_dir, one.lock_path) for one in idle)
+        left = any(stale(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""
         names = ", ".join(str(one.root) for one in idle)
         yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd run")

@@ -14,9 +14,9 @@ from loguru import logger
 from recoveryd.callbacks import Callbacks
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.errors import RecoverydError
+from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.hooks import Commands
-from recoveryd.ledger import Ledger, new_id
+from recoveryd.ledger import Handled, Ledger, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome
@@ -45,7 +45,7 @@ Attended = Literal["open", "old", "done"]
 class Healer:
     """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`.
 
-    `call`, from any thread, has a job done in the daemon's.
+    `call`, from any thread, has a job done in the daemon's. `mine`: whether it is this daemon that watches a store.
     """
 
     def __init__(
@@ -58,8 +58,10 @@ class Healer:
         news: News,
         callbacks: Callbacks | None = None,
         call: Callable[[Callable[[], object]], object] = lambda job: job(),
+        mine: Callable[[Store], bool] = lambda _: True,
     ) -> None:
         self._config = config
+        self._mine = mine
         self._ledger = ledger
         self._state_dir = state_dir
         self._schedule = schedule
@@ -108,6 +110,8 @@ class Healer:
         self._teller.close()
 
     def _look(self, store: Store, session: str) -> Attended:
+        if not self._mine(store):
+            return "open"
         verdict = self._triage.judge(store, session)
         if verdict.next is Next.AGAIN:
             if verdict.wait:
@@ -124,7 +128,7 @@ class Healer:
             return "open"
         if verdict.next is Next.RECOVER:
             self._confirm_what_is_due()
-            return self._recover(store, failure, kind)
+            return self._recover(store, failure, kind, verdict.handled)
         event = gave_up_event(new_id(), failure, kind, verdict.reason, root_title(store, session))
         self._ledger.record(
             event.id,
@@ -148,12 +152,13 @@ class Healer:
         self._news.forget("pause")
         return left_alone(self._config, self._state_dir, store, session)
 
-    def _recover(self, store: Store, failure: Failure, kind: Kind) -> Attended:
+    def _recover(self, store: Store, failure: Failure, kind: Kind, known: Handled | None) -> Attended:
         about = (store.id, failure.message)
         if self._config.dry_run or not self._config.enabled:
             self._news.say(about, f"session {failure.session}: {kind}; nothing is written (dry run)")
             return "open"  # a dry run does not count
-        event = self._recovery.attempt(store, failure, kind)
+        key = failure.store, failure.session, failure.message
+        event = self._recovery.attempt(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
         if event.outcome is Outcome.HEALED:
             waiting = replace(event, changes=())  # a thousand may wait: their images are in the ledger
             self._unconfirmed[event.id] = time.monotonic() + CONFIRM_S, store, failure, waiting
@@ -189,6 +194,8 @@ class Healer:
             return
         _, store, failure, event = self._unconfirmed[recovery]
         try:
+            if not self._mine(store):
+                raise BusyError(f"{store.id} was replaced, or is not watched any more; {recovery} is not confirmed.")
             event = self._recovery.confirm(store, failure, event)
         except RecoverydError:  # the ledger's: nothing is told before it can be said what stands
             self._unconfirmed[recovery] = time.monotonic() + _RETRY_S, store, failure, event

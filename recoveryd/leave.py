@@ -28,11 +28,19 @@ def recoveries(state: Path) -> int:
 
 def while_alone(state: Path) -> None:
     """Raises `BusyError` while any recoveryd runs: its files can't be taken from it."""
-    for holder in watchers(state):
+    for holder in watchers(paths.lock_dir(state)):
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
             "End that one, and run `recoveryd uninstall` again.",
         )
+
+
+def drop_locks(state: Path) -> Path:
+    """Remove the locks of stores, which may be in a folder of their own; returns that."""
+    place = paths.lock_dir(state)
+    for file in place.glob("*.run.json"):
+        file.unlink()
+    return place
 
 
 def tidy(state: Path, config: Path, say: Say) -> Path | None:

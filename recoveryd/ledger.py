@@ -19,6 +19,7 @@ from recoveryd.errors import NotFoundError
 from recoveryd.images import Images, any_sole, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
+from recoveryd.ledger_moves import Moves
 from recoveryd.ledger_resumes import TRIES, Resumes
 from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome, is_session_id
 
@@ -43,7 +44,7 @@ def new_id() -> str:
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 
-class Ledger(Marks, Resumes):
+class Ledger(Marks, Moves, Resumes):
     """The ledger at `path`, made on first use (0600; its folder 0700). Raises `LedgerError` and `BusyError`."""
 
     def begin(

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from recoveryd import __version__
-from recoveryd.errors import BusyError, DiskError, NotFoundError, StoreError
+from recoveryd import __version__, paths
+from recoveryd.errors import BusyError, DiskError, NotFoundError, RecoverydError, StoreError
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 
@@ -40,33 +41,37 @@ class Holder:
 
 
 class StoreLock:
-    """That one `run` watches a store: held on the store's own folder, so two state folders don't make it two.
+    """That one `run` of this user watches a store. Held on a file in `place` (`paths.lock_dir`), which is private: who
+    can read the store can't hold the lock.
 
-    `store` is named in messages and in the note; `folder` must exist. Databases in one folder share the lock, so the
-    note is the folder's, and says which of them are watched (`watch`).
+    The file is named for the device and the number of the store's `folder`, so every path to it is the same lock.
+    Databases in one folder share it; the note in the file says which of them are watched (`watch`). `store` is named
+    in messages.
     """
 
-    def __init__(self, folder: Path, state_dir: Path, store: str) -> None:
+    def __init__(self, folder: Path, place: Path, store: str) -> None:
         self.folder = folder
         self.store = store
-        self._note = _note(state_dir, str(folder), "run.json")
+        self._place = place
         self._holder: Holder | None = None
         self._fd = -1
 
     def acquire(self) -> None:
-        """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `StoreError`."""
-        fd = _open_folder(self.folder)
+        """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `RecoverydError`."""
+        file = _run_file(self._place, self.folder)
+        paths.make_private(self._place)
+        fd = _open(file)
         try:
-            taken = _try_lock(fd, self.folder)
+            taken = _try_lock(fd, file)
             if taken:
                 self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
-                _write_note(self._note, self._holder)
+                _say(fd, self._holder)
         except BaseException:
             os.close(fd)
             raise
         if not taken:
             os.close(fd)
-            who = _read_note(self._note)
+            who = _read_note(file)
             raise BusyError(
                 f"recoveryd is already watching {self.store} ({who or 'it does not say which process'}).",
                 "Stop that one first. `undo` and `scan --repair` work beside it.",
@@ -77,20 +82,21 @@ class StoreLock:
         """Say that this store is watched under this lock, too."""
         if self._holder is not None and store not in self._holder.stores:
             self._holder = replace(self._holder, stores=(*self._holder.stores, store))
-            _write_note(self._note, self._holder)
+            _say(self._fd, self._holder)
 
     def release(self) -> None:
+        """The file stays: whoever opened it meanwhile would else lock what nobody sees any more."""
         if self._fd >= 0:
             with suppress(OSError):
-                self._note.unlink()
+                os.truncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 
     def holds(self) -> bool:
-        """Whether the folder at the path is still the locked one. A folder that was replaced has to be locked anew."""
+        """Whether what was locked is still the lock of the folder at the path, which may have been replaced."""
         try:
-            here, locked = self.folder.stat(), os.fstat(self._fd)
-        except OSError:
+            here, locked = _run_file(self._place, self.folder).stat(), os.fstat(self._fd)
+        except (OSError, RecoverydError):
             return False
         return (here.st_dev, here.st_ino) == (locked.st_dev, locked.st_ino)
 
@@ -102,40 +108,59 @@ class StoreLock:
         self.release()
 
 
-def watcher(state_dir: Path, folder: Path) -> Holder | None:
-    """Which `run` holds the lock of `folder`, by its note; None if none does.
+def watcher(place: Path, folder: Path) -> Holder | None:
+    """Which `run` holds the lock of `folder`, by its note; None if none does."""
+    try:
+        return _believed(_run_file(place, folder))
+    except RecoverydError:
+        return None
 
-    A note that a crash left is believed no longer once the kernel says that its process holds no lock on the folder.
-    """
-    holder = _read_note(_note(state_dir, str(folder), "run.json"))
-    if holder is not None and (pids := lockers(folder)) is not None and holder.pid not in pids:
+
+def stale(place: Path, folder: Path) -> bool:
+    """Whether a crash left a note. It does no harm: the next `run` writes over it."""
+    try:
+        file = _run_file(place, folder)
+        return file.stat().st_size > 0 and _believed(file) is None
+    except (OSError, RecoverydError):
+        return False
+
+
+def lockers(place: Path, folder: Path) -> set[int] | None:
+    """The processes that hold the lock of a folder; None where the kernel does not tell."""
+    try:
+        return _lockers(_run_file(place, folder))
+    except RecoverydError:
+        return None
+
+
+def watchers(place: Path) -> list[Holder]:
+    """Every `run` of this user that watches a store."""
+    found = [_believed(file) for file in sorted(place.glob("*.run.json"))]
+    return [holder for holder in found if holder is not None]
+
+
+def _believed(file: Path) -> Holder | None:
+    """Who a note names; a note that a crash left is believed no longer once the kernel says so."""
+    holder = _read_note(file)
+    if holder is not None and (pids := _lockers(file)) is not None and holder.pid not in pids:
         return None
     return holder
 
 
-def stale(state_dir: Path, folder: Path) -> bool:
-    """Whether a crash left a note. It does no harm: the next `run` writes over it."""
-    return _note(state_dir, str(folder), "run.json").exists() and watcher(state_dir, folder) is None
-
-
-def lockers(folder: Path) -> set[int] | None:
-    """The processes that hold a lock on a folder; None where the kernel does not tell (macOS, another namespace).
+def _lockers(file: Path) -> set[int] | None:
+    """The processes that hold a lock on a file; None where the kernel does not tell (macOS, another namespace).
 
     Told by the inode's number alone: some file systems tell `stat` another device than they tell here (proc_locks(5)).
     """
     try:
-        inode = str(folder.stat().st_ino)
         found = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        inode = str(file.stat().st_ino)
+    except FileNotFoundError:
+        return set() if Path("/proc/locks").exists() else None
     except OSError:
         return None
     held = [words for words in found if words[1] == "FLOCK"]  # a second word "->": one that waits
     return {int(words[4]) for words in held if words[5].rpartition(":")[2] == inode}
-
-
-def watchers(state_dir: Path) -> list[Holder]:
-    """Every `run` that watches a store and keeps its notes here."""
-    found = [_read_note(note) for note in sorted(state_dir.glob("*.run.json"))]
-    return [holder for holder in found if holder is not None]
 
 
 @contextmanager
@@ -146,10 +171,7 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
     """
     # Never removed: whoever waits on a file that was unlinked would lock what nobody else sees.
     path = _note(state_dir, store, "lock")
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DiskError(f"The lock {path} can't be made: {error.strerror or error}.") from error
+    fd = _open(path)
     try:
         deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
         while not _try_lock(fd, path):
@@ -160,9 +182,7 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
                 raise BusyError(f"{store} is being repaired by {said}.", "Try again in a moment.")
             time.sleep(min(wait, left))
             wait = min(wait * 2, _LONGEST_WAIT)
-        with suppress(OSError):  # the lock is what counts, not the note: a full disk must not stop a recovery here
-            os.truncate(fd, 0)
-            os.pwrite(fd, _json(Holder(os.getpid(), time.time(), doing=doing)), 0)
+        _say(fd, Holder(os.getpid(), time.time(), doing=doing))
         try:
             yield
         finally:
@@ -176,13 +196,23 @@ def _note(state_dir: Path, store: str, suffix: str) -> Path:
     return state_dir / f"{name}.{suffix}"
 
 
-def _open_folder(folder: Path) -> int:
+def _run_file(place: Path, folder: Path) -> Path:
     try:
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        found = folder.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(f"There is no folder {folder} to lock.") from error
     except OSError as error:
         raise StoreError(f"{folder} can't be locked: {error.strerror or error}.") from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotFoundError(f"There is no folder {folder} to lock.")
+    return _note(place, f"{found.st_dev}:{found.st_ino}", "run.json")
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DiskError(f"The lock {path} can't be made: {error.strerror or error}.") from error
 
 
 def _try_lock(fd: int, path: Path) -> bool:
@@ -204,19 +234,11 @@ def _started() -> str:
     return "program"
 
 
-def _json(holder: Holder) -> bytes:
-    return json.dumps(asdict(holder)).encode()
-
-
-def _write_note(path: Path, holder: Holder) -> None:
-    aside = path.with_name(f".{path.name}.{holder.pid}")
+def _say(fd: int, holder: Holder) -> None:
+    """The lock is what counts, not the note: a full disk must not stop anything here."""
     with suppress(OSError):
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, _json(holder))
-        finally:
-            os.close(fd)
-        aside.replace(path)
+        os.truncate(fd, 0)
+        os.pwrite(fd, json.dumps(asdict(holder)).encode(), 0)
 
 
 def _read_note(path: Path) -> Holder | None:

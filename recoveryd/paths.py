@@ -22,6 +22,16 @@ def state_dir() -> Path:
     return platformdirs.user_state_path(_APP)
 
 
+def lock_dir(state: Path) -> Path:
+    """Where stores are locked: one place for each user, so that two state folders don't make it two daemons.
+
+    `state`, the state folder in use, where nothing can be written below the home.
+    """
+    usual = Path.home() / ".local" / "state" / _APP
+    there = next(folder for folder in (usual, *usual.parents) if os.path.lexists(folder))
+    return usual if os.access(there, os.W_OK) else state
+
+
 def ledger_file(state: Path) -> Path:
     return state / "ledger.db"
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from loguru import logger
 
+from recoveryd import paths
 from recoveryd.config import Config
 from recoveryd.errors import BusyError, RecoverydError
 from recoveryd.healer import Healer
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock, recovery_lock
+from recoveryd.moved import follow
 from recoveryd.news import News
 from recoveryd.rules import VERSION
 from recoveryd.stores.base import Store, is_of
@@ -21,7 +23,7 @@ from recoveryd.undo import settle
 
 
 class Patrol:
-    """Sweeps stores. `stores` is the daemon's own table: one that another daemon watches is taken out of it.
+    """Sweeps stores. `stores` is the daemon's own table, which may change.
 
     `progress` is called after each session; `locks` are those that are held already, by folder. Their owner releases
     them, and those that are added.
@@ -47,6 +49,7 @@ class Patrol:
         self._state_dir = state_dir
         self._lookback_hours = config.lookback_hours
         self._judged_by = f"{VERSION}.{config.digest}:"
+        self._place = paths.lock_dir(state_dir)
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._progress = progress
@@ -54,26 +57,32 @@ class Patrol:
         self._marks: dict[str, dict[str, str]] = {}
 
     def take_locks(self) -> None:
-        """One daemon a store. A store that another one watches is left to it, unless that is all there is.
+        """One daemon a store. A store that another one watches is left to it, until that one ends.
 
-        Raises `BusyError` in that case.
+        Raises `BusyError` when there is no other store.
         """
+        self.drop_locks()
         busy: list[BusyError] = []
-        for store in list(self.stores.values()):
+        there = [store for store in self.stores.values() if store.exists()]
+        for store in there:
             try:
-                if store.exists():
-                    self._lock(store)
+                self._lock(store)
             except BusyError as error:
                 busy.append(error)
-                del self.stores[store.id]
             except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
                 self._news.say((store.id, "lock"), error.message)
+        if busy and len(busy) == len(there):
+            raise busy[0]
+
+    def drop_locks(self) -> None:
+        """Release those of folders that none of the stores is in any more."""
         for folder in self._locks.keys() - {store.lock_path for store in self.stores.values()}:
             self._locks.pop(folder).release()
-        if busy and not any(store.exists() for store in self.stores.values()):
-            raise busy[0]
-        for refused in busy:
-            logger.warning("{}", refused.message)
+
+    def mine(self, store: Store) -> bool:
+        """Whether this daemon is the one that watches the store: only then anything in it is repaired."""
+        lock = self._locks.get(store.lock_path)
+        return lock is not None and lock.holds()
 
     def sweep(self, store: Store, *, again: bool = False) -> None:
         """Look at every session that changed since it was last found in order; the first one catches up.
@@ -89,6 +98,8 @@ class Patrol:
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
                 self._news.say("absent", f"OpenCode is not there yet; waiting for {places}")
+        except BusyError as error:
+            self._news.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
             self._news.say((store.id, "sweep"), error.message)
 
@@ -99,10 +110,11 @@ class Patrol:
             if lock is not None:
                 lock.release()
             self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
-            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._state_dir, store.id)
+            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._place, store.id)
             lock.acquire()
         lock.watch(store.id)
         if store.id not in self._settled:
+            follow(store, self._ledger)
             self._settle(store)
 
     def _settle(self, store: Store) -> None:

@@ -68,14 +68,16 @@ class Recovery:
         """After a recovery, whatever it came to."""
         safely(f"{marked(event)}: on_complete", self._callbacks.on_complete, event)
 
-    def attempt(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> Event:
+    def attempt(
+        self, store: Store, failure: Failure, kind: Kind, name: str = "", still: Callable[[], bool] = lambda: True
+    ) -> Event:
         """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
 
-        `name`: the id that a proposal was given.
+        `name`: the id that a proposal was given. `still`, asked under the lock: whether it is still to be done.
         """
         self._book.started = started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
-        return replace(self._locked(store, failure, event), seconds=time.monotonic() - started)
+        return replace(self._locked(store, failure, event, still), seconds=time.monotonic() - started)
 
     def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
         """What `attempt` of this name would do, without doing it."""
@@ -88,10 +90,12 @@ class Recovery:
         self._proposed.pop(event.id, None)
         return event
 
-    def _locked(self, store: Store, failure: Failure, event: Event) -> Event:
+    def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
         try:
             with recovery_lock(self._state_dir, store.id):
                 if event.outcome is Outcome.PENDING:
+                    if not still():
+                        return replace(event, detail="Another process saw to it meanwhile.")
                     return self._repair(store, failure, event)
                 known = self._book.entry(event)
                 if known is None or known.outcome is not Outcome.HEALED:

@@ -89,7 +89,7 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
 
 def watched_by(store: Store, state_dir: Path) -> Holder | None:
     """The `run` that watches a store. The note of a shared lock names which of its stores are meant."""
-    holder = watcher(state_dir, store.lock_path)
+    holder = watcher(paths.lock_dir(state_dir), store.lock_path)
     return holder if holder is not None and store.id in holder.stores else None
 
 

@@ -39,7 +39,9 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`wait`: seconds until a look is worth while, 0 for the next sweep; `state`: what the verdict hangs on."""
+    """`wait`: seconds until a look is worth while, 0 for the next sweep; `state`: what the verdict hangs on;
+    `handled`: what was known to have become of the failure.
+    """
 
     next: Next
     wait: float = 0.0
@@ -47,6 +49,7 @@ class Verdict:
     failure: Failure | None = None
     kind: Kind | None = None
     state: str = ""
+    handled: Handled | None = None
 
 
 _NOTHING = Verdict(Next.NOTHING)
@@ -137,9 +140,10 @@ class Triage:
         return self._ledger.handled(failure.store, failure.session, failure.message)
 
     def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
+        handled = self._handled(failure)
         verdict = decide(
             failure,
-            self._handled(failure),
+            handled,
             attempts=self._ledger.attempts(store.id, failure.session, since),
             gave_up=self._ledger.gave_up(store.id, failure.session, since),
             max_retries=self._config.max_retries,
@@ -150,6 +154,6 @@ class Triage:
             tried="told to go on" if kind in CLEARED_BY_PROMPT else "repaired",
         )
         if isinstance(verdict, Admit):
-            return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state)
+            return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state, handled=handled)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
         return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state)

@@ -70,6 +70,11 @@ class Watcher:
         self._thread.start()
         self.check()
 
+    def watch(self, stores: Iterable[Store]) -> None:
+        """Watch these from now on."""
+        self._stores = tuple(stores)
+        self.check()
+
     def stop(self) -> None:
         """End all threads; no touch comes after this. A watcher is used once."""
         self._stopped = True

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from recoveryd import client_line, processes
+from recoveryd import client_line, paths, processes
 from recoveryd.cli import main
 from tests.trees import Tree
 
@@ -71,6 +71,13 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "listeners", list)
     monkeypatch.setattr(client_line, "DEFAULT_URL", "http://127.0.0.1:1")
+
+
+@pytest.fixture(autouse=True)
+def _locks_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Not in the home of whoever runs the tests."""
+    place = tmp_path_factory.getbasetemp() / "locks"
+    monkeypatch.setattr(paths, "lock_dir", lambda state: place)
 
 
 @pytest.fixture

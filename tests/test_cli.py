@@ -236,7 +236,7 @@ def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkey
 
 def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
     state = paths.make_private(paths.state_dir())
-    with StoreLock(tree.store.lock_path, state, tree.store.id):
+    with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
         code, out, err = run("run")
     assert (code, out) == (75, "")
     assert f"recoveryd ends: recoveryd is already watching {tree.store.id} (pid " in err

@@ -371,24 +371,24 @@ class TestDaemon:
 
         tree = Tree(tmp_path)
         assert one("daemon", patient(state, tree.store)).level == "warn"
-        with StoreLock(tree.store.lock_path, state, tree.store.id):
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
             assert one("daemon", patient(state, tree.store)).level == "ok"
             monkeypatch.setattr(doctor_stores, "__version__", "9.9")
             assert "this is 9.9" in one("daemon", patient(state, tree.store)).says
 
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
-    def test_one_that_keeps_its_state_elsewhere(self, tmp_path: Path, state: Path) -> None:
+    def test_one_that_does_not_watch_this_one(self, tmp_path: Path, state: Path) -> None:
         tree = Tree(tmp_path)
-        elsewhere = paths.make_private(tmp_path / "elsewhere")
-        with StoreLock(tree.store.lock_path, elsewhere, tree.store.id):
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), "a database beside it"):
             found = one("daemon", patient(state, tree.store))
         assert found.level == "warn" and f"process {os.getpid()}" in found.says
 
     def test_a_note_that_a_crash_left(self, tmp_path: Path, state: Path) -> None:
         tree = Tree(tmp_path)
-        with StoreLock(tree.store.lock_path, state, tree.store.id) as lock:
-            note = lock._note.read_bytes()
-        lock._note.write_bytes(note)
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+            [note] = [file for file in paths.lock_dir(state).glob("*.run.json") if file.stat().st_size]
+            said = note.read_bytes()
+        note.write_bytes(said)
         assert "left a note" in one("daemon", patient(state, tree.store)).says
 
 
@@ -473,7 +473,7 @@ class TestLedger:
             heal(ledger, "rbbb", tree.store, "ses_2", Outcome.PENDING)
         cut, over = of("conflicts", patient(state, tree.store))
         assert "rbbb" in cut.says and "raaa" in over.says
-        with StoreLock(tree.store.lock_path, state, tree.store.id):  # it is being repaired just now
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):  # it is being repaired just now
             assert "raaa" in one("conflicts", patient(state, tree.store)).says
 
 

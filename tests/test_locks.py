@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import multiprocessing
 import os
@@ -18,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.errors import BusyError, NotFoundError, StoreError
-from recoveryd.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher
+from recoveryd.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 
 FORK = multiprocessing.get_context("fork")
 
@@ -82,9 +84,24 @@ class TestStoreLock:
         with StoreLock(store, state, "opencode") as lock:
             assert lock.holds()
 
-    def test_another_state_folder_does_not_make_it_two(self, store: Path, state: Path, tmp_path: Path) -> None:
-        with another_process(_watch, store, state), pytest.raises(BusyError, match="does not say which process"):
-            StoreLock(store, tmp_path, "opencode").acquire()
+    def test_every_path_to_a_store_is_the_same_lock(self, store: Path, state: Path, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(store)
+        with another_process(_watch, store, state) as pid:
+            with pytest.raises(BusyError, match=f"pid {pid}"):
+                StoreLock(tmp_path / "link", state, "opencode").acquire()
+            assert [holder.pid for holder in watchers(state)] == [pid]
+        assert watchers(state) == []
+
+    def test_who_can_read_the_store_can_not_hold_it(self, store: Path, state: Path) -> None:
+        """All of it: what is locked is in a folder of the user alone."""
+        fds = [os.open(path, os.O_RDONLY) for path in (store, store.parent)]
+        for fd in fds:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        with StoreLock(store, state, "opencode") as lock:
+            assert lock.holds()
+            assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        for fd in fds:
+            os.close(fd)
 
     def test_it_holds_within_one_process_too_and_leaves_no_descriptor(self, store: Path, state: Path) -> None:
         with StoreLock(store, state, "opencode"):
@@ -98,13 +115,13 @@ class TestStoreLock:
         child = FORK.Process(target=time.sleep, args=(0,))
         child.start()
         child.join(10)
-        with StoreLock(store, state, "opencode") as lock:
+        with StoreLock(store, state, "opencode"):
             for note in (b"", b"{", b"[]", b'{"pid": "x"}', _note(child.pid or 0), _note(0), _note(-1), _note(2**70)):
-                lock._note.write_bytes(note)
+                note_of(state).write_bytes(note)
                 assert watcher(state, store) is None
                 with pytest.raises(BusyError, match="does not say which process"):
                     StoreLock(store, state, "opencode").acquire()
-        lock._note.write_bytes(_note(child.pid or 0))
+        note_of(state).write_bytes(_note(child.pid or 0))
         with StoreLock(store, state, "opencode"):
             holder = watcher(state, store)
             assert holder is not None
@@ -113,11 +130,10 @@ class TestStoreLock:
     def test_the_store_stays_untouched_and_the_note_private(self, store: Path, state: Path) -> None:
         with StoreLock(store, state, "opencode") as lock:
             assert list(store.iterdir()) == []
-            assert [file.name for file in state.iterdir()] == [lock._note.name]
-            assert re.fullmatch(r"[0-9a-f]{16}\.run\.json", lock._note.name)
-            assert stat.S_IMODE(lock._note.stat().st_mode) == 0o600
-            assert json.loads(lock._note.read_bytes())["pid"] == os.getpid()
-        assert list(state.iterdir()) == []
+            assert re.fullmatch(r"[0-9a-f]{16}\.run\.json", note_of(state).name)
+            assert stat.S_IMODE(note_of(state).stat().st_mode) == 0o600
+            assert json.loads(note_of(state).read_bytes())["pid"] == os.getpid()
+        assert note_of(state).read_bytes() == b""
         lock.release()
 
     def test_a_store_that_was_replaced_is_no_longer_held(self, store: Path, state: Path) -> None:
@@ -147,13 +163,13 @@ class TestStoreLock:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
     def test_a_note_whose_process_id_is_used_again_is_not_believed(self, store: Path, state: Path) -> None:
-        with StoreLock(store, state, "opencode") as lock:
-            note = lock._note.read_bytes()
-            assert lockers(store) == {os.getpid()}
+        with StoreLock(store, state, "opencode"):
+            note = note_of(state).read_bytes()
+            assert lockers(state, store) == {os.getpid()}
             assert not stale(state, store)
-        assert lockers(store) == set()
+        assert lockers(state, store) == set()
         assert not stale(state, store)
-        lock._note.write_bytes(note)
+        note_of(state).write_bytes(note)
         assert watcher(state, store) is None
         assert stale(state, store)
 
@@ -164,9 +180,20 @@ class TestStoreLock:
         with pytest.raises(NotFoundError, match="no folder"):
             StoreLock(store / "file", state, "opencode").acquire()
 
-    def test_a_note_that_can_not_be_written_costs_nothing(self, store: Path, tmp_path: Path) -> None:
-        with StoreLock(store, tmp_path / "not", "opencode") as lock:
+    def test_a_note_that_can_not_be_written_costs_nothing(
+        self, store: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "pwrite", full)
+        with StoreLock(store, state, "opencode") as lock:
             assert lock.holds()
+
+    def test_a_lock_that_was_taken_away_is_no_longer_held(self, store: Path, state: Path) -> None:
+        with StoreLock(store, state, "opencode") as lock:
+            note_of(state).unlink()
+            assert not lock.holds()
 
 
 class TestRecoveryLock:
@@ -224,6 +251,12 @@ def test_since_names_the_day_when_it_is_another(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(time, "localtime", lambda at=86_400 * 3.0: time.gmtime(at))
     assert str(Holder(1, 86_400 * 3.0 + 60)) == "pid 1, since 00:01"
     assert str(Holder(1, 60.0)) == "pid 1, since 1970-01-01 00:01"
+
+
+def note_of(place: Path) -> Path:
+    """The file of the one lock there."""
+    [file] = place.glob("*.run.json")
+    return file
 
 
 def _note(pid: int) -> bytes:

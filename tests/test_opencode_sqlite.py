@@ -526,6 +526,13 @@ def test_databases_are_found_where_the_client_keeps_them_each_once(tmp_path: Pat
         assert not any(root.name == ":memory:" for root in again)
 
 
+def test_a_store_that_is_reached_by_two_paths_is_one(tmp_path: Path) -> None:
+    base = Base(tmp_path / "data" / "opencode" / "opencode.db")
+    (tmp_path / "mounted.db").hardlink_to(base.path)  # as a bind mount would
+    found = find_stores([], [tmp_path / "mounted.db"], {"XDG_DATA_HOME": str(tmp_path / "data")})
+    assert [store.root for store in found if store.exists()] == [base.path]
+
+
 def test_writes_to_the_wal_and_the_database_touch_all_sessions(new: Base) -> None:
     for file, touched in (("opencode.db-wal", [None]), ("opencode.db", [None]), ("opencode.db-shm", []), ("log", [])):
         assert list(new.store.touched((file,))) == touched

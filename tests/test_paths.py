@@ -10,6 +10,7 @@ import pytest
 
 from recoveryd import paths
 from recoveryd.errors import RecoverydError
+from recoveryd.paths import lock_dir  # the tests' own one is in its place
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +59,12 @@ def test_a_folder_of_another_user_is_refused_for_root_too(home: Path, monkeypatc
     monkeypatch.setattr(os, "geteuid", lambda: home.stat().st_uid + 1)
     with pytest.raises(RecoverydError, match="another user"):
         paths.make_private(home)
+
+
+def test_locks_are_in_one_place_whatever_state_folder_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = home / ".local" / "state" / "recoveryd"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "s"))
+    assert lock_dir(paths.state_dir()) == usual
+    assert not (home / ".local").exists()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # a home that can't be written to
+    assert lock_dir(paths.state_dir()) == home / "s" / "recoveryd"

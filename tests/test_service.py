@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import recoveryd.cli.install as command
-from recoveryd import adopt, launchd, service, systemd
+from recoveryd import adopt, launchd, paths, service, systemd
 from recoveryd.cli import main
 from recoveryd.config import load
 from recoveryd.errors import RecoverydError, RefusedError
@@ -213,7 +213,7 @@ def test_on_a_terminal_purge_asks(home: Path, run: Run, monkeypatch: pytest.Monk
 
 def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_path: Path) -> None:
     recorded(home)
-    with StoreLock(tmp_path, state(home), "store"):
+    with StoreLock(tmp_path, paths.lock_dir(state(home)), "store"):
         before = tree(state(home))
         code, _, err = run("uninstall", "--purge", "--yes")
         assert (code, tree(state(home))) == (75, before)

@@ -140,7 +140,7 @@ class TestCommand:
         ignore(state, "ses_x")
         with Ledger(paths.ledger_file(state)) as ledger:
             heal(ledger, "r1", tree.store, "ses_1")
-        with StoreLock(tree.store.lock_path, state, tree.store.id):
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
             code, out, _ = run("status", "--json")
         found = json.loads(out)
         assert code == 0

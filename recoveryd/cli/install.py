@@ -35,6 +35,7 @@ def install(arguments: argparse.Namespace) -> int:
     service.try_out(service.command(), os.environ)
     steps = _Steps(shown=not arguments.json)
     state = paths.make_private(paths.state_dir())
+    paths.make_private(paths.lock_dir(state))
     found = adopt.seen(config, load(place, {}), os.environ, state)
     adopt.adopt(found, place, os.environ, state, steps.say)
     for note in _notes(config, made, place):
@@ -62,10 +63,11 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager.stop(steps.say)
     empty = manager.gone(steps.say)
     leave.while_alone(state)
+    locks = leave.drop_locks(state)
     kept = None if arguments.purge else leave.tidy(state, config, steps.say)
     if arguments.purge:
         leave.purge(state, config, steps.say)
-    leave.drop_empty([*empty, state, config.parent])
+    leave.drop_empty([*empty, locks, state, config.parent])
 
     def show(out: Console) -> None:
         if kept:
@@ -102,7 +104,7 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
     state, bare = paths.state_dir(), {"HOME": str(Path.home())}
     there = load(arguments.config or paths.config_file(), {})
     # What this shell sees is what the service will see, which looks in the usual place besides.
-    folders = {state, *_folders(config, os.environ), *_folders(there, bare)}
+    folders = {state, paths.lock_dir(state), *_folders(config, os.environ), *_folders(there, bare)}
     outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
     command = (*service.command(), *named)
     return Service(command, service.environment(os.environ), state, tuple(sorted(outer)), strict)

@@ -20,7 +20,17 @@ def find_stores(
     env = os.environ if env is None else env
     folders = [f.parent if f.name == "storage" else f for f in opencode.data_folders(env, data_dirs)]
     folders = list(dict.fromkeys(folders))
-    return [
+    found: list[Store] = [
         *opencode_sqlite.find_stores(folders, databases, env),
         *opencode_files.find_stores(data_dirs, env),
     ]
+    return list({_identity(store.root): store for store in reversed(found)}.values())[::-1]
+
+
+def _identity(root: Path) -> object:
+    """What two paths to one store have in common, say through a bind mount."""
+    try:
+        here = root.stat()
+    except OSError:
+        return root
+    return here.st_dev, here.st_ino
