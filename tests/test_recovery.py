@@ -323,7 +323,7 @@ def test_a_fault_of_our_own_is_a_failure_that_is_told(
 
 def test_a_dead_store_is_not_touched(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
-    (tree.root.parent / "opencode.db").touch()
+    Base(tree.root.parent / "opencode.db")
     before = tree.files()
     event = bench.attempt(tree, session)
     assert event.outcome in (Outcome.REFUSED, Outcome.FAILED)

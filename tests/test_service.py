@@ -23,7 +23,7 @@ from recoveryd.launchd import Launchd, plist
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock
 from recoveryd.model import Failure, Kind, Outcome
-from recoveryd.paths import make_private
+from recoveryd.paths import lock_dir, make_private
 from recoveryd.service import Service
 from tests.contract import faults
 from tests.managers import Fakes
@@ -42,6 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (".config", ".local/state", ".local/share"):
         (made / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setattr(paths, "lock_dir", lock_dir)
     monkeypatch.setattr(systemd, "_HIDDEN", ())  # the tests' own folders are below /tmp
     monkeypatch.setattr(service, "try_out", lambda *_: None)  # a process a time, which two tests are about
     return made

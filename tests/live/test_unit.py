@@ -266,12 +266,12 @@ def test_hup_reads_the_configuration_again(daemon: Daemon, tmp_path: Path) -> No
         late = Stuck(other.storage)
         late.fail()
         daemon.wait(lambda: outcomes(daemon, late.id) == ["healed"], "the new store is not watched")
-        place = Path(daemon.env["HOME"]) / ".local" / "state" / "recoveryd"
-        with StoreLock(one.storage, place, "one"):
+        locks = Path(daemon.env["HOME"], ".local", "state", "recoveryd")
+        with StoreLock(one.storage, locks, "one"):
             pass
         for storage in (other.storage, daemon.storage):
             with pytest.raises(BusyError):
-                StoreLock(storage, place, "other").acquire()
+                StoreLock(storage, locks, "other").acquire()
         assert manager.end() == 0
     assert "Traceback" not in manager.log.read_text()
 
