@@ -59,14 +59,15 @@ def _hook(name: str, argv: tuple[str, ...]) -> Iterator[Problem]:
 
 
 def _folder(folder: Path) -> Iterator[Problem]:
-    key, stores = "opencode.data_dirs", find_stores([folder])
+    key, real = "opencode.data_dirs", folder.resolve()
+    held = (store.root.resolve() for store in find_stores([folder]) if store.exists())
     if not folder.exists():
         yield Problem(key, f"{folder} is not there.", "Is its disk mounted? `run` waits for it.")
     elif not folder.is_dir():
         yield Problem(key, f"{folder} is no folder.", "A single database belongs in [opencode] databases.")
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield Problem(key, f"{folder} can't be read and written to by you.", "Whose is it? See ls -ld.")
-    elif not any(store.exists() and store.root.resolve().is_relative_to(folder.resolve()) for store in stores):
+    elif not any(real in (root, root.parent) for root in held):
         says = f"There is no store of OpenCode in {folder}."
         yield Problem(key, says, "Name the folder that holds opencode.db or storage.")
 

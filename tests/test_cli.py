@@ -459,3 +459,31 @@ def test_an_id_of_the_other_sort_is_told_from_one_that_is_not_there(tree: Tree, 
     assert code == 3 and f"its session is {session}" in err
     code, _, err = run("report", "ses_none")
     assert code == 3 and "no session ses_none" in err and "either id" in err
+
+
+def test_what_was_mistyped_is_told_with_what_is_nearest(run: Run) -> None:
+    assert "did you mean 'show'?" in run("shoe")[2]
+    assert "did you mean 'empty_content'?" in run("scan", "--kind", "empty_contents")[2]
+    assert "choose from" in run("heal")[2]
+
+
+def test_a_check_in_a_pipe_is_one_line(tree: Tree, run: Run) -> None:
+    lines = run("doctor")[1].partition("\n\n")[0].splitlines()
+    assert [line.split()[1] for line in lines] == [check["code"] for check in as_json(run, "doctor")["checks"]]
+    assert next(line for line in lines if line.startswith("warn  daemon")).endswith("Next: recoveryd run")
+
+
+def test_undo_finds_a_store_that_a_broken_configuration_names(tree: Tree, run: Run, tmp_path: Path) -> None:
+    tree.root.parent.rename(tmp_path / "elsewhere")
+    paths.config_file().parent.mkdir(parents=True)
+    sound = f'[opencode]\ndata_dirs = ["{tmp_path}/elsewhere"]\n'
+    paths.config_file().write_text(sound)
+    there = Tree.__new__(Tree)
+    there.__dict__.update(tree.__dict__, root=tmp_path / "elsewhere" / "storage")
+    there.stuck()
+    assert run("scan", "--repair")[0] == 0
+    name = newest(run)
+    paths.config_file().write_text("max_retry = 3\n" + sound)
+    code, out, err = run("undo", name)
+    assert code == 0 and f"Took back {name}" in out
+    assert err.startswith("recoveryd: warning: ") and "max_retry" in err

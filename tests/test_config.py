@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from recoveryd.config import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, load, show
+from recoveryd.config import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, load, load_sound, show
 from recoveryd.errors import ConfigError
 from recoveryd.model import Kind
 
@@ -309,3 +309,27 @@ class TestShow:
 
     def test_a_path_that_is_no_utf8_is_still_toml(self) -> None:
         tomllib.loads(show(Config(opencode=OpenCode(data_dirs=(Path("/a\udcff"),)))))
+
+
+class TestSoundPart:
+    def test_what_is_wrong_is_left_out_and_said(self, file: Path) -> None:
+        file.write_text(
+            'max_retry = 3\nlookback_hours = 2.5\nkinds = ["role_order", "flu"]\nledger = 7\n'
+            '[opencode]\ndata_dirs = ["/a"]\nserver_url = "http://example.com"\n[notfy]\nquiet = true\n'
+        )
+        config, problem = load_sound(file, {"RECOVERYD_NONSENSE": "1", "RECOVERYD_MAX_RETRIES": "many"})
+        assert config == Config(lookback_hours=2.5, opencode=OpenCode(data_dirs=(Path("/a"),)))
+        assert problem is not None and problem.exit_code == 78
+        said = problem.message
+        named = ("max_retry", "flu", "`ledger`", "server_url", "notfy", "RECOVERYD_NONSENSE", "RECOVERYD_MAX_RETRIES")
+        assert [word for word in named if word not in said] == []
+
+    @pytest.mark.parametrize("content", [b"nonsense", b"\xff", b"a = 1\na = 2"])
+    def test_of_what_is_no_toml_nothing_is(self, file: Path, content: bytes) -> None:
+        file.write_bytes(content)
+        config, problem = load_sound(file, {"RECOVERYD_MAX_RETRIES": "5"})
+        assert config == Config(max_retries=5) and problem is not None
+
+    def test_of_a_sound_one_all_is(self, file: Path) -> None:
+        file.write_text(EVERYTHING)
+        assert load_sound(file, {}) == (EXPECTED, None) and load_sound(None, {}) == (Config(), None)

@@ -145,7 +145,7 @@ def _busy_ledger(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def _second_run(world: World, _: pytest.MonkeyPatch) -> int:
-    with StoreLock(world.tree.store.lock_path, paths.state_dir(), world.tree.store.id):
+    with StoreLock(world.tree.store.lock_path, paths.lock_dir(paths.state_dir()), world.tree.store.id):
         return world.run("run")[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable
 from importlib import import_module
 from typing import NoReturn, TypeAlias
@@ -15,6 +16,13 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: object) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """A long list of what would fit helps nobody who mistyped one of it."""
+        near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1)
+        if near and action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]!r}?")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, " ".join(self.format_usage().split()))

@@ -47,8 +47,9 @@ def _patient(arguments: argparse.Namespace) -> Patient:
 
 def _show(out: Console, checks: Sequence[Check]) -> None:
     for check in checks:
-        hung(out, f"{check.level:5} {check.code}", check.says, _STYLES[check.level], _WIDTH)
-        if check.next:
+        one_line = f"{check.says} Next: {check.next}" if check.next and not out.is_terminal else check.says
+        hung(out, f"{check.level:5} {check.code}", one_line, _STYLES[check.level], _WIDTH)
+        if check.next and out.is_terminal:
             hung(out, "", check.next, "dim", _WIDTH)
     counts = {level: sum(check.level == level for check in checks) for level in ("fail", "warn")}
     out.print()

@@ -62,7 +62,8 @@ class Finding:
     @property
     def said(self) -> str:
         """`action` for a person, who needs the id for `undo`."""
-        return f"{self.action} ({self.recovery})" if self.healed else self.action
+        then = "; prompt it to go on" if self.earlier else ""
+        return f"{self.action} ({self.recovery}){then}" if self.healed else self.action
 
     def data(self) -> dict[str, Any]:
         return {
@@ -108,8 +109,8 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
     failure, kind, name = found.failure, found.kind, new_id()
     done = standing(store, ledger, failure) if ledger is not None else None
     if done is not None:
-        action, known = f"{done.detail}; prompt it to go on", done.kind or kind
-        told = replace(found, kind=known, action=action, reason=str(known), recovery=done.id)
+        known = done.kind or kind
+        told = replace(found, kind=known, action=done.detail, reason=str(known), recovery=done.id)
         return replace(told, healed=True, earlier=True, ignored=False)
     if kind is None:
         return replace(found, action=_NOT_UNDERSTOOD)

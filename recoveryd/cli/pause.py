@@ -77,4 +77,4 @@ def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:
 def _named(what: str) -> str:
     """A folder as OpenCode has it, absolute; what is none stays as it is."""
     path = Path(what).expanduser()
-    return str(path.resolve()) if path.is_absolute() or path.is_dir() else what
+    return str(path.resolve()) if what and (path.is_absolute() or path.is_dir()) else what
