@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from recoveryd import paths
 from recoveryd.diagnosis import Check, Patient, fail, ok, warn
 from recoveryd.errors import RecoverydError
+from recoveryd.locks import watchers
 from recoveryd.manager import of_this_system
 from recoveryd.named import problems
 from recoveryd.orders import ignored, paused
@@ -20,6 +22,7 @@ from recoveryd.peek import peek
 _MB = 1_000_000
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
 _ASK_S = 2.0  # for a service manager
+_LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = false`, in the environment too."
 _SLACK = 120.0  # seconds that clocks and file systems may differ
 
 
@@ -105,6 +108,17 @@ def service(_: Patient) -> Iterator[Check]:
         yield ok("service", "It is not installed as a service.", "recoveryd install has it run at each login")
     else:
         yield warn("service", f"The service is installed and does not run ({found}).", "recoveryd install starts it")
+
+
+def repairs(patient: Patient) -> Iterator[Check]:
+    running = watchers(paths.lock_dir(patient.state_dir))
+    idle = [holder for holder in running if holder.idle]
+    for holder in idle:
+        yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", _LIFT)
+    if patient.config.idle and not idle:
+        yield warn("repairs", f"Nothing is repaired, by {patient.config_file}: {patient.config.idle}.", _LIFT)
+    if not idle and not patient.config.idle:
+        yield ok("repairs", "It is no dry run, and repairs are not turned off.")
 
 
 def pause(patient: Patient) -> Iterator[Check]:

@@ -19,13 +19,13 @@ from recoveryd.hooks import Commands
 from recoveryd.ledger import Handled, Ledger, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.memory import give_back
-from recoveryd.model import Event, Failure, Kind, Outcome
+from recoveryd.model import Event, Failure, Kind, Outcome, Refusal
 from recoveryd.news import News
 from recoveryd.notify import Notifier
 from recoveryd.orders import left_alone, paused
 from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
-from recoveryd.report import gave_up_event, marked
+from recoveryd.report import by_place, gave_up_event, marked
 from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
@@ -153,9 +153,8 @@ class Healer:
         return left_alone(self._config, self._state_dir, store, session)
 
     def _recover(self, store: Store, failure: Failure, kind: Kind, known: Handled | None) -> Attended:
-        about = (store.id, failure.message)
-        if self._config.dry_run or not self._config.enabled:
-            self._news.say(about, f"session {failure.session}: {kind}; nothing is written (dry run)")
+        if self._config.idle:
+            self._foretell(store, failure, kind)
             return "open"  # a dry run does not count
         key = failure.store, failure.session, failure.message
         event = self._recovery.attempt(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
@@ -165,6 +164,19 @@ class Healer:
             self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(waiting.id))
             return "done"
         return self._ended(store, failure, event)
+
+    def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
+        """Say once what a repair would do, edit by edit."""
+        if not self._news.new((store.id, failure.message), self._config.idle):
+            return
+        _, planned = self._recovery.propose(store, failure, kind)
+        if isinstance(planned, Refusal):
+            logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
+            return
+        logger.warning("session {}: {}: {}", failure.session, kind, planned.would)
+        for line in by_place(planned.places, planned.actions, kind, done=False):
+            logger.warning("session {}: would be done in {}", failure.session, line)
+        logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
     def _ended(self, store: Store, failure: Failure, event: Event, *, resume: bool = True) -> Attended:
         """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""

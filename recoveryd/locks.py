@@ -25,7 +25,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 class Holder:
     """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
 
-    Of a `run`, `doing` is how it was started ("service", "terminal", "program"), and `stores` are those it watches.
+    Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
+    `idle` is why it repairs nothing; "" when it repairs.
     """
 
     pid: int
@@ -33,6 +34,7 @@ class Holder:
     version: str = __version__
     doing: str = ""
     stores: tuple[str, ...] = ()
+    idle: str = ""
 
     def __str__(self) -> str:
         when = time.localtime(self.since)
@@ -78,10 +80,11 @@ class StoreLock:
             )
         self._fd = fd
 
-    def watch(self, store: str) -> None:
-        """Say that this store is watched under this lock, too."""
-        if self._holder is not None and store not in self._holder.stores:
-            self._holder = replace(self._holder, stores=(*self._holder.stores, store))
+    def watch(self, store: str, idle: str = "") -> None:
+        """Say that this store is watched under this lock, too, and why nothing is repaired (`idle`), if that is so."""
+        known = self._holder
+        if known is not None and (store not in known.stores or idle != known.idle):
+            self._holder = replace(known, stores=tuple(dict.fromkeys((*known.stores, store))), idle=idle)
             _say(self._fd, self._holder)
 
     def release(self) -> None:
@@ -246,7 +249,8 @@ def _read_note(path: Path) -> Holder | None:
     try:
         data = json.loads(path.read_bytes())
         stores = tuple(map(str, data.get("stores", ())))
-        holder = Holder(int(data["pid"]), float(data["since"]), str(data["version"]), str(data["doing"]), stores)
+        said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", ""))
+        holder = Holder(int(data["pid"]), float(data["since"]), *said)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     return holder if _alive(holder.pid) else None

@@ -48,6 +48,7 @@ class Patrol:
         self._news = news
         self._state_dir = state_dir
         self._lookback_hours = config.lookback_hours
+        self._idle = config.idle
         self._judged_by = f"{VERSION}.{config.digest}:"
         self._place = paths.lock_dir(state_dir)
         self._stopping = stopping
@@ -112,7 +113,7 @@ class Patrol:
             self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
             self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._place, store.id)
             lock.acquire()
-        lock.watch(store.id)
+        lock.watch(store.id, self._idle)
         if store.id not in self._settled:
             follow(store, self._ledger)
             self._settle(store)

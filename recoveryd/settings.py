@@ -147,6 +147,13 @@ class Config(Section):
     log: Log = Field(default=Log(), description="a table, [log]")
 
     @property
+    def idle(self) -> str:
+        """Why the daemon writes to no store; "" when it repairs."""
+        if self.dry_run:
+            return "it is a dry run (`dry_run`)"
+        return "" if self.enabled else "repairs are turned off (`enabled = false`)"
+
+    @property
     def digest(self) -> str:
         """Of what refusals hang on: where it changed, they are looked at again."""
         decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore)

@@ -11,7 +11,7 @@ from recoveryd import paths
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.ledger_upkeep import Upkeep
-from recoveryd.locks import Holder, watcher
+from recoveryd.locks import Holder, lockers, watcher
 from recoveryd.model import Entry, Outcome
 from recoveryd.orders import Pause, ignored, paused
 from recoveryd.peek import peek
@@ -33,12 +33,16 @@ HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal"
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """`watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is."""
+    """`watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is.
+
+    `locked`: the processes that have its lock where no `run` is known to.
+    """
 
     id: str
     generation: Generation | None
     watched: Holder | None
     problem: str
+    locked: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Status:
     stores: Sequence[StoreStatus]
     books: Books
     pause: Pause | None
+    idle: str  # why the configuration has nothing repaired; "" when it does not
     ignored: Sequence[str]
     config: Path
     ledger: Path
@@ -68,6 +73,16 @@ class Status:
         """The daemons that watch these stores, each once."""
         by_pid = {store.watched.pid: store.watched for store in self.stores if store.watched}
         return list(by_pid.values())
+
+    @property
+    def unrepaired(self) -> str:
+        """Why nothing at all is repaired now; "" when it is."""
+        if not self.running:
+            return "nothing runs that would"
+        if self.pause is not None:
+            return f"paused{self.pause.ending}"
+        idle = [holder.idle for holder in self.running]
+        return idle[0] if all(idle) else ""
 
 
 def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
@@ -80,6 +95,7 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
         stores=[_store(store, state_dir) for store in stores],
         books=books(config, stores, paths.ledger_file(state_dir), now),
         pause=paused(state_dir, now),
+        idle=config.idle,
         ignored=named,
         config=config_file,
         ledger=paths.ledger_file(state_dir),
@@ -123,7 +139,9 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> 
 
 def _store(store: Store, state_dir: Path) -> StoreStatus:
     generation, problem = generation_of(store)
-    return StoreStatus(store.id, generation, watched_by(store, state_dir), problem)
+    watched = watched_by(store, state_dir)
+    locked = () if watched else sorted(lockers(paths.lock_dir(state_dir), store.lock_path) or ())
+    return StoreStatus(store.id, generation, watched, problem, locked)
 
 
 def _capped(ledger: Upkeep, stores: Sequence[Store], max_retries: int) -> list[tuple[str, str, str]]:

@@ -368,12 +368,20 @@ def test_after_an_answer_it_is_counted_anew(tree: Tree, tmp_path: Path) -> None:
     assert [event.outcome for event in daemon.events] == [Outcome.HEALED] * 2
 
 
-def test_a_dry_run_writes_nothing_and_tells_nobody(tree: Tree, tmp_path: Path) -> None:
+def test_a_dry_run_says_each_edit_writes_nothing_and_tells_nobody(tree: Tree, tmp_path: Path, lines: list[str]) -> None:
     session = tree.stuck()
     before = tree.files()
     with running(tmp_path, tree.store, dry_run=True) as daemon:
-        time.sleep(0.5)
+        until(lambda: any("nothing is written" in line for line in lines))
+        daemon.daemon._told(tree.store.id, session)
+        time.sleep(0.3)
     assert tree.files() == before
+    said = [line.removeprefix(f"WARNING session {session}: ") for line in lines if line.startswith("WARNING")]
+    assert said == [
+        "tool_result_missing: Would put 1 tool result right behind its call",
+        "would be done in turn 1, tool bash: put 1 tool result right behind its call",
+        "nothing is written: it is a dry run (`dry_run`)",
+    ], "each edit, once"
     assert daemon.events == [] and daemon.aborted == [] and daemon.history() == []
     with running(tmp_path, tree.store) as daemon:
         until(lambda: daemon.events, "a dry run does not count")

@@ -90,6 +90,36 @@ def test_what_a_daemon_watches_is_said_of_each_store_of_a_shared_folder(tmp_path
     assert seen(*stores, state=state).running == []
 
 
+@pytest.mark.parametrize(
+    ("config", "why"), [({"dry_run": True}, "dry run"), ({"enabled": False}, "turned off"), ({}, "")]
+)
+def test_a_daemon_that_repairs_nothing_says_so_whatever_the_configuration_says(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, config: dict[str, Any], why: str
+) -> None:
+    """It may have been started with --dry-run, or before the configuration was changed."""
+    state = tmp_path / "state"
+    monkeypatch.setattr(paths, "state_dir", lambda: state)
+    with running(tmp_path, tree.store, **config):
+        until(lambda: seen(tree.store, state=state).running)
+        until(lambda: why in seen(tree.store, state=state).unrepaired)
+        out = " ".join(run("status")[1].split())
+        assert ("nothing is repaired" in out) is bool(why) and why in out
+        checks = json.loads(run("doctor", "--json")[1])["checks"]
+        [check] = [check for check in checks if check["code"] == "repairs"]
+        assert check["level"] == ("warn" if why else "ok") and why in check["says"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("dry_run", "true"), ("enabled", "false")])
+def test_a_configuration_that_has_nothing_repaired_is_said(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    monkeypatch.setenv(f"RECOVERYD_{key.upper()}", value)
+    assert "nothing is repaired" in " ".join(run("status")[1].split())
+    assert key in run("status")[1]
+    checks = json.loads(run("doctor", "--json")[1])["checks"]
+    assert any(check["code"] == "repairs" and check["level"] == "warn" for check in checks)
+
+
 def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     now = time.time()
@@ -145,15 +175,17 @@ class TestCommand:
         found = json.loads(out)
         assert code == 0
         assert found.keys() == {
-            *("schema", "version", "running", "paused", "stores", "today", "ever", "pending", "conflicts", "capped"),
-            *("ignored", "ledger_problem", "config", "ledger", "log", "config_problem"),
+            *("schema", "version", "running", "repairs", "unrepaired", "paused", "stores", "today", "ever", "pending"),
+            *("conflicts", "capped", "ignored", "ledger_problem", "config", "ledger", "log", "config_problem"),
         }
         [holder] = found["running"]
-        assert holder.keys() == {"pid", "since", "version", "as"}
+        assert holder.keys() == {"pid", "since", "version", "as", "idle"}
         [store] = found["stores"]
         expected = {"store": tree.store.id, "generation": "json", "watched": holder["pid"], "problem": ""}
+        expected["locked_by"] = []
         assert store == expected
         assert found["paused"] == {"since": 1.0, "until": None}
+        assert (found["repairs"], found["unrepaired"]) == (False, "paused")
         assert (found["ever"]["healed"], found["ignored"]) == (1, ["ses_x"])
 
     @pytest.mark.usefixtures("terminal")

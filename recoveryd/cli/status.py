@@ -31,12 +31,15 @@ def _json(found: Status) -> dict[str, Any]:
     return {
         "version": __version__,
         "running": [_holder(holder) for holder in found.running],
+        "repairs": not found.unrepaired,
+        "unrepaired": found.unrepaired,
         "paused": None if found.pause is None else asdict(found.pause),
         "stores": [
             {
                 "store": store.id,
                 "generation": store.generation,
                 "watched": None if store.watched is None else store.watched.pid,
+                "locked_by": list(store.locked),
                 "problem": store.problem,
             }
             for store in found.stores
@@ -55,7 +58,8 @@ def _json(found: Status) -> dict[str, Any]:
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
-    return {"pid": holder.pid, "since": holder.since, "version": holder.version, "as": holder.doing}
+    said = {"pid": holder.pid, "since": holder.since, "version": holder.version, "as": holder.doing}
+    return {**said, "idle": holder.idle}
 
 
 def _counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
@@ -72,9 +76,14 @@ def _show(out: Console, found: Status) -> None:
         )
     if not found.running:
         field(out, "running", "no; what gets stuck stays so. To start it: recoveryd run")
+    for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
+        field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
+    if found.idle and not any(holder.idle for holder in found.running):
+        read = " It reads that once it is told to (SIGHUP) or started again." if found.running else ""
+        field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")
     if found.pause is not None:
         until = "until `recoveryd unpause`" if found.pause.until is None else f"until {when(found.pause.until)}"
-        field(out, "paused", f"since {when(found.pause.since)}, {until}")
+        field(out, "paused", f"since {when(found.pause.since)}, {until}: nothing is repaired")
     for store in found.stores:
         field(out, "store", _store(store))
     if not found.stores:
@@ -97,6 +106,8 @@ def _show(out: Console, found: Status) -> None:
 
 def _store(store: StoreStatus) -> str:
     state = "watched" if store.watched else "not watched"
+    if store.locked:
+        state += f" from here: process {', '.join(map(str, store.locked[:3]))} has its lock and does not say why"
     dead = store.generation is not None and GENERATIONS[store.generation].startswith("a database of OpenCode 2")
     problem = f". {store.problem}" if store.problem and not dead else ""
     return f"{store.id}: {GENERATIONS[store.generation]}; {state}{problem}"
