@@ -21,11 +21,22 @@ def client(patient: Patient) -> Iterator[Check]:
         yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
     elif version in TESTED:
         yield ok("client", f"OpenCode {named} listens; this version was tested.")
-    elif TESTED[0][:2] <= version[:2] <= TESTED[-1][:2]:
+    elif TESTED[0] < version < TESTED[-1]:
         yield ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
     else:
-        says = f"OpenCode {named} listens, which was not tested with this recoveryd ({tested} were)."
-        yield warn("client", says, "A newer recoveryd may know it. Look at what `recoveryd scan` would do first.")
+        yield _untested(version)
+
+
+def _untested(version: tuple[int, ...]) -> Check:
+    """A version beyond those that were tested: no alarm where only its last number is greater, as it is each week."""
+    tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
+    nearest = TESTED[-1 if newer else 0]
+    says = f"OpenCode {spelled(version)} listens, which was not tested with this recoveryd ({tested} were)."
+    says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
+    if newer and version[:2] == nearest[:2]:
+        return ok("client", says)
+    better = "A newer recoveryd may know it." if newer else "A newer OpenCode is known."
+    return warn("client", says, f"{better} Look at what `recoveryd scan --dry-run` would do first.")
 
 
 def _shut_out(patient: Patient) -> Check:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import pkgutil
+
 from recoveryd.client import Client
 from recoveryd.sent import NEW, OLD, Form
 from recoveryd.stores.base import Store
 
-TESTED = ((1, 1, 53), (1, 2, 1), (1, 18, 33))  # the clients that the tests run
+
+def _tested(client: str) -> tuple[tuple[int, ...], ...]:
+    """Read from tested.json which versions of a client the tests ran, oldest first; `tests.canary --write` adds."""
+    versions = json.loads(pkgutil.get_data("recoveryd", "tested.json") or b"{}")[client]
+    return tuple(tuple(map(int, version.split("."))) for version in versions)
+
+
+TESTED = _tested("opencode")
 _NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
 # It takes the newest message by time and not by id: its maintainers say so (issue 42583), and all of TESTED were run.
 BY_TIME_SINCE = (1, 18, 15)

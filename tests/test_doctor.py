@@ -22,6 +22,7 @@ from recoveryd.config import Config, LedgerLimits, Notify, OpenCode
 from recoveryd.diagnosis import Check, Patient
 from recoveryd.doctor import CODES, examine, sound
 from recoveryd.errors import ConfigError, RecoverydError
+from recoveryd.forms import TESTED, spelled
 from recoveryd.launchd import Launchd
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock
@@ -397,10 +398,15 @@ class TestClient:
         ("version", "level", "said"),
         [
             (None, "ok", "No client listens"),
-            ((1, 18, 33), "ok", "this version was tested"),
+            (TESTED[-1], "ok", "this version was tested"),
             ((1, 14, 2), "ok", "lies between versions"),
-            ((2, 0, 1), "warn", "was not tested"),
-            ((1, 0, 150), "warn", "was not tested"),
+            (
+                (*TESTED[-1][:2], TESTED[-1][2] + 1),
+                "ok",
+                f"planned as for {spelled(TESTED[-1])}, and each is read back",
+            ),
+            ((2, 0, 1), "warn", f"planned as for {spelled(TESTED[-1])}, and each is read back"),
+            ((1, 0, 150), "warn", f"planned as for {spelled(TESTED[0])}, and each is read back"),
         ],
     )
     def test_its_version(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.harness import Harness, running
-from tests.e2e.install import DEFAULT_VERSION, UnavailableError
-
-VERSIONS = os.environ.get("TEST_RECOVERYD_VERSIONS", DEFAULT_VERSION).split(",")
+from tests.e2e.install import DEFAULT_VERSION, UnavailableError, versions
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=versions([DEFAULT_VERSION]))
 def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     """The running client of each version in TEST_RECOVERYD_VERSIONS, with a strict provider; skips with a reason."""
     try:

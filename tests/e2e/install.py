@@ -6,9 +6,13 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-DEFAULT_VERSION = "1.1.53"
+from recoveryd.forms import TESTED, spelled
+
+JSON_STORE, DATABASE, *_, NEWEST = map(spelled, TESTED)  # tables since 1.2; another form of the requests since 1.14
+DEFAULT_VERSION = JSON_STORE
 
 
 class UnavailableError(Exception):
@@ -21,6 +25,17 @@ def clients_folder() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "recoveryd-tests" / "clients"
 
 
+def versions(default: Sequence[str]) -> list[str]:
+    """The versions to test: those in TEST_RECOVERYD_VERSIONS, or where it is not set these."""
+    named = os.environ.get("TEST_RECOVERYD_VERSIONS")
+    return named.split(",") if named else list(default)
+
+
+def newest() -> str:
+    """Ask npm for the newest published version. Raises `UnavailableError` with the reason."""
+    return _npm("view", _package(), "dist-tags.latest")
+
+
 def ensure(version: str = DEFAULT_VERSION) -> Path:
     """The client's binary, installed by npm if it is missing. Raises `UnavailableError` with the reason."""
     package = _package()
@@ -28,17 +43,25 @@ def ensure(version: str = DEFAULT_VERSION) -> Path:
     binary = folder / "node_modules" / package / "bin" / "opencode"
     if binary.exists():
         return binary
-    npm = shutil.which("npm")
-    if npm is None:
-        raise UnavailableError(f"opencode {version} is not installed and npm is missing")
-    if os.environ.get("TEST_RECOVERYD_OFFLINE"):
-        raise UnavailableError(f"opencode {version} is not installed and TEST_RECOVERYD_OFFLINE is set")
     folder.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-    done = subprocess.run([*command, f"{package}@{version}"], capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode or not binary.exists():
-        raise UnavailableError(f"npm could not install {package}@{version}: {done.stderr.strip()[-300:]}")
+    options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    _npm("install", *options, f"{package}@{version}")
+    if not binary.exists():
+        raise UnavailableError(f"npm installed {package}@{version}, and {binary} is not there")
     return binary
+
+
+def _npm(*words: str) -> str:
+    """What npm answers."""
+    npm, asked = shutil.which("npm"), f"npm {' '.join(words)}"
+    if npm is None:
+        raise UnavailableError(f"npm is missing: {asked}")
+    if os.environ.get("TEST_RECOVERYD_OFFLINE"):
+        raise UnavailableError(f"TEST_RECOVERYD_OFFLINE is set: {asked}")
+    done = subprocess.run([npm, *words], capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        raise UnavailableError(f"{asked} failed: {done.stderr.strip()[-300:]}")
+    return done.stdout.strip()
 
 
 def _package() -> str:

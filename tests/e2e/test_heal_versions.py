@@ -1,6 +1,6 @@
 """Every shape that a version of the client can be broken with, healed by `recoveryd run` while the server runs.
 
-The JSON store of 1.1.53 with the kinds that `test_heal` leaves out, the databases of 1.2.1 and 1.18.33 with all. The
+The JSON store with the kinds that `test_heal` leaves out, the databases with all. The
 provider binds thinking to what stands before it: it accepts only what the plain one does.
 """
 
@@ -17,7 +17,7 @@ from tests.build import MODEL
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
-from tests.e2e.install import UnavailableError
+from tests.e2e.install import JSON_STORE, UnavailableError, versions
 from tests.shapes import BROKEN, HEALTHY, Shape, is_old
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 # Before 1.14 these have two faults: the first error names the one, the other is a signature, which nothing but the
 # provider can tell.
 TWICE = {"missing-and-forged-off", "missing-and-forged-on"}
-VERSIONS = tuple(map(spelled, TESTED))
+VERSIONS = versions([spelled(version) for version in TESTED])
 
 
 def shapes_of(version: str) -> list[Shape]:
@@ -34,7 +34,7 @@ def shapes_of(version: str) -> list[Shape]:
     Without the images of more than 5 MB on 1.18: it takes the 524 in "5242880" for a status, and tries again for a
     minute before it records anything. And a part that is `null` is broken in files alone.
     """
-    if version == "1.1.53":
+    if version == JSON_STORE:
         return [shape for shape in BROKEN if shape.stage == 4]
     found = [shape for shape in BROKEN if shape.kind_for(version) is not None and shape.name != "part-null"]
     return [shape for shape in found if is_old(version) or shape.newer != "slow"]

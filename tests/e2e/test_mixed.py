@@ -16,12 +16,12 @@ import pytest
 
 from tests.e2e.crowd import SIGNATURE, Case, play
 from tests.e2e.daemon import healing
-from tests.e2e.install import UnavailableError
+from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError
 from tests.mixed import catalogue, mixed
 
 SEED = int(os.environ.get("TEST_RECOVERYD_SEED", "1"))
 SESSIONS = int(os.environ.get("TEST_RECOVERYD_SESSIONS", "200"))
-VERSIONS = ("1.1.53", "1.18.33")
+VERSIONS = (JSON_STORE, NEWEST)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200 + 2 * SESSIONS)]
 

@@ -29,7 +29,7 @@ from tests.build import SessionBuilder, api_error
 from tests.e2e.client import Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, running
-from tests.e2e.install import UnavailableError
+from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError
 from tests.e2e.scenes import SHORT, Stage
 from tests.e2e.tui import Tui, words
 
@@ -161,7 +161,7 @@ class Director:
         return play
 
 
-@pytest.fixture(scope="module", params=["1.1.53", "1.18.33"])
+@pytest.fixture(scope="module", params=[JSON_STORE, NEWEST])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harness, Play]]:
     root = tmp_path_factory.mktemp("resume")
     scenes = Stage()

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e import replies
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
-from tests.e2e.install import UnavailableError
+from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError
 from tests.e2e.snapshots import Snapshot, changed, said, snapshot, still
 from tests.old_sessions import MADE, plain, reverted
 from tests.planted import Planted
@@ -43,7 +43,7 @@ class Played:
     undone: Snapshot = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module", params=["1.1.53", "1.2.1"])
+@pytest.fixture(scope="module", params=[JSON_STORE, DATABASE])
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     root = tmp_path_factory.mktemp("silent")
     try:
@@ -171,7 +171,7 @@ def test_the_newest_client_is_not_stuck_and_only_what_it_cut_off_is_touched(
 ) -> None:
     root = tmp_path_factory.mktemp("newest")
     try:
-        with running(root / "client", "1.18.33") as harness:
+        with running(root / "client", NEWEST) as harness:
             session = harness.plant(plain())
             assert [len(harness.prompt(session, words).requests) for words in ("one", "two")] == [1, 1]
             never = harness.plant(plain("never prompted"))

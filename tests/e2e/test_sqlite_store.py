@@ -11,14 +11,14 @@ from recoveryd.model import Edit
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from tests.build import SessionBuilder, text
 from tests.e2e.harness import Harness, running, settle
-from tests.e2e.install import UnavailableError
+from tests.e2e.install import DATABASE, NEWEST, UnavailableError
 
 pytestmark = pytest.mark.e2e
 PATIENCE = 10.0  # seconds; it comes within a few milliseconds
 HOUR = 3_600_000
 
 
-@pytest.fixture(scope="module", params=["1.2.1", "1.18.33"])
+@pytest.fixture(scope="module", params=[DATABASE, NEWEST])
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     try:
         with running(tmp_path_factory.mktemp("client"), str(request.param)) as started:

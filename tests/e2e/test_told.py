@@ -26,7 +26,7 @@ from tests.e2e.client import Client
 from tests.e2e.crowd import Records, records
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness
-from tests.e2e.install import UnavailableError, ensure
+from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError, ensure
 from tests.e2e.provider import Provider
 from tests.parts import reasoning, text, tool
 
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="dbus-daemon is not installed"),
 ]
 
-VERSIONS = ("1.1.53", "1.18.33")
+VERSIONS = (JSON_STORE, NEWEST)
 
 
 @dataclass(frozen=True)

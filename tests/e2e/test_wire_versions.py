@@ -12,8 +12,8 @@ from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from recoveryd.wire import Request, build
 from tests.build import MODEL
 from tests.e2e.harness import running
-from tests.e2e.install import UnavailableError
-from tests.shapes import SHAPES
+from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
+from tests.shapes import SHAPES, is_old
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -25,10 +25,10 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize(("version", "form"), [("1.2.1", "old"), ("1.18.33", "new")])
-def test_every_shape_is_rebuilt(version: str, form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", versions([DATABASE, NEWEST]))
+def test_every_shape_is_rebuilt(version: str, tmp_path: Path) -> None:
     """The blocks are those of the request that the client sent; where it sent none, a part is to blame for it."""
-    wrong = []
+    wrong, form = [], "old" if is_old(version) else "new"
     try:
         with running(tmp_path / "client", version) as harness:
             for name, shape in SHAPES.items():
