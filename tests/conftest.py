@@ -18,6 +18,14 @@ from tests.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
+SLOW = [Path(__file__).parent / name for name in ("bench", "fuzz", "live", "soak")]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what stands in the folders of long tests."""
+    for item in items:
+        if any(folder in item.path.parents for folder in SLOW):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

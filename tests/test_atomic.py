@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd import failpoint
 from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change, Edit
 from recoveryd.stores import base
+from tests.examples import examples
 from tests.json_tree import NOW, SES, Tree, name
 
 
@@ -315,7 +316,7 @@ def test_a_record_with_the_longest_name_there_is_can_be_written_and_put_back(tre
 contents = st.one_of(st.none(), st.binary(max_size=40))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.sampled_from("ab"), contents, contents), min_size=1, max_size=6))
 def test_apply_and_its_reverse_restore_every_byte(tmp_path_factory: Any, images: list[tuple[str, Any, Any]]) -> None:
     tree = Tree(tmp_path_factory.mktemp("t") / "opencode" / "storage")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.classify import candidates, classify, classify_text, named_ids, position, texts_of
@@ -21,6 +21,7 @@ from recoveryd.classify_rows import Row, squeeze
 from recoveryd.model import Kind
 from tests import confusion
 from tests.confusion import forms
+from tests.examples import examples
 
 ROWS = [row for rows in confusion.sets().values() for row in rows]
 TEXTS = [(row, text) for row in ROWS for text in confusion.forms(row)]
@@ -149,7 +150,7 @@ CHANGES: list[Change] = [fold, requote, renumber, escape, recase, noise]
 CHANGES += [reidentify, lambda text, _: html.escape(text), lambda text, _: text.replace("`", "")]
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(
     st.sampled_from(POSITIVES),
     st.sampled_from(WRAPPERS),
@@ -170,14 +171,14 @@ def test_a_text_keeps_its_kind_however_it_is_wrapped(
 
 
 @pytest.mark.parametrize("change", CHANGES[-3:])
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(sample=st.sampled_from(POSITIVES), seed=st.integers())
 def test_ids_html_and_backticks_do_not_matter(change: Change, sample: tuple[Kind, str], seed: int) -> None:
     kind, text = sample
     assert classify_text(change(text, random.Random(seed))) == kind
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=40),
@@ -340,7 +341,7 @@ def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
     assert set(candidates("\n".join(pair))) == {classify_text(text) for text in pair}
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.sampled_from(POSITIVES), st.sampled_from(POSITIVES), st.sampled_from(["\n", "; ", '"},{"message":"']))
 def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
     first: tuple[Kind, str], second: tuple[Kind, str], between: str

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from recoveryd.config import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, load, load_sound, show
 from recoveryd.errors import ConfigError
 from recoveryd.model import Kind
+from tests.examples import examples
 
 EVERYTHING = """
 enabled = false
@@ -256,7 +257,7 @@ class TestMistakes:
         (line,) = wrong(file, f"enabled = '{'x' * 1000}'")
         assert len(line) < len(str(file)) + 150
 
-    @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(name=st.text(st.characters(codec="utf-8"), max_size=20), value=st.text(max_size=20))
     def test_any_variable_is_a_setting_or_a_config_error(self, name: str, value: str) -> None:
         for key in (name.upper(), "KINDS", "HOOKS_ON_ABORT", "LOOKBACK_HOURS", "OPENCODE_DATA_DIRS"):

@@ -25,6 +25,7 @@ def test_nothing_hangs_on_a_failpoint_unless_a_test_says_so() -> None:
     assert failpoint.reach.__module__ == failpoint.__name__
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_at_every_step(tmp_path: Path) -> None:
     """As it was, or healed, or (where the client wrote since) a conflict; in both stores, and the ledger knows."""

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.errors import NotFoundError
 from recoveryd.ledger import Handled, Ledger, LedgerError, new_id
 from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from tests.examples import examples
 
 DAY = 86_400
 WORDS = b'{"id":"prt_1","type":"text","text":"words of the user"}'
@@ -238,7 +239,7 @@ class TestEntries:
         other.close()
         assert ledger.get(name).kind is None
 
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     @given(texts=st.lists(st.text(st.characters(codec=None, exclude_categories=())), min_size=7, max_size=7))
     def test_any_text_and_byte_comes_back_as_it_was(
         self, texts: list[str], tmp_path_factory: pytest.TempPathFactory

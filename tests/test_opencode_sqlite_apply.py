@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd import failpoint
@@ -22,6 +22,7 @@ from recoveryd.errors import ConflictError, StoreError
 from recoveryd.model import Change, Edit
 from recoveryd.stores import base, rows
 from tests.database import NEW, SCHEMAS, Base, text
+from tests.examples import examples
 from tests.json_tree import NOW, SES, name
 
 EARLIER = NOW - 3_600_000
@@ -264,7 +265,7 @@ times = st.integers(-(2**63), 2**63 - 1)
 row = st.tuples(contents, times, times)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(st.tuples(st.booleans(), st.none() | row, st.none() | row), min_size=1, max_size=6))
 def test_apply_and_its_reverse_restore_every_row(tmp_path_factory: Any, images: list[tuple[bool, Any, Any]]) -> None:
     db = Base(tmp_path_factory.mktemp("db") / "opencode.db")

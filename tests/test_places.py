@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recoveryd.edits import deeds
 from recoveryd.model import Edit, Event, Kind, Outcome, Session
@@ -15,6 +15,7 @@ from recoveryd.plan import Plan, plan
 from recoveryd.report import actions_of, notice, sentence, where
 from recoveryd.toast import BODY_LENGTH
 from tests.build import SessionBuilder
+from tests.examples import examples
 from tests.generate import CHANCE, generate, soup
 from tests.judge import stuck
 from tests.parts import compaction, file, reasoning, text, tool
@@ -97,7 +98,7 @@ def test_many_places_are_the_first_and_a_number() -> None:
     assert where(("a", "b", "c")) == "a and 2 more places"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(CHANCE)
 def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> None:
     generated = soup(rng) if rng.random() < 0.4 else generate(rng, rng.randint(1, 4))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.edits import edited, merged, stored
@@ -21,6 +21,7 @@ from recoveryd.sent import NEW, OLD, Form
 from recoveryd.violation import Claims, Violation
 from recoveryd.wire import build
 from tests.build import SessionBuilder
+from tests.examples import examples
 from tests.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
 from tests.judge import SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of
 from tests.parts import aborted, file, reasoning, text, tool
@@ -76,7 +77,7 @@ def test_a_healthy_shape_explains_no_refusal(shape: Shape) -> None:
         assert not found.understood
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(CHANCE, FORMS)
 def test_the_next_prompt_is_accepted_whatever_was_broken(rng: random.Random, forms: tuple[Form, ...]) -> None:
     """Only signatures may take another round: that one is bad is known from the provider alone."""
@@ -98,7 +99,7 @@ def test_the_next_prompt_is_accepted_whatever_was_broken(rng: random.Random, for
     assert turn < 4
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CHANCE, FORMS)
 def test_illegal_parts_are_healed_among_all_the_others(rng: random.Random, forms: tuple[Form, ...]) -> None:
     wild = soup(rng, wild=True) if rng.random() < 0.5 else generate(rng, rng.randint(1, 4), of=(*FAULTS, *LATER))
@@ -113,7 +114,7 @@ def test_illegal_parts_are_healed_among_all_the_others(rng: random.Random, forms
             assert why is None or why.kind in SIGNATURE
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(CHANCE, FORMS)
 def test_planned_again_on_its_own_result_it_proposes_nothing(rng: random.Random, forms: tuple[Form, ...]) -> None:
     """The claims go with it: the place that the error named is another one by now."""
@@ -129,7 +130,7 @@ def test_planned_again_on_its_own_result_it_proposes_nothing(rng: random.Random,
     assert not second.understood
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CHANCE, FORMS)
 def test_no_word_and_no_output_is_lost(rng: random.Random, forms: tuple[Form, ...]) -> None:
     generated = sessions(rng)
@@ -174,7 +175,7 @@ def _ours(data: Json) -> bool:
     return "recoveryd" in (data.get("metadata") or {})
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CHANCE, FORMS)
 def test_edits_keep_the_schema_and_say_that_they_are_ours(rng: random.Random, forms: tuple[Form, ...]) -> None:
     generated = sessions(rng)
@@ -253,7 +254,7 @@ def _cheaper(case: Case, claims: Claims, than: int) -> tuple[Edit, ...] | None:
     return None
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(CHANCE)
 def test_no_set_of_the_same_proposals_is_cheaper(rng: random.Random) -> None:
     generated = soup(rng, 3, 4) if rng.random() < 0.5 else generate(rng, rng.randint(1, 2), turns=1)

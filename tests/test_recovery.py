@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from recoveryd import failpoint, proposals
@@ -31,6 +31,7 @@ from recoveryd.undo import put_back, undo
 from recoveryd.violation import Violation
 from tests.build import SessionBuilder
 from tests.database import Base
+from tests.examples import examples
 from tests.generate import generate, soup
 from tests.judge import refusal, stuck
 from tests.parts import api_error, reasoning, text, tool
@@ -439,7 +440,7 @@ def test_while_the_lock_is_held_nobody_else_repairs(tree: Tree, bench: Bench) ->
         pass
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_written_and_taken_back_every_byte_and_every_file_is_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -283,6 +283,7 @@ def test_a_fault_at_any_step_leaves_every_file_as_it_was(
         assert planting.look() == before, names[at]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["files", "rows"])
 def test_killed_at_any_step_it_is_as_it_was_or_healed(kind: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.renaming_kills", kind, str(tmp_path)]

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recoveryd.model import Edit, Event, Failure, Kind, Outcome
 from recoveryd.plan import Plan, plan
@@ -23,6 +23,7 @@ from recoveryd.report import (
     repairable,
     sentence,
 )
+from tests.examples import examples
 from tests.generate import CHANCE, generate
 from tests.judge import stuck
 from tests.values import as_session
@@ -76,7 +77,7 @@ def test_two_parts_of_one_deed_count_once() -> None:
     assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(CHANCE)
 def test_every_plan_can_be_told(rng: random.Random) -> None:
     generated = generate(rng, rng.randint(1, 4))

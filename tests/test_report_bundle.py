@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.bundle import Sources, bundle
@@ -23,6 +23,7 @@ from recoveryd.model import Change, Failure, Kind, Outcome
 from recoveryd.shape import Shaper, error_shape, known_wording, model_shape
 from tests.build import SessionBuilder, write_sqlite
 from tests.database import NEW, OLD, Base
+from tests.examples import examples
 from tests.parts import api_error, file, raw, reasoning, text, tool
 from tests.trees import MISSING, Bench, Tree
 
@@ -273,7 +274,7 @@ NAMES = (
 KEYS = st.sampled_from(NAMES)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.dictionaries(KEYS, JSON), st.dictionaries(KEYS, JSON))
 def test_a_record_of_any_shape_has_one(part: dict[str, Any], state: dict[str, Any]) -> None:
     shaper = Shaper()

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.edits import edited
@@ -16,6 +16,7 @@ from recoveryd.sent import NEW, OLD, Form
 from recoveryd.violation import Claims, Violation
 from recoveryd.wire import Block, Turn, Wire
 from recoveryd.wire_parts import INTERRUPTED
+from tests.examples import examples
 from tests.generate import CHANCE, Generated, generate, soup
 from tests.judge import bound_to, kinds, refusal, wire_of
 from tests.values import as_session
@@ -210,13 +211,13 @@ def violations(sent: Wire, thinking: bool) -> set[str]:
 FORMS = st.sampled_from([OLD, NEW])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CHANCE, FORMS, st.integers(0, 5))
 def test_the_rules_find_what_the_strict_provider_finds_and_no_more(rng: random.Random, form: Form, faults: int) -> None:
     _agree(generate(rng, faults), form)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(CHANCE, FORMS)
 def test_they_agree_on_any_mixture_of_parts_as_well(rng: random.Random, form: Form) -> None:
     _agree(soup(rng), form)
@@ -230,7 +231,7 @@ def _agree(generated: Generated, form: Form) -> None:
         assert violations(sent, thinking) == kinds(sent, thinking)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CHANCE, FORMS)
 def test_no_thinking_is_bound_to_what_was_not_changed(rng: random.Random, form: Form) -> None:
     """What `unbound` lets pass, a provider that binds thinking lets pass, whatever part is taken away."""

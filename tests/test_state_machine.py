@@ -24,9 +24,10 @@ from recoveryd.model import Change
 from tests.build import Planted, SessionBuilder
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import EMPTY, FAULTS, JsonPlace, Place, Records, SqlitePlace
+from tests.examples import FULL
 from tests.parts import api_error, text, tool
 
-EXAMPLES = int(os.environ.get("TEST_RECOVERYD_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("TEST_RECOVERYD_EXAMPLES", "15" if FULL else "4"))
 STEPS = 60  # more than most recoveries have: a kill that comes too late is none
 
 which = st.integers(0, 99)

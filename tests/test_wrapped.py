@@ -6,11 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.model import WRAP_MS, Message, Part, Refusal, Session
 from recoveryd.wrapped import Wrapped, ignores_prompts, in_order, new_ids, tells_old, wrapped
+from tests.examples import examples
 from tests.old_sessions import STARTED_AGAIN, across, plain
 from tests.planted import ascending
 from tests.values import as_session
@@ -163,7 +164,7 @@ def test_one_look_at_the_greatest_id_is_enough() -> None:
     assert not tells_old("", NOW) and not tells_old("msg_x", NOW)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     before=st.lists(st.integers(1, 700 * 86_400_000), min_size=1, max_size=12, unique=True),
     since=st.lists(st.integers(0, 90 * 86_400_000), max_size=6, unique=True),
