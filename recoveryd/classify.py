@@ -162,6 +162,13 @@ def texts_of(error: object) -> list[str]:
     return texts
 
 
+def excerpt(error: object, length: int = 200) -> str:
+    """The first words of an error, unescaped, on one line and without control characters."""
+    texts = (_BLANKS.sub(" ", "".join(c if c.isprintable() else " " for c in text)).strip() for text in texts_of(error))
+    said = next((text for text in texts if len(text) > 12 and " " in text), "")
+    return said if len(said) <= length else f"{said[: length - 1].rstrip()}…"
+
+
 def _parsed(text: str) -> object:
     if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None

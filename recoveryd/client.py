@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -28,6 +28,7 @@ PROMPT_LIMIT_S, PROMPT_CALL_S = 6.0, 2.0
 _REMEMBERED_S = 10.0
 _TOAST_MS = 10_000
 _BUSY = ("busy", "retry")
+Version = tuple[int, ...]
 
 
 class Asked(StrEnum):
@@ -45,26 +46,40 @@ class Client:
 
     def __init__(self, settings: OpenCode) -> None:
         self._line = Line(settings)
-        self._versions: dict[str, tuple[float, tuple[int, ...] | None]] = {}  # by session
+        self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
 
     def prepare(self) -> None:
         """Look for clients now, so that it need not be done when one is wanted."""
         self._line.listening()
 
-    def version(self, session: str, directory: str) -> tuple[int, ...] | None:
-        """Of the client that has this session, (1, 18, 33); None when none answers."""
-        asked, version = self._versions.get(session, (float("-inf"), None))
-        now = time.monotonic()
+    def versions(self, store: str, session: str, directory: str) -> tuple[Version, ...]:
+        """Of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`: its path."""
+        key, now = (store, session), time.monotonic()
+        asked, versions = self._versions.get(key, (float("-inf"), ()))
         if now - asked > _REMEMBERED_S:
-            talk = _Talk(self._line, session, directory, None, now + LIMIT_S)
-            version = next(filter(None, map(talk.version, talk.having())), None)
+            talk = _Talk(self._line, store, session, directory, None, now + LIMIT_S)
+            versions = tuple(dict.fromkeys(filter(None, map(talk.version, talk.having()))))
             self._versions = {s: known for s, known in self._versions.items() if now - known[0] <= _REMEMBERED_S}
-            self._versions[session] = now, version
-        return version
+            self._versions[key] = now, versions
+        return versions
+
+    def idle(self, pid: int, session: str, directories: Collection[str]) -> bool:
+        """Whether this process listens, and says that nothing runs in the session in any of the folders, nor its own.
+
+        What runs is a matter of the folder that it was asked to run in.
+        """
+        found = [known for known in self._line.found() if known.pid == pid]
+        deadline = time.monotonic() + LIMIT_S
+        asked = [
+            _Talk(self._line, "", session, directory, None, deadline).status(known.url)
+            for known in found[:1]
+            for directory in {*directories, known.home}
+        ]
+        return bool(asked) and set(asked) == {"idle"}
 
     def any_version(self) -> tuple[int, ...] | None:
         """Of a client that listens, whatever it works on; None when none answers."""
-        talk = _Talk(self._line, "", "", None, time.monotonic() + LIMIT_S)
+        talk = _Talk(self._line, "", "", "", None, time.monotonic() + LIMIT_S)
         return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
 
     def shut_out(self) -> dict[str, Owner]:
@@ -73,7 +88,7 @@ class Client:
 
     def has(self, failure: Failure, directory: str) -> bool:
         """Whether a client that listens has the session of `failure`."""
-        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         return any(True for _ in talk.having())
 
     def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
@@ -82,7 +97,7 @@ class Client:
         An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
         a client was asked: it may write for a moment.
         """
-        talk = _Talk(self._line, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         asked = False
         for url in talk.having():
             if talk.status(url) in _BUSY and still():
@@ -125,15 +140,16 @@ class Client:
         return any(answer is not None and answer.status == 200 for answer in answers)
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
-        deadline = time.monotonic() + PROMPT_LIMIT_S
-        return _Talk(self._line, failure.session, directory, failure, deadline, PROMPT_CALL_S, patient=True)
+        asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
+        return _Talk(self._line, *asked, deadline, PROMPT_CALL_S, patient=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """Questions about one session, over at `deadline`. `failure`, if given, is what the session has to have in it."""
+    """Questions about one session of a store, over at `deadline`. `failure`, if given, is what it has to have in it."""
 
     line: Line
+    store: str
     session: str
     directory: str
     failure: Failure | None
@@ -157,7 +173,7 @@ class _Talk:
         """
         if unquote(self.directory) != self.directory:
             return  # 1.1 decodes a folder twice: it would work in another one
-        listening = self.line.listening()
+        listening = [known for known in self.line.listening() if known.may_have(self.store)]
         at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
         nobody = True
         for url in filter(self._has, at_home):

@@ -40,8 +40,10 @@ class Line:
 
     def listening(self) -> list[Listener]:
         """Where a client may be, the usual address first. What was found a moment ago still holds."""
-        if self._configured:
-            return [Listener(self._configured)]
+        return [Listener(self._configured)] if self._configured else self.found()
+
+    def found(self) -> list[Listener]:
+        """As `listening`, whatever is configured."""
         with self._looking:
             looked, found = self._found
             if time.monotonic() - looked > _REMEMBERED_S:

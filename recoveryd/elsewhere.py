@@ -6,6 +6,7 @@ Asked only when there is no kind, for the words of `explain`; it decides nothing
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from recoveryd.classify import texts_of
 
@@ -63,13 +64,28 @@ _FAMILIES = (
     (r"output.?length", "the length of the answer, which is at the model's limit. Send “continue”."),
     (r"abort|cancel|interrupted", "a turn that was stopped, which is no failure."),
 )
+_STATUS: dict[object, str] = {
+    401: "unauthorized",
+    402: "payment",
+    403: "forbidden",
+    408: "timed out",
+    429: "rate limit",
+    **dict.fromkeys(range(500, 600), "internal server error"),
+}
 _PATTERNS = tuple((re.compile(pattern), words) for pattern, words in _FAMILIES)
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
 
+def _by_status(error: object) -> str | None:
+    """What an error that says nothing of it is about, by the status of the answer."""
+    data = error.get("data") if isinstance(error, Mapping) else None
+    status = data.get("statusCode") if isinstance(data, Mapping) else None
+    return next((words for pattern, words in _PATTERNS if pattern.search(_STATUS.get(status, ""))), None)
+
+
 def elsewhere(error: object) -> str | None:
     """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
     text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in texts_of(error)[:8])).strip().lower()
-    about = next((words for pattern, words in _PATTERNS if pattern.search(text)), None)
+    about = next((words for pattern, words in _PATTERNS if pattern.search(text)), None) or _by_status(error)
     return about and f"It seems to be about {about}"

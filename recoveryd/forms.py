@@ -6,7 +6,7 @@ import json
 import pkgutil
 
 from recoveryd.client import Client
-from recoveryd.sent import NEW, OLD, Form
+from recoveryd.sent import NEW, PAGED, Form
 from recoveryd.stores.base import Store
 
 
@@ -28,14 +28,12 @@ def spelled(version: tuple[int, ...]) -> str:
 
 
 def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
-    """What the schema of the store tells, and what the client that has the session says; both, where they differ.
+    """What the schema of the store tells, and what the clients that have the session say; all, where they differ.
 
     A session's own version does not count: it is that of the client which made it.
     """
     forms = [Form.named(name) for name in store.forms()]
-    version = _version(store, client, session)
-    if version is not None:
-        forms.append(NEW if version >= _NEW_SINCE else OLD)
+    forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, client, session)]
     return tuple(dict.fromkeys(forms))
 
 
@@ -44,12 +42,12 @@ def goes_by_ids(store: Store, client: Client, session: str) -> bool:
 
     A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
     """
-    if "old" not in store.forms():
+    if "new" in store.forms():
         return False
-    version = _version(store, client, session)
-    return version is None or version < BY_TIME_SINCE
+    versions = _versions(store, client, session)
+    return not versions or min(versions) < BY_TIME_SINCE
 
 
-def _version(store: Store, client: Client, session: str) -> tuple[int, ...] | None:
-    """What the client that has the session says; None where it does not matter, or none is asked."""
-    return None if store.one_form else client.version(session, store.about(session).directory)
+def _versions(store: Store, client: Client, session: str) -> tuple[tuple[int, ...], ...]:
+    """What the clients that have the session say; none where it does not matter, or nobody listens."""
+    return () if store.one_form else client.versions(store.id, session, store.about(session).directory)

@@ -14,6 +14,7 @@ _SESSION_ID = re.compile(r"ses_[A-Za-z0-9_-]+")
 
 # Milliseconds. OpenCode's ids hold the time modulo this: every 795 days they start again near zero.
 WRAP_MS = 1 << 36
+PAGE = 50  # messages: from 1.2 on OpenCode reads so many at a time, the newest first, each with all its parts
 
 
 def is_session_id(text: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 _NAMES = frozenset({"opencode", "opencode-cli"})  # the second is the one that the desktop application brings
@@ -14,10 +15,34 @@ _REACHED = {"127.0.0.1": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::1": "[::1]", ":
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A client that listens: its address (`http://127.0.0.1:4096`), and the folder that it works in; "" if unknown."""
+    """A client that listens: its address (`http://127.0.0.1:4096`), the folder that it works in, and its data folder.
+
+    What is unknown is "", and 0 for the process.
+    """
 
     url: str
     home: str = ""
+    data: str = ""
+    pid: int = 0
+
+    def may_have(self, store: str) -> bool:
+        """Whether it may use the store at this path; not one that keeps its sessions in another folder."""
+        return not self.data or leads(Path(self.data), Path(store))
+
+
+def data_folder(env: Mapping[str, str]) -> Path | None:
+    """Where a client with this environment keeps its sessions; None when it does not say."""
+    base, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
+    if not Path(base).is_absolute() and not home:
+        return None
+    return (Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share") / "opencode"
+
+
+def leads(data: Path, store: Path) -> bool:
+    """Whether a data folder is that of a store, which may be linked to from there. OSError."""
+    if store.parent == data.resolve() or store == (data / "storage").resolve():
+        return True
+    return any(path.resolve() == store for path in data.glob("opencode*.db") if path.is_symlink())
 
 
 def is_client(name: str, argv: Sequence[str]) -> bool:
@@ -46,4 +71,23 @@ def _found() -> Iterator[Listener]:
 def _listening(process: Any) -> Iterator[Listener]:
     for connection in process.net_connections("tcp"):
         if connection.status == "LISTEN" and connection.laddr.ip in _REACHED:
-            yield Listener(f"http://{_REACHED[connection.laddr.ip]}:{connection.laddr.port}", process.cwd())
+            url = f"http://{_REACHED[connection.laddr.ip]}:{connection.laddr.port}"
+            yield Listener(url, process.cwd(), _data(process), process.pid)
+
+
+def _data(process: Any) -> str:
+    """Its data folder, where its environment tells all of it, and means the same files to it as to us; else ""."""
+    import psutil
+
+    try:
+        env = process.environ()
+        folder = data_folder(env)
+        return "" if folder is None or env.get("OPENCODE_DB") or has_files_of_its_own(process) else str(folder)
+    except (psutil.AccessDenied, OSError):
+        return ""
+
+
+def has_files_of_its_own(process: Any) -> bool:
+    """Whether it has a mount namespace of its own: there its paths and its environment name other files."""
+    where = "/proc/{}/ns/mnt"
+    return sys.platform == "linux" and os.readlink(where.format(process.pid)) != os.readlink(where.format("self"))  # noqa: PTH115

@@ -96,7 +96,12 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
         if kind not in UNREPAIRED and family(failure) is None:
-            return Refusal(f"{unknown(failure)}; nothing can be proved: choose another model, or start a new session")
+            reason = f"{unknown(failure)}, so nothing can be proved"
+            return Refusal(f"{reason}: choose another model, or start a new session")
+        # Of other kinds a turn that runs is left alone in any case; this one it may look like.
+        busy = self._holders.at_work(store, session, self._client) if kind is Kind.UNSENDABLE_PART else None
+        if busy is not None:
+            raise ActiveError(f"It is left alone: {busy}.")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None

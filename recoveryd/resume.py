@@ -105,7 +105,8 @@ def _in_the_way(case: Situation) -> str:
     if newest is None or all(message.id != case.failure.message for message in case.session.messages):
         return "the failed message is gone"
     if newest.id == case.failure.message:
-        return ""
+        answered = newest.role == "assistant" and newest.completed and newest.error is None
+        return "its last prompt was answered" if answered else ""
     if newest.role == "user":
         return "there is a newer prompt"
     if newest.error is None:

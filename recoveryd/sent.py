@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recoveryd.model import Message, Part, Session
+from recoveryd.model import PAGE, Message, Part, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,19 @@ class Form:
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
+    reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 
     @classmethod
     def named(cls, name: str) -> Form:
-        """ "old": before about 1.14 (held to 1.1.53 and 1.2.1); "new": since then (held to 1.18.33)."""
+        """ "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since then (1.18.33)."""
         return _FORMS[name]
 
 
 _FLAGS = len(Form.__dataclass_fields__) - 1
-_FORMS = {"old": Form("old", *[False] * _FLAGS), "new": Form("new", *[True] * _FLAGS)}
-OLD, NEW = _FORMS["old"], _FORMS["new"]
+OLD, NEW = Form("old", *[False] * _FLAGS), Form("new", *[True] * _FLAGS)
+PAGED = replace(OLD, name="paged", reads_pages=True)
+_FORMS = {form.name: form for form in (OLD, PAGED, NEW)}
 
 
 def history(session: Session, form: Form) -> Sequence[Message]:
@@ -44,6 +46,20 @@ def history(session: Session, form: Form) -> Sequence[Message]:
     """
     kept = _not_reverted(session, form)
     return _with_tail(kept) if form.keeps_compaction_tail else _since_compaction(kept)
+
+
+def read_along(session: Session, form: Form) -> Sequence[Message]:
+    """All messages whose parts the client reads for the next request: one that is no JSON among them stops it."""
+    if session.revert or form.reads_all:  # to take it back, all are read, also what is not sent
+        return session.messages
+    kept = len(_since_compaction(session.messages))
+    if form.reads_pages:  # before the prompt is stored, for its model, and with it
+        kept = max(_paged(kept), _paged(kept + 1) - 1)
+    return session.messages[max(0, len(session.messages) - kept) :]
+
+
+def _paged(messages: int) -> int:
+    return -(-messages // PAGE) * PAGE
 
 
 def _not_reverted(session: Session, form: Form) -> list[Message]:

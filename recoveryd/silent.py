@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from recoveryd import interrupted, wrapped
-from recoveryd.crash import crashed, next_failure
+from recoveryd import crash, interrupted, wrapped
+from recoveryd.crash import crashed, next_failure, stops
 from recoveryd.model import Failure, Json, Kind, Message, Session
 from recoveryd.plan import requests_of
 from recoveryd.report import moment
@@ -18,24 +18,28 @@ from recoveryd.sent import Form
 from recoveryd.violation import Claims, Violation
 from recoveryd.wire import build
 
-UNANSWERED = "unanswered_prompt"  # the reason code of a prompt that nothing stored explains
+# Reason codes of what has no kind: a prompt that nothing stored explains, and an error in the newest answer.
+UNANSWERED = "unanswered_prompt"
+REFUSED = "refused_unknown"  # whose words are not known
+ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
 # Of these an open turn is the fault itself; any other repair waits until no turn runs.
 OPEN_TURNS = frozenset({Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN})
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """`kind` is None when nothing explains it. `ignored`: a prompt was sent, and can't have been answered."""
+    """`kind` is None when nothing explains it; then there is a `code`. `ignored`: a prompt can't have been answered."""
 
     failure: Failure
     kind: Kind | None
     evidence: Json = field(default_factory=dict)
     ignored: bool = False
+    code: str = UNANSWERED
 
     @property
     def reason(self) -> str:
         """A stable code."""
-        return str(self.kind or UNANSWERED)
+        return str(self.kind or self.code)
 
 
 def renumbered(session: Session, now_ms: int) -> Silence | None:
@@ -55,9 +59,15 @@ def unsendable(session: Session, failure: Failure | None, forms: Sequence[Form])
     made = crashed(session, failure, forms)
     if made is None:
         return None
-    requests = requests_of(made, forms)
-    parts = dict.fromkeys(part.part_id for request in requests for part in build(session, request).unsendable)
-    return Silence(made, Kind.UNSENDABLE_PART, {"parts": list(parts), "message": made.message})
+    return Silence(made, Kind.UNSENDABLE_PART, {"parts": stops(session, made, forms), "message": made.message})
+
+
+def unreadable(session: Session, forms: Sequence[Form]) -> Silence | None:
+    """That the client can't read what is stored, so that the next prompt may fail before a word of it is stored."""
+    made = crash.unreadable(session, forms)
+    if made is None:
+        return None
+    return Silence(made, Kind.UNSENDABLE_PART, {"parts": stops(session, made, forms), "message": made.message})
 
 
 def cut_off(session: Session) -> Silence | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from recoveryd.classify import classify
+from recoveryd.classify import classify, excerpt
 from recoveryd.client import Client
 from recoveryd.crash import provider_spoke
+from recoveryd.elsewhere import elsewhere
 from recoveryd.forms import forms_of, goes_by_ids
 from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger
 from recoveryd.model import Entry, Failure, Json, Outcome
-from recoveryd.silent import Silence, cut_off, renumbered, unanswered, unsendable
+from recoveryd.silent import ELSEWHERE, REFUSED, Silence, cut_off, renumbered, unanswered, unreadable, unsendable
 from recoveryd.stores.base import Look, Store, stand
 from recoveryd.wrapped import tells_old
 
@@ -26,7 +27,7 @@ class Diagnosis:
         self._clock = clock
 
     def of(self, store: Store, session: str) -> Silence | None:
-        """What keeps a session from going on; None when nothing does, or what does is no business of ours."""
+        """What keeps a session from going on; None when nothing does."""
         look = store.look(session)
         failure = look.failure
         kind = classify(failure.error) if failure is not None else None
@@ -34,10 +35,19 @@ class Diagnosis:
         if recorded is not None and not look.newer:
             return recorded
         if look.running and not look.silent:
-            return (None if self._holders.under_way(store, session) else cut_off(store.load(session))) or recorded
+            ended = None if self._holders.under_way(store, session) else cut_off(store.load(session))
+            return ended or self._unreadable(store, session) or recorded
         if look.newer or (failure is not None and not provider_spoke(failure)):
-            return self._silent(store, session, look, recorded)
-        return ids_started_again(store, session, self._client, self._clock())
+            found = self._silent(store, session, look, recorded)
+        else:
+            found = ids_started_again(store, session, self._client, self._clock())
+        found = found or self._unreadable(store, session)
+        return found if found is not None or failure is None or look.newer else _refused(failure)
+
+    def _unreadable(self, store: Store, session: str) -> Silence | None:
+        if not store.unreadable(session):
+            return None
+        return unreadable(store.load(session), forms_of(store, self._client, session))
 
     def _silent(self, store: Store, session: str, look: Look, recorded: Silence | None) -> Silence | None:
         """Of a prompt that no provider is known to have answered or refused. `recorded`: a failure before it."""
@@ -72,6 +82,13 @@ def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
             if changes and stand(store, changes):
                 return entry
     return None
+
+
+def _refused(failure: Failure) -> Silence:
+    """That its newest answer holds an error of no kind: one that is not about the history, or one that nobody knows."""
+    about = elsewhere(failure.error)
+    evidence = {**_recorded(failure), "says": excerpt(failure.error), "about": about or ""}
+    return Silence(failure, None, evidence, code=ELSEWHERE if about else REFUSED)
 
 
 def _recorded(failure: Failure) -> Json:

@@ -21,11 +21,12 @@ from recoveryd.quiet import SETTLE_S, until_quiet
 from recoveryd.recent import note
 from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
-from recoveryd.silent import OPEN_TURNS, Silence, cut_off, unsendable
+from recoveryd.silent import OPEN_TURNS, Silence, cut_off, unreadable, unsendable
 from recoveryd.stores.base import Look, Store
 from recoveryd.stuck import ids_started_again
 
 _SOON_S = 0.001
+_READ_S = 60.0
 GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
 
 
@@ -73,6 +74,7 @@ class Triage:
         self._clock = clock
         self._client = client
         self._holders = Holders(config.interrupted_minutes, clock)
+        self._read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
         self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
@@ -86,6 +88,11 @@ class Triage:
                 failure, kind, silent = found.failure, found.kind, True
             elif kind is None or found.wait:
                 return found
+        elif kind is None:  # refused for something else
+            found = self._unreadable(store, session, failure.time if failure else 0) or _NOTHING
+            if isinstance(found, Verdict):
+                return found
+            failure, kind, silent = found.failure, found.kind, True
         if failure is None or kind is None:
             return _NOTHING
         now = self._clock()
@@ -108,10 +115,14 @@ class Triage:
     def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
         """What a session is stuck on that no provider refused, if it is; else the verdict on it."""
         if look.running and not look.silent:
-            return self._cut_off(store, session) or _AGAIN
+            return (
+                self._cut_off(store, session) or self._unreadable(store, session, look.running, running=True) or _AGAIN
+            )
         quiet = _AGAIN if look.running else _NOTHING
         mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
-        if not look.waits or self._sound.get((store.id, session)) == mark:
+        if not look.waits:
+            return self._unreadable(store, session, look.last_answer) or quiet
+        if self._sound.get((store.id, session)) == mark:
             return quiet
         wait = until_quiet(store.stamp(session), GRACE_S, self._clock())
         if wait:
@@ -129,6 +140,25 @@ class Triage:
                 return found
         failure = None if look.newer else look.failure
         return unsendable(store.load(session), failure, forms_of(store, self._client, session))
+
+    def _unreadable(self, store: Store, session: str, since: int, *, running: bool = False) -> Silence | Verdict | None:
+        """A part that the client can't read, where no prompt tells: one that names no model fails before it is stored.
+
+        `since` (ms) is when something last came of a prompt. While a turn runs there is a look a minute at the most.
+        """
+        key, now = (store.id, session), self._clock()
+        too_old = since < (now - self._config.lookback_hours * 3600) * 1000
+        if too_old or (running and 0 <= now - self._read.get(key, 0.0) < _READ_S):
+            return None
+        if not store.unreadable(session):
+            note(self._read, key, now)
+            return None
+        wait = until_quiet(store.stamp(session), GRACE_S, now)
+        return (
+            Verdict(Next.AGAIN, wait)
+            if wait
+            else unreadable(store.load(session), forms_of(store, self._client, session))
+        )
 
     def _cut_off(self, store: Store, session: str) -> Silence | None:
         """A turn whose client is gone, if such are to be ended."""

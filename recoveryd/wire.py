@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from recoveryd.model import Json, Message, Part, Session
-from recoveryd.sent import OLD, Form, history, left_out
+from recoveryd.sent import OLD, Form, history, left_out, read_along
 from recoveryd.wire_media import CannotSend
 from recoveryd.wire_parts import JS_SPACE, assistant_part, signed, user_part
 
@@ -110,9 +110,9 @@ class Builder:
     def build(self, session: Session) -> Wire:
         """The request that the client would send, with `request.prompt` typed by the user behind it."""
         drafts = [self._draft(message) for message in history(session, self._request.form)]
-        if session.revert or self._request.form.reads_all:  # to take it back, all are read, also what is not sent
-            broken = [message for message in session.messages if any(part.data is None for part in message.parts)]
-            drafts += [_Draft(self._request, [], self._draft(message).unreadable()) for message in broken]
+        read = read_along(session, self._request.form)
+        broken = [message for message in read if any(part.data is None for part in message.parts)]
+        drafts += [_Draft(self._request, [], self._draft(message).unreadable()) for message in broken]
         out = [entry for draft in drafts for entry in draft.out]
         if self._request.prompt is not None:
             out.append(("user", [Block({"type": "text", "text": self._request.prompt}, "", "")], ("", "")))

@@ -23,7 +23,7 @@ from recoveryd.forms import forms_of
 from recoveryd.http_call import call
 from recoveryd.peers import Owner
 from recoveryd.processes import Listener
-from recoveryd.sent import NEW, OLD
+from recoveryd.sent import NEW, OLD, PAGED
 from recoveryd.settings import OpenCode
 from recoveryd.stores.base import About
 from recoveryd.stores.opencode_files import OpencodeFiles
@@ -56,23 +56,23 @@ def yes() -> bool:
 
 def test_the_version_of_the_client_that_has_the_session_is_asked_once_and_remembered(fake: Fake) -> None:
     client = client_of(fake)
-    assert client.version(SESSION, DIRECTORY) == client.version(SESSION, DIRECTORY) == (1, 18, 33)
+    assert [client.versions("/store", SESSION, DIRECTORY) for _ in range(2)] == [((1, 18, 33),)] * 2
     assert [asked.path for asked in fake.asked] == [f"/session/{SESSION}", "/global/health"]
     assert fake.asked[0].directory == DIRECTORY
-    assert client.version("ses_2", DIRECTORY) is None, "another session, which this client does not have"
+    assert client.versions("/store", "ses_2", DIRECTORY) == (), "another session, which this client does not have"
 
 
 def test_a_version_of_its_own_making_is_none() -> None:
     for version in ("local", "", "1.x", "9" * 5000):
         with listening(Fake(version=version)) as fake:
-            assert client_of(fake).version(SESSION, DIRECTORY) is None
+            assert client_of(fake).versions("/store", SESSION, DIRECTORY) == ()
 
 
 def test_the_password_of_the_file_is_sent(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     with listening(Fake(password="s3cret")) as fake:
         settings = OpenCode(server_url=fake.url, password_file=tmp_path / "password")
-        assert Client(settings).version(SESSION, DIRECTORY) == (1, 18, 33)
+        assert Client(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert {asked.authorization for asked in fake.asked} == {"Basic b3BlbmNvZGU6czNjcmV0"}
 
 
@@ -82,7 +82,7 @@ def test_the_password_of_the_environment_is_for_the_users_own_clients_alone(monk
     with listening(Fake(session="ses_other")) as stranger, listening(Fake(password="s3cret")) as own:
         monkeypatch.setattr(client_line, "DEFAULT_URL", stranger.url)
         client = found(monkeypatch, Listener(own.url, "/"))
-        assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
+        assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert {asked.authorization for asked in stranger.asked} == {None}
     assert None not in {asked.authorization for asked in own.asked}
 
@@ -97,7 +97,7 @@ def another_user() -> Iterator[None]:
 
 def said_nothing(client: Client) -> bool:
     return (
-        client.version(SESSION, DIRECTORY) is None
+        client.versions("/store", SESSION, DIRECTORY) == ()
         and client.any_version() is None
         and not client.has(FAILURE, DIRECTORY)
         and not client.abort(FAILURE, DIRECTORY, never)
@@ -125,11 +125,11 @@ def test_a_port_that_changed_hands_a_moment_ago_is_not_trusted(monkeypatch: pyte
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "s3cret")
     with listening(Fake(password="s3cret")) as own:
         client = found(monkeypatch, Listener(own.url, "/"))
-        assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
+        assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     port = int(own.url.rpartition(":")[2])
     with listening(Fake(), port) as stranger, another_user():
         assert stranger.url == own.url
-        assert client.version("ses_2", DIRECTORY) is None
+        assert client.versions("/store", "ses_2", DIRECTORY) == ()
         assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
     assert stranger.asked == []
 
@@ -153,7 +153,7 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
     sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
     try:
         client = Client(OpenCode(server_url=fake.url, password_file=path))
-        assert client.version(SESSION, DIRECTORY) == (1, 18, 33)
+        assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
         client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     finally:
         logger.remove(sink)
@@ -165,7 +165,7 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
 def test_a_client_that_wants_a_password_which_we_do_not_have_is_none() -> None:
     with listening(Fake(password="s3cret")) as fake:
         client = client_of(fake)
-        assert client.version(SESSION, DIRECTORY) is None
+        assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert client.prompt(FAILURE, DIRECTORY, {}, lambda: None)[0] is Asked.NOBODY
         assert not client.abort(FAILURE, DIRECTORY, yes) and not client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     assert fake.paths() == []
@@ -210,7 +210,7 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
     monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
     with saying(HOSTILE[name]) as url:
         client, begun = Client(OpenCode(server_url=url)), time.monotonic()
-        assert client.version(SESSION, DIRECTORY) is None
+        assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert not client.abort(FAILURE, DIRECTORY, never)
         assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
         assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
@@ -263,7 +263,7 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
 
     with saying(hang) as url:
         client = Client(OpenCode(server_url=url))
-        client.version(SESSION, DIRECTORY)
+        client.versions("/store", SESSION, DIRECTORY)
         assert not client.abort(FAILURE, DIRECTORY, never)
         for _ in range(3):
             assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
@@ -285,7 +285,7 @@ def test_a_redirect_is_not_followed() -> None:
         for path in (f"/session/{SESSION}", "/global/health"):
             fake.answers[path] = 302, f"{elsewhere.url}{path}".encode()
         client = client_of(fake)
-        assert client.version(SESSION, DIRECTORY) is None
+        assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
     assert elsewhere.asked == []
 
@@ -294,7 +294,7 @@ def test_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch, fake: Fake) -> None:
     with listening() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        assert client_of(fake).version(SESSION, DIRECTORY) == (1, 18, 33)
+        assert client_of(fake).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert proxy.asked == []
 
 
@@ -302,7 +302,7 @@ def test_where_nobody_listens_nothing_happens() -> None:
     with listening() as fake:
         pass
     client = client_of(fake)
-    assert client.version(SESSION, DIRECTORY) is None
+    assert client.versions("/store", SESSION, DIRECTORY) == ()
     assert not client.abort(FAILURE, DIRECTORY, never)
     assert client.prompt(FAILURE, DIRECTORY, {}, never) == (Asked.NOBODY, "no client that listens has this session")
     assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
@@ -413,21 +413,21 @@ def test_a_toast_that_is_refused_was_not_shown(fake: Fake) -> None:
 
 def test_an_id_never_becomes_another_path(fake: Fake) -> None:
     client = client_of(fake)
-    assert client.version("../global/health?x=", DIRECTORY) is None
+    assert client.versions("/store", "../global/health?x=", DIRECTORY) == ()
     assert fake.asked[0].path == "/session/..%2Fglobal%2Fhealth%3Fx%3D"
 
 
 def test_a_folder_that_is_no_utf8_is_asked_for_in_vain(fake: Fake) -> None:
-    assert client_of(fake).version(SESSION, "/projects/\udcff") is None
+    assert client_of(fake).versions("/store", SESSION, "/projects/\udcff") == ()
     assert fake.asked == []
 
 
 def test_a_folder_that_the_old_client_would_decode_twice_is_not_asked_for(fake: Fake) -> None:
     fake.directory = "/projects/100%20"
-    assert client_of(fake).version(SESSION, "/projects/100%20") is None
+    assert client_of(fake).versions("/store", SESSION, "/projects/100%20") == ()
     assert fake.asked == []
     fake.directory = "/projects/100%"
-    assert client_of(fake).version(SESSION, "/projects/100%") == (1, 18, 33)
+    assert client_of(fake).versions("/store", SESSION, "/projects/100%") == ((1, 18, 33),)
 
 
 def test_from_several_threads_every_answer_is_its_own(fake: Fake) -> None:
@@ -437,9 +437,8 @@ def test_from_several_threads_every_answer_is_its_own(fake: Fake) -> None:
 
     def ask(number: int) -> None:
         for _ in range(10):
-            if client.version(SESSION if number % 2 else f"ses_{number}x", DIRECTORY) != (
-                (1, 18, 33) if number % 2 else None
-            ):
+            told = client.versions("/store", SESSION if number % 2 else f"ses_{number}x", DIRECTORY)
+            if told != (((1, 18, 33),) if number % 2 else ()):
                 next(wrong)
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
@@ -452,7 +451,7 @@ def test_from_several_threads_every_answer_is_its_own(fake: Fake) -> None:
 
 class _Old(OpencodeSqlite):
     def forms(self) -> tuple[str, ...]:
-        return ("old",)
+        return ("paged",)
 
     def about(self, session_id: str) -> About:
         return About("title", DIRECTORY)
@@ -461,13 +460,13 @@ class _Old(OpencodeSqlite):
 def test_a_plan_has_to_hold_in_both_forms_where_schema_and_client_differ(tmp_path: Path) -> None:
     store = _Old(tmp_path / "opencode.db")
     with listening() as fake:
-        assert forms_of(store, client_of(fake), SESSION) == (OLD, NEW)
+        assert forms_of(store, client_of(fake), SESSION) == (PAGED, NEW)
     with listening(Fake(version="9.9.9")) as fake:
-        assert forms_of(store, client_of(fake), SESSION) == (OLD, NEW), "not known: the newest form that is"
+        assert forms_of(store, client_of(fake), SESSION) == (PAGED, NEW), "not known: the newest form that is"
     with listening(Fake(version="1.2.1")) as fake:
-        assert forms_of(store, client_of(fake), SESSION) == (OLD,)
+        assert forms_of(store, client_of(fake), SESSION) == (PAGED,)
     with listening(Fake(session="ses_2")) as fake:
-        assert forms_of(store, client_of(fake), SESSION) == (OLD,), "a client that does not have the session"
+        assert forms_of(store, client_of(fake), SESSION) == (PAGED,), "a client that does not have the session"
 
 
 def test_a_tree_of_files_is_sent_in_the_old_form_whoever_listens(tmp_path: Path, fake: Fake) -> None:
@@ -480,7 +479,7 @@ def test_a_password_of_any_bytes_and_a_name_of_its_own(monkeypatch: pytest.Monke
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "gr\udcfcn")
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
     with listening(Fake(password="x")) as fake:
-        client_of(fake).version(SESSION, DIRECTORY)
+        client_of(fake).versions("/store", SESSION, DIRECTORY)
         sent = [asked.authorization for asked in fake.asked]
     expected = "Basic " + base64.b64encode(b"me:gr\xfcn").decode()
     assert sent and set(sent) == {expected}

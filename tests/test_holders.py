@@ -7,16 +7,23 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from recoveryd.holders import Holders, holder
-from tests.build import SessionBuilder
+from recoveryd import processes
+from recoveryd.client import Client
+from recoveryd.holders import PROVIDER_S, Holders, holder
+from recoveryd.model import Session
+from recoveryd.processes import Listener
+from recoveryd.settings import OpenCode
+from tests.build import SessionBuilder, tool
 from tests.database import OLD, Base
+from tests.fake_client import Fake, listening
 from tests.trees import Tree
 
 WAITS = "print('up', flush=True); sys.stdin.read()"
@@ -112,3 +119,85 @@ def test_a_turn_may_be_under_way_while_it_is_young_or_held(tree: Tree, client: s
     with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
         held = Holders(10, lambda: time.time() + 11 * 60).under_way(tree.store, name)
         assert held is not None and "a running OpenCode" in held
+
+
+@pytest.fixture
+def idle() -> Client:
+    """A client of a machine on which nobody listens."""
+    return Client(OpenCode(server_url="http://127.0.0.1:9"))
+
+
+def opened(tree: Tree, *content: Any, asked: bool = False) -> Session:
+    """A session whose last answer is open; `asked`: another prompt stands behind it."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000)
+    session.user("go")
+    session.assistant(*content, completed=False, bare=True)
+    if asked:
+        session.user("and then?")
+    tree._builders[session.session["id"]] = session
+    return tree.store.load(tree._write(session))
+
+
+def test_a_client_that_has_the_store_may_wait_for_its_provider(tree: Tree, client: str, idle: Client) -> None:
+    """For as long as a provider may keep silent; a tool may run for ever."""
+    bare, tool_runs = opened(tree), opened(tree, tool(status="running"), asked=True)
+    now, later = Holders(10), Holders(10, lambda: time.time() + PROVIDER_S + 1)
+    assert now.at_work(tree.store, bare, idle) is None, "nobody has the store"
+    with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)) as pid:
+        said = now.at_work(tree.store, bare, idle)
+        assert said is not None and f"(pid {pid})" in said
+        assert now.at_work(tree.store, tool_runs, idle) is not None
+        assert later.at_work(tree.store, bare, idle) is None
+        assert later.at_work(tree.store, tool_runs, idle) is not None
+    assert now.at_work(tree.store, tool_runs, idle) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "works"),
+    [
+        (lambda s: None, True),
+        (lambda s: s.assistant("an answer"), False),
+        (lambda s: s.user("a prompt"), True),
+    ],
+)
+def test_an_answer_is_open_until_a_newer_one_ends(
+    tree: Tree, client: str, idle: Client, end: Callable[[SessionBuilder], object], works: bool
+) -> None:
+    session = opened(tree)
+    made = tree._builders[session.id]
+    end(made)
+    with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
+        found = Holders(10).at_work(tree.store, tree.store.load(tree._write(made)), idle)
+    assert (found is not None) is works
+
+
+def test_a_prompt_alone_has_not_been_sent(tree: Tree, client: str, idle: Client) -> None:
+    """The client stores an answer, still empty, before it asks (seen on 1.1.53, 1.2.1 and 1.18.33)."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000)
+    session.user("go")
+    tree._builders[session.session["id"]] = session
+    name = tree._write(session)
+    with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
+        assert Holders(10).at_work(tree.store, tree.store.load(name), idle) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "works"), [({}, False), ({"SES": {"type": "busy"}}, True), ({"SES": {"type": "retry"}}, True)]
+)
+def test_one_that_listens_says_whether_it_is_at_work(
+    tree: Tree, client: str, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any], works: bool
+) -> None:
+    session = opened(tree)
+    said = {name.replace("SES", session.id): value for name, value in status.items()}
+    with (
+        listening(Fake(status=said)) as fake,
+        process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)) as pid,
+    ):
+        monkeypatch.setattr(processes, "listeners", lambda: [Listener(fake.url, "/home", pid=pid)])
+        found = Holders(10).at_work(tree.store, session, Client(OpenCode()))
+        assert {asked.directory for asked in fake.asked} >= {"/planted"}
+        assert works or {asked.directory for asked in fake.asked} == {"/planted", "/home"}
+        with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
+            second = Holders(10).at_work(tree.store, session, Client(OpenCode()))
+    assert (found is not None) is works
+    assert second is not None, "another one has the store, and does not listen"

@@ -45,7 +45,7 @@ def test_it_is_a_store(new: Base) -> None:
 
 
 def test_the_tables_tell_what_the_client_sends(tmp_path: Path) -> None:
-    assert [Base(tmp_path / v / "opencode.db", v).store.forms() for v in (OLD, NEW)] == [("old",), ("new",)]
+    assert [Base(tmp_path / v / "opencode.db", v).store.forms() for v in (OLD, NEW)] == [("paged",), ("new",)]
 
 
 def test_a_session_is_loaded_whole_in_the_order_of_the_client_with_its_rows(base: Base) -> None:

@@ -40,6 +40,31 @@ def running(name: str, folder: Path) -> Iterator[list[int]]:
             process.kill()
 
 
+@pytest.mark.parametrize("error", [psutil.AccessDenied(1), PermissionError("no")])
+def test_whose_data_can_not_be_told_may_have_any_store(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(psutil.Process, "environ", refused)
+    with running("opencode", tmp_path) as (port, _):
+        [client] = [listener for listener in listeners() if str(port) in listener.url]
+    assert client.data == "" and client.may_have("/anywhere/opencode/storage")
+
+
+def test_a_store_is_of_the_data_folder_that_it_lies_in_or_that_leads_to_it(tmp_path: Path) -> None:
+    data, far = tmp_path / "share" / "opencode", tmp_path / "disk" / "sessions.db"
+    data.mkdir(parents=True)
+    far.parent.mkdir()
+    far.touch()
+    client = Listener("http://127.0.0.1:1", data=str(data))
+    assert [client.may_have(str(data / name)) for name in ("storage", "opencode.db", "other.db")] == [True] * 3
+    assert not client.may_have(str(far)) and not client.may_have(str(tmp_path / "other" / "opencode" / "storage"))
+    (data / "opencode.db").symlink_to(far)
+    assert client.may_have(str(far))
+
+
 def urls() -> set[str]:
     return {found.url for found in listeners()}
 
@@ -47,7 +72,8 @@ def urls() -> set[str]:
 def test_a_client_is_found_where_it_listens_on_loopback(tmp_path: Path) -> None:
     with running("opencode", tmp_path) as (everywhere, other):
         found = listeners()
-        assert Listener(f"http://127.0.0.1:{everywhere}", os.path.realpath(tmp_path)) in found
+        [client] = [listener for listener in found if listener.url == f"http://127.0.0.1:{everywhere}"]
+        assert client.home == os.path.realpath(tmp_path) and psutil.pid_exists(client.pid)
         assert not any(str(other) in listener.url for listener in found)
     assert f"http://127.0.0.1:{everywhere}" not in urls()
 

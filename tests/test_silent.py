@@ -18,10 +18,11 @@ from recoveryd.client import Client
 from recoveryd.config import Config, OpenCode
 from recoveryd.holders import Holders
 from recoveryd.ledger import Ledger
-from recoveryd.model import Kind
+from recoveryd.model import Failure, Kind, Outcome
+from recoveryd.resume import Leave, Situation, decide
 from recoveryd.stores.opencode_sqlite import OpencodeSqlite
 from recoveryd.triage import Next, Triage
-from tests.build import Planted, SessionBuilder, reasoning, text, tool
+from tests.build import MODEL, Planted, SessionBuilder, compaction, file, raw, reasoning, text, tool
 from tests.database import NEW, OLD, Base
 from tests.old_sessions import STARTED_AGAIN, plain
 from tests.parts import api_error
@@ -167,7 +168,7 @@ def test_the_running_client_tells_its_version(
     from recoveryd.forms import goes_by_ids
 
     base = Base(tmp_path / "opencode.db", OLD)
-    monkeypatch.setattr(Client, "version", lambda *_: version)
+    monkeypatch.setattr(Client, "versions", lambda *_: (version,))
     assert goes_by_ids(base.store, Client(OpenCode()), "ses_1") is by_ids
 
 
@@ -336,3 +337,150 @@ def test_the_provider_spoke_then_the_code_is_its_kind(tree: Tree, scan: Run) -> 
 
 def test_planted_sessions_are_values() -> None:
     assert isinstance(plain(), Planted)
+
+
+GEMINI: dict[str, Any] = {"providerID": "google", "modelID": "gemini-2.5-pro"}
+OPENAI: dict[str, Any] = {"providerID": "openai", "modelID": "gpt-5"}
+BROKEN = raw(b'{"id": "prt_x", "type": "to')
+
+
+def limited(url: str) -> dict[str, Any]:
+    error = api_error("rate limited", 429)
+    error["data"]["metadata"] = {"url": url}
+    return error
+
+
+def test_a_prompt_to_another_model_is_not_taken_for_the_one_that_was_refused_before(
+    tree: Tree, scan: Run, triage: Callable[..., Triage]
+) -> None:
+    """A recording is nothing that Anthropic's client can send; Gemini's can, and the turn is under way."""
+
+    def switched(session: SessionBuilder) -> None:
+        session.user("hello")
+        session.assistant("hi")
+        session.failed("go on", limited("https://api.anthropic.com/v1/messages"))
+        session.user("listen", model=dict(GEMINI))
+        wav = {"type": "file", "mime": "audio/wav", "url": "data:audio/wav;base64,UklGRg==", "filename": "rec.wav"}
+        session.assistant(tool(attachments=[wav]), **GEMINI)
+        session.assistant("I heard it.", **GEMINI)
+        session.user("and what did she say?", model=dict(GEMINI))
+        session.assistant(completed=False, bare=True, **GEMINI)
+
+    session = recent(tree, switched)
+    before = tree.files()
+    assert triage().judge(tree.store, session).next is Next.AGAIN
+    assert one(scan("--repair"))["reason"] == "unanswered_prompt" and tree.files() == before
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_another_provider_refused_before_keeps_no_prompt_from_being_healed(
+    tree: Tree, triage: Callable[..., Triage], told: bool
+) -> None:
+    def switched(session: SessionBuilder) -> None:
+        session.user("go on", model=dict(OPENAI))
+        session.assistant(error=limited("https://api.openai.com/v1/responses"), **OPENAI)
+        session.user("go")
+        session.assistant("one", tool(status=""), "two")
+        session.user("continue")
+        if not told:  # then its answer says whose it is
+            del session.messages[-1]["model"]
+            session.assistant(completed=False, bare=True)
+
+    verdict = triage().judge(tree.store, recent(tree, switched))
+    assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.UNSENDABLE_PART)
+
+
+def test_a_turn_that_may_wait_for_its_provider_is_not_edited_whoever_asks(
+    tree: Tree, scan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that no client known here can send: another version may, and is being answered."""
+
+    def asked(session: SessionBuilder) -> None:
+        session.user("sum this up", file("data:text/csv;base64,YSxiCg==", "text/csv", filename="q3.csv"))
+        session.assistant(completed=False, bare=True)
+
+    session = recent(tree, asked)
+    before = tree.files()
+    busy = "a running OpenCode (pid 1) has its store"
+    monkeypatch.setattr(Holders, "at_work", lambda *_: busy)
+    found = one(scan("--repair"))
+    assert (found["reason"], found["healed"]) == ("unsendable_part", False) and busy in found["action"]
+    event = recover(session, Config(), state_dir=tmp_path / "api", stores=[tree.store])
+    assert event is not None and event.outcome == "pending" and busy in event.detail
+    assert tree.files() == before
+    monkeypatch.setattr(Holders, "at_work", lambda *_: None)
+    assert scan("--repair")[0] == 0 and tree.files() != before
+
+
+def answered(*parts: Any, **fields: Any) -> Callable[[SessionBuilder], None]:
+    def make(session: SessionBuilder) -> None:
+        session.user("go", model=dict(fields) or dict(MODEL))
+        session.assistant(*parts, **fields)
+
+    return make
+
+
+def test_a_part_that_can_not_be_read_is_found_without_a_prompt(
+    tree: Tree, scan: Run, triage: Callable[..., Triage]
+) -> None:
+    """`opencode serve` reads the session for the model of a prompt that names none, and stores nothing."""
+    session = recent(tree, answered("one", BROKEN, "two"))
+    verdict = triage().judge(tree.store, session)
+    assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.UNSENDABLE_PART)
+    assert triage(lookback_hours=0.01).judge(tree.store, session).next is Next.NOTHING, "as whatever is too old"
+    found = one(scan())
+    assert (found["reason"], found["kind"]) == ("unsendable_part", "unsendable_part")
+    assert found["evidence"]["parts"] == found["parts"]
+    assert scan("--repair")[0] == 0
+    assert triage().judge(tree.store, session).next is Next.NOTHING
+    assert scan()[1]["stuck"] == []
+
+
+def test_one_that_was_half_written_when_its_client_died_too(tree: Tree, triage: Callable[..., Triage]) -> None:
+    def killed(session: SessionBuilder) -> None:
+        session.user("go")
+        session.assistant("half an answer", BROKEN, completed=False)
+
+    verdict = triage().judge(tree.store, recent(tree, killed))
+    assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.UNSENDABLE_PART)
+
+
+def test_of_another_provider_it_is_named_and_left_alone(tree: Tree, scan: Run) -> None:
+    recent(tree, answered("one", BROKEN, "two", **OPENAI))
+    before = tree.files()
+    found = one(scan("--repair"))
+    assert found["reason"] == "unsendable_part" and "openai is not known" in found["action"]
+    assert tree.files() == before
+
+
+def test_what_the_client_does_not_read_is_no_fault(
+    tree: Tree, tmp_path: Path, scan: Run, triage: Callable[..., Triage]
+) -> None:
+    """Behind a compaction: files are read no further, a database to the end of the page, or whole."""
+
+    def compacted(session: SessionBuilder) -> None:
+        session.user("before")
+        session.assistant("one", BROKEN)
+        asked = session.user(compaction())
+        session.assistant("a summary", summary=True, parentID=asked["id"])
+
+    session = recent(tree, compacted)
+    assert triage().judge(tree.store, session).next is Next.NOTHING
+    assert scan()[1]["stuck"] == []
+    for version in (OLD, NEW):
+        made = SessionBuilder(int(time.time() * 1000) - 10 * MINUTE)
+        compacted(made)
+        base = Base(tmp_path / version / "opencode.db", version)
+        write_sqlite(made.planted(), base.path)
+        assert triage().judge(base.store, made.session["id"]).kind is Kind.UNSENDABLE_PART, version
+
+
+def test_an_answered_session_that_is_healed_is_not_told_to_go_on(tree: Tree) -> None:
+    session = tree.store.load(recent(tree, answered("fine")))
+    newest = session.newest
+    assert newest is not None
+    failure = Failure(session.store, session.id, newest.id, newest.created, {})
+    case = Situation(
+        "r", Outcome.HEALED, Kind.UNSENDABLE_PART, failure, session, (), 0, newest.completed / 1000, 0, max_retries=3
+    )
+    assert decide(case) == Leave("its last prompt was answered")

@@ -17,13 +17,23 @@ from recoveryd.model import Change, Failure, Json, Kind, Refusal
 from recoveryd.orders import left_alone
 from recoveryd.recovery import Recovery
 from recoveryd.report import cause, told
-from recoveryd.silent import OPEN_TURNS, UNANSWERED
+from recoveryd.silent import ELSEWHERE, OPEN_TURNS, REFUSED, UNANSWERED
 from recoveryd.stores.base import Store
 from recoveryd.stuck import Diagnosis, standing
 
 UNREADABLE = "unreadable"
-_UNEXPLAINED = {UNANSWERED: "a prompt without an answer", UNREADABLE: "a session that can't be looked into"}
-_NOT_UNDERSTOOD = "not understood: nothing that is stored keeps its prompt from being answered; prompt it again"
+_UNEXPLAINED = {
+    UNANSWERED: "a prompt without an answer",
+    UNREADABLE: "a session that can't be looked into",
+    REFUSED: "refused for a reason that recoveryd does not know",
+    ELSEWHERE: "an error that is not about the history",
+}
+_NOT_UNDERSTOOD = {
+    UNANSWERED: "not understood: nothing that is stored keeps its prompt from being answered; prompt it again",
+    REFUSED: "not understood: prompt it again. If it is refused each time, go on in a fork of it or after /compact, "
+    "and please send what `recoveryd report {session}` makes",
+    ELSEWHERE: "nothing is to be repaired. {about}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,11 @@ class Finding:
     def silent(self) -> bool:
         """Whether no error was recorded of it."""
         return bool(self.evidence) and "error" not in self.evidence
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it ended in an error that is not about the history: a rate limit, a lost connection, an account."""
+        return self.reason == ELSEWHERE
 
     @property
     def waits(self) -> bool:
@@ -92,7 +107,7 @@ def find(
     try:
         silence = Diagnosis(recovery.client, recovery.holders).of(store, session)
         if silence is None:
-            return None  # not stuck; or a rate limit, a lost connection, an account: no business of ours
+            return None
         about = store.about(session)
         alone = left_alone(config, paths.state_dir(), store, session)
         unread = replace(unread, title=about.title)
@@ -113,7 +128,8 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         told = replace(found, kind=known, action=done.detail, reason=str(known), recovery=done.id)
         return replace(told, healed=True, earlier=True, ignored=False)
     if kind is None:
-        return replace(found, action=_NOT_UNDERSTOOD)
+        about = str(found.evidence.get("about", ""))
+        return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
     try:
         _, planned = recovery.propose(store, failure, kind, name)
     except (ActiveError, LeftAloneError) as error:

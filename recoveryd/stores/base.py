@@ -110,7 +110,7 @@ class Store(Protocol):
         """None when the store can be edited; else a sentence that says why not."""
 
     def forms(self) -> tuple[str, ...]:
-        """The forms ("old", "new") in which the client that uses this store may send its sessions."""
+        """The forms ("old", "paged", "new") in which the client that uses this store may send its sessions."""
 
     def generation(self) -> Generation:
         """Which way of keeping sessions this is."""
@@ -133,6 +133,12 @@ class Store(Protocol):
 
     def greatest_id(self, session_id: str) -> str:
         """Of its messages the id that sorts last; "" when there is none. No message is read."""
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether the newest messages (`PAGE`) seem to have a part that is no JSON; an unknown session has none.
+
+        Cheaper than `load`, which tells for sure.
+        """
 
     def load(self, session_id: str) -> Session:
         """The whole session, with the raw bytes of every record, in the order of the client."""

@@ -137,6 +137,10 @@ class OpencodeFiles:
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
 
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        return self._reader.unreadable(session_id)
+
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
         return self._reader.load(self.id, session_id)

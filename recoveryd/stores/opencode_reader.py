@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.errors import NotFoundError, StoreError
-from recoveryd.model import Json, Message, Part, Session
+from recoveryd.model import PAGE, Json, Message, Part, Session
 from recoveryd.stores import opencode, tree
 from recoveryd.stores.base import About
 
@@ -104,6 +104,19 @@ class Reader:
         except FileNotFoundError:
             pass
         return False
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        with suppress(NotFoundError):
+            newest = tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]
+            return any(map(self._holds_unreadable, reversed(newest)))
+        return False
+
+    def _holds_unreadable(self, message_id: str) -> bool:
+        records = _Records(self)
+        records.read_folder(("part", message_id))
+        records.settle()
+        return any(data is None for _, data in records.found.values())
 
     def load(self, store: str, session_id: str) -> Session:
         """A session, read again from the start when a file vanished under the reading."""

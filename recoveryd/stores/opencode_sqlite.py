@@ -72,7 +72,7 @@ class OpencodeSqlite:
 
     def forms(self) -> tuple[str, ...]:
         """The wire form of the client that made the tables."""
-        return ("new",) if self._reader.schema().events else ("old",)
+        return ("new",) if self._reader.schema().events else ("paged",)
 
     def generation(self) -> Generation:
         """By the tables that are there."""
@@ -102,6 +102,10 @@ class OpencodeSqlite:
 
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        return self._reader.unreadable(session_id)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""

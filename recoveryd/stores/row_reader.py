@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from recoveryd import model
 from recoveryd.errors import NotFoundError, StoreError
 from recoveryd.model import Json, Message, Part, Session
 from recoveryd.stores import opencode, rows
@@ -22,6 +23,9 @@ PARTS = """SELECT p.id, p.message_id, p.session_id, p.time_created, p.time_updat
 PARTS_OF = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
 # Without `data`: on 1.2 no index gives the order, and all that is selected would be sorted.
 NEWEST = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC"
+# The test is made by SQLite, so that nothing sound is copied out of it.
+UNREADABLE = """SELECT 1 FROM (SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC LIMIT ?)
+    AS m CROSS JOIN part AS p ON p.message_id = m.id WHERE NOT json_valid(CAST(p.data AS TEXT)) LIMIT 1"""
 GREATEST = "SELECT ifnull(max(id), '') FROM message WHERE session_id = ?"
 ABOUT = "SELECT title, directory, parent_id, revert, time_updated FROM session WHERE id = ?"
 STAMPS = (
@@ -85,6 +89,10 @@ class RowReader:
     def greatest_id(self, session_id: str) -> str:
         """Of its messages the id that sorts last; "" when there is none."""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        return self._read(lambda db: db.execute(UNREADABLE, (session_id, model.PAGE)).fetchone() is not None)
 
     def load(self, session_id: str) -> Session:
         """The whole session, from one state of the database. StoreError for a message that is no JSON object."""
