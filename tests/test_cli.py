@@ -73,9 +73,32 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     tree.stuck(words="Overloaded")
     code, out, err = run("scan")
     assert (code, err) == (0, "")
-    assert out.startswith("2 sessions in ") and out.endswith("none is stuck.\n")
+    assert out.startswith("2 sessions in ") and "none is stuck.\n" in out and "1 more ended in an error" in out
+    said = as_json(run, "scan")
+    [elsewhere] = said.pop("elsewhere")
+    assert (elsewhere["kind"], elsewhere["reason"]) == (None, "refused_elsewhere")
     nothing = {"schema": 1, "stuck": [], "healed": [], "ignored": []}
-    assert as_json(run, "scan") == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
+    assert said == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
+
+
+def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run: Run) -> None:
+    """With its words, but not with what would steer a terminal."""
+    session = tree.stuck(words="the flux of\x1b[31m all turns\nis not \\u0041ligned " + "so " * 100)
+    code, out, _ = run("scan")
+    assert code == 1 and "1 stuck" in out and "refused for a reason that recoveryd does not know" in out
+    assert "\x1b" not in out and f"recoveryd report {session}" in out and "/compact" in " ".join(out.split())
+    [found] = as_json(run, "scan")["stuck"]
+    assert (found["kind"], found["reason"]) == (None, "refused_unknown")
+    assert (
+        found["evidence"]["says"].startswith("the flux of all turns is not Aligned")
+        and found["evidence"]["status"] == 400
+    )
+    assert len(found["evidence"]["says"]) <= 200
+    told = as_json(run, "explain", "--session", session)
+    assert (told["stuck"], told["reason"]) == (True, "refused_unknown")
+    tree.answered(session)
+    assert "is not stuck" in run("explain", "--session", session)[1]
+    assert run("scan")[0] == 0
 
 
 def test_without_a_store_it_says_where_to_look(run: Run, tree: Tree) -> None:
@@ -295,7 +318,10 @@ def test_explain_names_the_part_that_killed_a_session(tree: Tree, run: Run) -> N
     assert blank.stem in out and "an empty message or text" in out
     assert blank.stem in as_json(run, "explain", "--session", session)["parts"]
     healthy = tree.stuck(words="Overloaded")
-    assert "is not stuck" in run("explain", "--session", healthy)[1]
+    assert "not about the history" in run("explain", "--session", healthy)[1]
+    told = as_json(run, "explain", "--session", healthy)
+    assert (told["stuck"], told["reason"]) == (False, "refused_elsewhere") and "server" in told["action"]
+    assert "is not stuck" in run("explain", "--session", tree.answered(healthy))[1]
     assert run("explain", "--session", "ses_none")[0] == 3
 
 

@@ -97,11 +97,13 @@ def _session(arguments: argparse.Namespace) -> int:
 
 
 def _told(finding: Finding) -> Result:
-    return Result({"stuck": not finding.healed, **finding.data()}, lambda out: show_finding(out, finding))
+    return Result(
+        {"stuck": not (finding.healed or finding.elsewhere), **finding.data()}, lambda out: show_finding(out, finding)
+    )
 
 
 def _not_stuck(store: Store, session: str) -> Result:
-    words = f"Session {session} is not stuck: its last answer came through, or no error is recorded."
+    words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
     fine = Finding(Failure(store.id, session, "", 0, {}), store.about(session).title, None, words)
     return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))
 

@@ -35,6 +35,7 @@ class _Seen:
     sessions: int = 0
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
+    elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store, str]] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
@@ -44,6 +45,7 @@ class _Seen:
             "stuck": [finding.data() for finding in self.found if not finding.earlier],
             "healed": [finding.data() for finding in self.found if finding.earlier],
             "ignored": [finding.data() for finding in self.ignored],
+            "elsewhere": [finding.data() for finding in self.elsewhere],
         }
 
 
@@ -85,6 +87,9 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
         for session in bar.over(sessions, len(sessions)):
             finding = find(store, config, session, recovery, ledger)
             if finding is None or (arguments.kind and finding.kind != arguments.kind):
+                continue
+            if finding.elsewhere:
+                seen.elsewhere.append(finding)
                 continue
             if finding.ignored and not arguments.session:
                 seen.ignored.append(finding)
@@ -166,7 +171,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
     out.print(f"{sessions} in {plain(where)}: " + ("none is stuck." if not stuck else f"{stuck} stuck."))
     if diff:
-        for finding in found:
+        for finding in (*found, *seen.elsewhere):
             out.print()
             show_finding(out, finding)
             show_changes(out, finding.changes, MOST)
@@ -176,9 +181,14 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
             out.print()
             wrapped(out, finding.title or "(no title)")
             wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
-            if finding.silent and not finding.healed:
+            if (finding.silent or finding.kind is None) and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
             wrapped(out, finding.said, 4)
+    if seen.elsewhere and not diff:
+        one = len(seen.elsewhere) == 1
+        ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
+        out.print()
+        wrapped(out, f"{ended} not about the history: `recoveryd explain --session ID` says more.")
     if seen.ignored:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
