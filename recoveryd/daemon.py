@@ -50,7 +50,9 @@ class Daemon:
         stores: Sequence[Store] | None = None,
         env: Mapping[str, str] | None = None,
         load: Callable[[], Config] | None = None,
+        lock_dir: Path | None = None,
     ) -> None:
+        self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
         self.config = config or Config()
         self.state_dir = paths.make_private(state_dir or paths.state_dir())
         self._given, self._env, self._load = stores, env, load
@@ -133,6 +135,7 @@ class Daemon:
             stopping=lambda: self._stopping,
             progress=self._alive,
             locks=self._locks,
+            place=self._lock_dir,
         )
         try:
             self._patrol.take_locks()

@@ -150,7 +150,8 @@ class Demo:
         self._before = {row.example.id: self._files(row.example) for row in self.rows}
         config = Config(notify=Notify(desktop=False, tui=False))
         callbacks = Callbacks(on_complete=self._inbox.put)
-        self._daemon = Daemon(config, callbacks=callbacks, state_dir=self._state, stores=[self._store])
+        state, stores = self._state, [self._store]  # the lock lies there too: nothing is left in the home
+        self._daemon = Daemon(config, callbacks=callbacks, state_dir=state, stores=stores, lock_dir=state)
         self._thread.start()
         if not self._store.swept.wait(LIMIT_S):
             self._stop()

@@ -41,6 +41,7 @@ class Patrol:
         stopping: Callable[[], bool],
         progress: Callable[[], object] = lambda: None,
         locks: dict[Path, StoreLock] | None = None,
+        place: Path | None = None,
     ) -> None:
         self.stores = stores
         self._ledger = ledger
@@ -50,7 +51,7 @@ class Patrol:
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
         self._judged_by = f"{VERSION}.{config.digest}:"
-        self._place = paths.lock_dir(state_dir)
+        self._place = place or paths.lock_dir(state_dir)
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._progress = progress

@@ -50,9 +50,13 @@ class TestPassword:
         os.mkfifo(tmp_path / "pipe")
         assert "no file" in one_of(OpenCode(password_file=tmp_path / "pipe"))
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read all")
-    def test_one_that_can_not_be_read(self, tmp_path: Path) -> None:
-        (tmp_path / "pw").touch(0o000)
+    def test_one_that_can_not_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "pw").touch(0o600)
+
+        def refuse(*_: object) -> str:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "read_text", refuse)
         assert "can't be read" in one_of(OpenCode(password_file=tmp_path / "pw"))
 
 
