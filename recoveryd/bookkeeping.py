@@ -10,9 +10,9 @@ from loguru import logger
 from recoveryd.config import Config
 from recoveryd.errors import DiskError, RecoverydError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Change, Entry, Event, Failure, Outcome
+from recoveryd.model import Change, Entry, Event, Failure, Judged, Outcome
 from recoveryd.rules import VERSION
-from recoveryd.stores.base import Stamp, Store, untouched
+from recoveryd.stores.base import Stamp, Store, root, untouched
 from recoveryd.undo import settle, taken_back
 
 
@@ -46,8 +46,7 @@ class Book:
             event.changes,
             event.actions,
             event.detail,
-            session_state=state_of(store.stamp(failure.session), self._config),
-            rules_version=VERSION,
+            **self._judged(store, failure),
         )
 
     def close(self, store: Store, failure: Failure, event: Event) -> Event:
@@ -58,9 +57,9 @@ class Book:
                 self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
             return event
         try:
-            seen = state_of(store.stamp(failure.session), self._config)
+            judged = self._judged(store, failure)
         except RecoverydError:
-            seen = ""
+            judged = Judged(session_state="", rules_version=VERSION, answered=0, root="")
         self._ledger.record(
             event.id,
             failure,
@@ -68,10 +67,14 @@ class Book:
             event.kind,
             event.outcome,
             event.detail,
-            session_state=seen,
-            rules_version=VERSION,
+            **judged,
         )
         return event
+
+    def _judged(self, store: Store, failure: Failure) -> Judged:
+        session = failure.session
+        state, answered = state_of(store.stamp(session), self._config), store.look(session).last_answer
+        return Judged(session_state=state, rules_version=VERSION, answered=answered, root=root(store, session)[0])
 
     def drop_untouched(self, store: Store, event: Event) -> None:
         """Forget what was begun if nothing of it was written."""

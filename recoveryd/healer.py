@@ -29,7 +29,7 @@ from recoveryd.report import by_place, gave_up_event, marked
 from recoveryd.resumer import Resumer
 from recoveryd.rules import VERSION
 from recoveryd.schedule import Schedule
-from recoveryd.stores.base import Store, root_title
+from recoveryd.stores.base import Store, root
 from recoveryd.teller import Teller
 from recoveryd.triage import Next, Triage
 from recoveryd.undo import undo
@@ -129,7 +129,8 @@ class Healer:
         if verdict.next is Next.RECOVER:
             self._confirm_what_is_due()
             return self._recover(store, failure, kind, verdict.handled)
-        event = gave_up_event(new_id(), failure, kind, verdict.reason, root_title(store, session))
+        began, title = root(store, session)
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
         self._ledger.record(
             event.id,
             failure,
@@ -139,6 +140,8 @@ class Healer:
             event.detail,
             session_state=verdict.state,
             rules_version=VERSION,
+            answered=verdict.answered,
+            root=began,
         )
         self._teller.tell(store, failure, event)
         return "done"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,11 @@ class Images:
     def may_go(self) -> Self:
         """The same, not held: the user says so."""
         return replace(self, held=False)
+
+
+def digest(image: bytes | None) -> bytes | None:
+    """What stands for an image that is not kept; None for no record."""
+    return None if image is None else hashlib.sha256(image).digest()
 
 
 def sole(change: Change, beside: Iterable[Change] = ()) -> bool:

@@ -10,18 +10,18 @@ import base64
 import difflib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recoveryd import failpoint
 from recoveryd.errors import NotFoundError
-from recoveryd.images import Images, any_sole, droppable, joined, sole
+from recoveryd.images import Images, any_sole, digest, droppable, joined, sole
 from recoveryd.ledger_file import INSERT, SCHEMA_VERSION, SELECT, LedgerError, entry, put, text
 from recoveryd.ledger_marks import Marks
 from recoveryd.ledger_moves import Moves
 from recoveryd.ledger_resumes import TRIES, Resumes
-from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome, is_session_id
+from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome, Try, is_session_id
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole"]
 
@@ -59,11 +59,13 @@ class Ledger(Marks, Moves, Resumes):
         *,
         session_state: str,
         rules_version: int,
+        answered: int | None = None,
+        root: str = "",
     ) -> None:
         """Keep all images of a recovery (`name`: `new_id()`) that is about to be written: on the disk at the return."""
-        row = (title, kind, Outcome.PENDING, len(changes), detail, json.dumps([*actions]), session_state, rules_version)
+        row = (title, kind, Outcome.PENDING, len(changes), detail, json.dumps([*actions]))
         with self._write():
-            self._insert(name, failure, row)
+            self._insert(name, failure, (*row, session_state, rules_version, answered, root))
             self._images(name, changes)
 
     def rewrite(
@@ -85,14 +87,16 @@ class Ledger(Marks, Moves, Resumes):
         """What a forced undo is about to write over, as a recovery of its own that is being undone; returns its id."""
         name = new_id()
         with self._write():
-            self._insert(name, failure, (title, kind, Outcome.UNDOING, len(changes), detail, "[]", "", 0))
+            self._insert(name, failure, (title, kind, Outcome.UNDOING, len(changes), detail, "[]", "", 0, None, ""))
             self._images(name, changes)
         return name
 
     def undone(self, *names: str) -> None:
         """These were undone: all of them say so from now on, or none."""
         with self._write() as db:
-            db.executemany("UPDATE recovery SET outcome = 'undone' WHERE id = ?", ((name,) for name in names))
+            now = self._clock()
+            query = "UPDATE recovery SET outcome = 'undone', undone = ? WHERE id = ?"
+            db.executemany(query, ((now, name) for name in names))
             db.executemany(_SETTLE, ((name,) for name in names))
 
     def record(
@@ -106,10 +110,13 @@ class Ledger(Marks, Moves, Resumes):
         *,
         session_state: str,
         rules_version: int,
+        answered: int | None = None,
+        root: str = "",
     ) -> None:
         """A recovery without edits (refused, not understood, gave up, failed); its failure counts as handled."""
+        row = (title, kind, outcome, 0, detail, "[]")
         with self._write() as db:
-            self._insert(name, failure, (title, kind, outcome, 0, detail, "[]", session_state, rules_version))
+            self._insert(name, failure, (*row, session_state, rules_version, answered, root))
             db.execute(_SETTLE, (name,))
 
     def finish(
@@ -120,8 +127,9 @@ class Ledger(Marks, Moves, Resumes):
         `seconds`: how long the repair took, to the disk; the first one counts.
         """
         with self._write() as db:
-            query = "UPDATE recovery SET outcome = ?, detail = ?, seconds = ifnull(seconds, ?) WHERE id = ?"
-            if not db.execute(query, (outcome.value, put(detail), seconds, name)).rowcount:
+            undone = self._clock() if outcome is Outcome.UNDONE else None
+            query = "UPDATE recovery SET outcome = ?, detail = ?, seconds = ifnull(seconds, ?), undone = ? WHERE id = ?"
+            if not db.execute(query, (outcome.value, put(detail), seconds, undone, name)).rowcount:
                 raise NotFoundError(f'There is no recovery "{name}".')
             if settled:
                 db.execute(_SETTLE, (name,))
@@ -142,14 +150,16 @@ class Ledger(Marks, Moves, Resumes):
         rows = self._read(query, (store, session, message))
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
-    def attempts(self, store: str, session: str, since: float) -> int:
-        """How many recoveries of the session with edits, or resumed, came to an end since `since` (epoch seconds)."""
-        return int(self._read(TRIES, (store, session, since, Outcome.PENDING))[0][0])
+    def tries(self, store: str, session: str, answered: int, message: str = "") -> list[Try]:
+        """What was tried on a session since its last answer (`Look.last_answer`), in the ledger's own order.
 
-    def gave_up(self, store: str, session: str, since: float) -> bool:
-        """Whether the last notice of a session at its cap was given since `since`, in seconds since the epoch."""
-        query = "SELECT 1 FROM recovery WHERE store = ? AND session = ? AND time >= ? AND outcome = ? LIMIT 1"
-        return bool(self._read(query, (store, session, since, Outcome.GAVE_UP)))
+        No two clocks are compared: tries belong together that saw the same last answer, or failed at this `message`.
+        """
+        if not self._has("answered"):  # a ledger that was not brought forward yet, and is only looked into
+            return []
+        values = (store, session, answered, message, Outcome.PENDING, Outcome.GAVE_UP)
+        rows = self._read(TRIES, values)
+        return [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
 
     def count(self, outcome: Outcome, since: float) -> int:
         """How many recoveries since `since`, in seconds since the epoch, ended so."""
@@ -189,6 +199,17 @@ class Ledger(Marks, Moves, Resumes):
         query = "SELECT key, before, after, mode FROM image JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
         return [Change(text(key), before, after, mode) for key, before, after, mode in self._read(query, (name,))]
 
+    def repairs(self, store: str, session: str, message: str) -> list[Entry]:
+        """The recoveries of one failure that wrote something, newest first."""
+        where = "WHERE store = ? AND session = ? AND message = ? AND edits > 0 ORDER BY seq DESC"
+        return self._entries(where, store, session, message)
+
+    def left(self, name: str) -> dict[str, bytes | None]:
+        """Each record of a recovery with the digest of what it wrote (`images.digest`): outlives the images."""
+        images = {change.key: digest(change.after) for change in self.changes(name)}
+        query = "SELECT key, digest FROM trace JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
+        return images or {text(key): held for key, held in self._read(query, (name,))}
+
     def pending(self) -> list[Entry]:
         """What a crash left half done (pending or undoing), newest first: the order in which to take it back."""
         return self._entries("WHERE outcome IN (?, ?) ORDER BY seq DESC", *CUT_OFF)
@@ -209,8 +230,8 @@ class Ledger(Marks, Moves, Resumes):
         """
         gone = droppable(self._finished(), keep_days, keep_mb, now)
         if gone:
-            with self._write() as db:
-                db.executemany("DELETE FROM image WHERE seq = ?", ((seq,) for seq in gone))
+            with self._write():
+                self._drop_images(gone)
             self._read("PRAGMA incremental_vacuum")
             self._read("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(gone)
@@ -219,7 +240,7 @@ class Ledger(Marks, Moves, Resumes):
         return [entry(row) for row in self._read(SELECT + where, values)]
 
     def _insert(self, name: str, failure: Failure, row: tuple[Any, ...]) -> None:
-        """`row`: title, kind, outcome, edits, detail, actions, session_state, rules_version."""
+        """`row`: the columns of `INSERT` from the title on."""
         values = (name, self._clock(), failure.store, failure.session, failure.message, *row)
         self._db.execute(INSERT, [put(v) for v in values])
 
@@ -229,6 +250,15 @@ class Ledger(Marks, Moves, Resumes):
         images = [(seq, n, put(c.key), c.before, c.after, c.mode) for n, c in enumerate(changes)]
         self._db.execute("DELETE FROM image WHERE seq = ?", (seq,))
         self._db.executemany("INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", images)
+
+    def _drop_images(self, numbers: Iterable[int]) -> None:
+        """Within a transaction. Of what was healed a trace stays, without content: does the repair still stand?"""
+        self._db.create_function("digest", 1, digest, deterministic=True)
+        trace = """INSERT OR REPLACE INTO trace SELECT seq, position, key, digest(after) FROM image
+            WHERE seq = ? AND seq IN (SELECT seq FROM recovery WHERE outcome = 'healed')"""
+        for number in numbers:
+            self._db.execute(trace, (number,))
+            self._db.execute("DELETE FROM image WHERE seq = ?", (number,))
 
     def _finished(self) -> list[Images]:
         """Of each finished recovery that has images, oldest first."""

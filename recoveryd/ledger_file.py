@@ -22,7 +22,7 @@ _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
 SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
 INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
-    session_state, rules_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    session_state, rules_version, answered, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 KINDS = {kind.value: kind for kind in Kind}
 _PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
 _HINTS = {
@@ -88,6 +88,10 @@ class LedgerFile:
             except BaseException:
                 self._db.rollback()
                 raise
+
+    def _has(self, column: str) -> bool:
+        """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
+        return column in [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with _in_words(self.path):

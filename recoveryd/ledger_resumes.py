@@ -5,8 +5,9 @@ from __future__ import annotations
 from recoveryd.ledger_file import LedgerFile, put, text
 from recoveryd.model import Resumed
 
-TRIES = """SELECT count(*) FROM recovery WHERE store = ? AND session = ? AND time >= ? AND outcome != ?
-    AND (edits > 0 OR id IN (SELECT recovery FROM resume))"""
+TRIES = """SELECT id, message, outcome, undone FROM recovery
+    WHERE store = ? AND session = ? AND (answered = ? OR message = ?) AND outcome != ?
+    AND (edits > 0 OR outcome = ? OR id IN (SELECT recovery FROM resume)) ORDER BY seq"""
 _KEPT_S = 30 * 86_400.0
 
 
@@ -21,9 +22,10 @@ class Resumes(LedgerFile):
             row = (recovery, put(store), put(session), now, thinking_off)
             db.execute("INSERT OR REPLACE INTO resume VALUES (?, ?, ?, ?, ?)", row)
 
-    def resumes(self, store: str, session: str, since: float) -> list[Resumed]:
-        """Those of a session since `since`, in seconds since the epoch; the oldest first."""
-        query = """SELECT recovery, time, thinking_off FROM resume
-            WHERE store = ? AND session = ? AND time >= ? ORDER BY time"""
-        rows = self._read(query, (store, session, since))
-        return [Resumed(text(name), time, bool(off)) for name, time, off in rows]
+    def resumes(self, store: str, session: str) -> list[Resumed]:
+        """Those of a session in the last 30 days; the oldest first."""
+        query = """SELECT resume.recovery, resume.time, thinking_off, answered FROM resume
+            LEFT JOIN recovery ON recovery.id = resume.recovery
+            WHERE resume.store = ? AND resume.session = ? ORDER BY resume.time"""
+        rows = self._read(query, (store, session))
+        return [Resumed(text(name), time, bool(off), answered) for name, time, off, answered in rows]

@@ -36,6 +36,15 @@ _STEPS = (
             recovery TEXT PRIMARY KEY, store TEXT NOT NULL, session TEXT NOT NULL, time REAL NOT NULL,
             thinking_off INTEGER NOT NULL) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE recovery ADD COLUMN answered INTEGER",  # when the session's last answer was made, by its client
+        "ALTER TABLE recovery ADD COLUMN root TEXT",  # the session that its title is of: a subagent's has another's
+        "ALTER TABLE recovery ADD COLUMN undone REAL",  # when
+        # What stays of images that were taken out: enough to tell whether the store is still as they left it.
+        """CREATE TABLE trace (
+            seq INTEGER NOT NULL REFERENCES recovery (seq), position INTEGER NOT NULL, key TEXT NOT NULL,
+            digest BLOB, PRIMARY KEY (seq, position)) WITHOUT ROWID""",
+    ),
 )
 SCHEMA_VERSION = len(_STEPS)
 

@@ -13,6 +13,9 @@ from recoveryd.ledger_file import KINDS, put, text
 from recoveryd.model import CUT_OFF, Entry, Kind, Outcome
 
 FORGOTTEN = "Forgotten at the user's wish."
+# Older rows, and those of a forced undo, don't say whose title they have: there the same words have to do.
+_UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '') = '' AND title IN
+    (SELECT title FROM recovery WHERE session = ?1 OR root = ?1))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,7 @@ class Upkeep(Ledger):
 
     def ended(self) -> list[Ended]:
         """All recoveries, oldest first."""
-        columns = [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
-        seconds = "seconds" if "seconds" in columns else "NULL"  # one that was not brought forward yet
+        seconds = "seconds" if self._has("seconds") else "NULL"  # one that was not brought forward yet
         rows = self._read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
         return [Ended(KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
 
@@ -82,18 +84,17 @@ class Upkeep(Ledger):
 
     def clear(self, names: Sequence[str]) -> None:
         """Take the images of these recoveries out, and out of the file. Their rows stay, and what counts as handled."""
-        with self._write() as db:
-            query = "DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)"
-            db.executemany(query, ((name,) for name in names))
+        with self._write():
+            self._drop_images(map(self._number, names))
         self._shred()
 
     def forgettable(self, session: str) -> list[Entry]:
-        """All recoveries of a session, newest first.
+        """All recoveries of a session, newest first; none where only those of its subagents have its title.
 
-        NotFoundError when there is none; RefusedError when one was cut off: its images are what brings it to an end.
+        NotFoundError when there is nothing; RefusedError when one was cut off: its images are what brings it to an end.
         """
         entries = self._entries("WHERE session = ? ORDER BY seq DESC", session)
-        if not entries:
+        if not entries and not self._entries("WHERE root = ? LIMIT 1", session):
             hint = "`recoveryd history` lists them."
             if (meant := self.find(session)) is not None:
                 hint = f"That is the id of a recovery; its session is {meant.session}."
@@ -105,11 +106,14 @@ class Upkeep(Ledger):
         return entries
 
     def forget(self, session: str) -> list[Entry]:
-        """Take out all that a session said: images, title, details. Its keys stay, so that it is not repaired again."""
+        """Take out all that a session said: images, title (also where its subagents are told under it), details.
+
+        Its keys stay, so that it is not repaired again, and digests: what was healed is still known as healed.
+        """
         entries = self.forgettable(session)
         with self._write() as db:
-            for entry in entries:
-                db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (entry.id,))
+            self._drop_images(self._number(entry.id) for entry in entries)
+            db.execute(_UNTITLED, (put(session),))
             query = "UPDATE recovery SET title = '', detail = ?, sole = NULL WHERE session = ?"
             db.execute(query, (FORGOTTEN, put(session)))
         self._shred()
@@ -117,6 +121,9 @@ class Upkeep(Ledger):
 
     def _name(self, seq: int) -> str:
         return str(self._read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])
+
+    def _number(self, name: str) -> int:
+        return int(self._read("SELECT seq FROM recovery WHERE id = ?", (name,))[0][0])
 
     def _shred(self) -> None:
         """Write the file anew, without a byte of what was deleted, and empty the WAL. BusyError when that can't be.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 Json = Mapping[str, Any]
 
@@ -233,12 +233,39 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Try:
+    """A recovery of a session that wrote something, told it to go on, or was its last: given up.
+
+    `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known.
+    """
+
+    recovery: str
+    message: str
+    outcome: Outcome
+    undone: float | None = None
+
+
+class Judged(TypedDict):
+    """What a recovery was judged by; `ledger.begin` and `ledger.record` take it as keywords.
+
+    `answered`: `Look.last_answer`, which tells one stretch without an answer from the next; `root`: the session whose
+    title the recovery is told under.
+    """
+
+    session_state: str
+    rules_version: int
+    answered: int
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
-    """A session was told to go on after a recovery. `time` in seconds since the epoch."""
+    """A session was told to go on after a recovery. `time` in seconds since the epoch; `answered` as in `Judged`."""
 
     recovery: str
     time: float
     thinking_off: bool
+    answered: int | None = None
 
 
 def _millis(data: Json, key: str) -> int:

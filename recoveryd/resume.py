@@ -31,8 +31,8 @@ MARK = {"resume": True}
 class Situation:
     """What is known right before the prompt. All times are seconds since the epoch.
 
-    `session` is as it is stored now. `resumes` are those of it in the last 24 hours and since `last_answer`, when a
-    prompt was last answered; `started` is when the daemon did.
+    `session` is as it is stored now. `resumes` are those of it; `started` is when the daemon did. `last_answer` is
+    `Look.last_answer`: only compared with that of the resumes, for it is of the client's clock.
     """
 
     recovery: str
@@ -41,7 +41,7 @@ class Situation:
     failure: Failure
     session: Session
     resumes: Sequence[Resumed]
-    last_answer: float
+    last_answer: int
     now: float
     started: float
     max_retries: int
@@ -73,7 +73,7 @@ class Leave:
 
 def decide(case: Situation) -> Resume | Leave:
     """Go on by itself, or the first reason not to."""
-    streak = [resumed for resumed in case.resumes if resumed.time >= case.last_answer]
+    streak = [resumed for resumed in case.resumes if resumed.answered == case.last_answer]
     reason = _in_the_way(case) or ("" if case.asked else _not_by_itself(case) or _too_often(case, streak))
     if reason:
         return Leave(reason)
@@ -134,7 +134,7 @@ def _too_often(case: Situation, streak: Sequence[Resumed]) -> str:
     if len(streak) >= case.max_retries:
         times = "once" if len(streak) == 1 else f"{len(streak)} times"
         return f"it was resumed {times} without an answer"
-    if sum(case.now - resumed.time < 86_400 for resumed in case.resumes) >= A_DAY:
+    if sum(abs(case.now - resumed.time) < 86_400 for resumed in case.resumes) >= A_DAY:
         return f"it was resumed {A_DAY} times in a day"
     return ""
 

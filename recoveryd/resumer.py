@@ -22,7 +22,6 @@ from recoveryd.stores.base import Look, Store
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time
 _POLL_S = 0.02
-_DAY_S = 86_400.0
 
 
 class Resumer:
@@ -58,10 +57,9 @@ class Resumer:
     def _go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool) -> Event:
         assert event.kind is not None
         session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
-        answered = look.last_answer / 1000
         if not asked and not self._may(store, failure, event):
             return event
-        resumes = self._ledger.resumes(store.id, failure.session, min(answered, now - _DAY_S))
+        resumes, answered = self._ledger.resumes(store.id, failure.session), look.last_answer
         limit = self._config.max_retries
         case = Situation(
             event.id, event.outcome, event.kind, failure, session, resumes, answered, now, self._started, limit, asked

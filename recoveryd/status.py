@@ -12,11 +12,12 @@ from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.ledger_upkeep import Upkeep
 from recoveryd.locks import Holder, lockers, watcher
-from recoveryd.model import Entry, Outcome
+from recoveryd.model import Entry, Failure, Outcome
 from recoveryd.orders import Pause, ignored, paused
 from recoveryd.peek import peek
 from recoveryd.standing import midnight
 from recoveryd.stores.base import Generation, Store
+from recoveryd.stuck import tries
 
 GENERATIONS: Mapping[Generation | None, str] = {
     Generation.JSON: "a tree of JSON files (OpenCode up to 1.1)",
@@ -149,12 +150,19 @@ def _capped(ledger: Upkeep, stores: Sequence[Store], max_retries: int) -> list[t
     by_id = {store.id: store for store in stores}
     found = []
     for store_id, session in ledger.busiest(max_retries):
-        store = by_id.get(store_id)
-        try:
-            since = store.look(session).last_answer / 1000 if store is not None else 0
-        except RecoverydError:
-            since = 0
-        if ledger.attempts(store_id, session, since) >= max_retries:
-            [newest] = ledger.history(1, session)
+        [newest] = ledger.history(1, session)
+        if _spent(ledger, by_id.get(store_id), newest) >= max_retries:
             found.append((store_id, session, newest.title))
     return found
+
+
+def _spent(ledger: Upkeep, store: Store | None, newest: Entry) -> int:
+    """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
+    if store is None:
+        return 0
+    failure = Failure(newest.store, newest.session, "", 0, {})
+    try:
+        made = tries(store, ledger, failure, store.look(newest.session).last_answer)
+    except RecoverydError:
+        return 0
+    return sum(one.outcome is not Outcome.GAVE_UP for one in made)

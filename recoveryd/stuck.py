@@ -10,11 +10,13 @@ from recoveryd.client import Client
 from recoveryd.crash import provider_spoke
 from recoveryd.elsewhere import elsewhere
 from recoveryd.forms import forms_of, goes_by_ids
+from recoveryd.guard import since_success, taken_back
 from recoveryd.holders import Holders
+from recoveryd.images import digest
 from recoveryd.ledger import Ledger
-from recoveryd.model import Entry, Failure, Json, Outcome
+from recoveryd.model import Entry, Failure, Json, Outcome, Try
 from recoveryd.silent import ELSEWHERE, REFUSED, Silence, cut_off, renumbered, unanswered, unreadable, unsendable
-from recoveryd.stores.base import Look, Store, stand
+from recoveryd.stores.base import Look, Store
 from recoveryd.wrapped import tells_old
 
 
@@ -75,13 +77,26 @@ def ids_started_again(store: Store, session: str, client: Client, now: float) ->
 
 
 def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
-    """The repair of this failure, if it was made and still stands: the next prompt will be accepted."""
-    for entry in ledger.history(50, failure.session):
-        if (entry.store, entry.message, entry.outcome) == (store.id, failure.message, Outcome.HEALED):
-            changes = ledger.changes(entry.id)
-            if changes and stand(store, changes):
-                return entry
+    """The repair of this failure, if it was made and still stands: the next prompt will be accepted.
+
+    Known also when its images are gone.
+    """
+    for entry in ledger.repairs(store.id, failure.session, failure.message):
+        left = ledger.left(entry.id) if entry.outcome is Outcome.HEALED else {}
+        if left and [digest(now) for now in store.read_all([*left])] == [*left.values()]:
+            return entry
     return None
+
+
+def tries(store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:
+    """What was tried on a session in vain, or taken back. `answered`: its `Look.last_answer`."""
+    made = ledger.tries(store.id, failure.session, answered, failure.message)
+    return since_success(store.load(failure.session), made) if made else []
+
+
+def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+    """The newest repair of the session, if the user took it back and no prompt was answered since."""
+    return taken_back(tries(store, ledger, failure, store.look(failure.session).last_answer))
 
 
 def _refused(failure: Failure) -> Silence:

@@ -23,7 +23,7 @@ from recoveryd.resume import CLEARED_BY_PROMPT
 from recoveryd.rules import VERSION
 from recoveryd.silent import OPEN_TURNS, Silence, cut_off, unreadable, unsendable
 from recoveryd.stores.base import Look, Store
-from recoveryd.stuck import ids_started_again
+from recoveryd.stuck import ids_started_again, tries
 
 _SOON_S = 0.001
 _READ_S = 60.0
@@ -51,6 +51,7 @@ class Verdict:
     kind: Kind | None = None
     state: str = ""
     handled: Handled | None = None
+    answered: int = 0  # `Look.last_answer`
 
 
 _NOTHING = Verdict(Next.NOTHING)
@@ -110,7 +111,7 @@ class Triage:
             return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
         if look.newer and not silent and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
-        return self._guarded(store, failure, kind, look.last_answer / 1000, state_of(stamp, self._config))
+        return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self._config))
 
     def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
         """What a session is stuck on that no provider refused, if it is; else the verdict on it."""
@@ -169,13 +170,12 @@ class Triage:
     def _handled(self, failure: Failure) -> Handled | None:
         return self._ledger.handled(failure.store, failure.session, failure.message)
 
-    def _guarded(self, store: Store, failure: Failure, kind: Kind, since: float, state: str) -> Verdict:
+    def _guarded(self, store: Store, failure: Failure, kind: Kind, answered: int, state: str) -> Verdict:
         handled = self._handled(failure)
         verdict = decide(
             failure,
             handled,
-            attempts=self._ledger.attempts(store.id, failure.session, since),
-            gave_up=self._ledger.gave_up(store.id, failure.session, since),
+            tries=tries(store, self._ledger, failure, answered),
             max_retries=self._config.max_retries,
             session_state=state,
             rules_version=VERSION,
@@ -186,4 +186,4 @@ class Triage:
         if isinstance(verdict, Admit):
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state, handled=handled)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
-        return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state)
+        return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state, answered=answered)

@@ -162,10 +162,16 @@ def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str 
 
 
 def _answered(store: Store, entry: Entry) -> bool:
-    """Whether the model answered since, be it with a tool call alone."""
-    after = entry.time * 1000
+    """Whether the model answered behind what had failed, be it with a tool call alone.
+
+    By the client's clock alone, which made all of them; only where that message is gone by ours.
+    """
     messages = store.load(entry.session).messages
-    return any(m.role == "assistant" and m.error is None and m.completed > after for m in messages)
+    answers = [m for m in messages if m.role == "assistant" and m.error is None and m.completed]
+    failed = next((m for m in messages if m.id == entry.message), None)
+    if failed is None:
+        return any(m.completed > entry.time * 1000 for m in answers)
+    return any(m.by_time > failed.by_time for m in answers)
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.errors import NotFoundError
+from recoveryd.images import digest
 from recoveryd.ledger import Handled, Ledger, LedgerError, new_id
-from recoveryd.model import Change, Entry, Failure, Kind, Outcome
+from recoveryd.model import Change, Entry, Failure, Kind, Outcome, Try
 from tests.examples import examples
 
 DAY = 86_400
@@ -55,22 +56,38 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
         yield made
 
 
-def begin(ledger: Ledger, of: Failure | None = None, changes: Sequence[Change] = (HARMLESS,), state: str = "s1") -> str:
+def begin(
+    ledger: Ledger,
+    of: Failure | None = None,
+    changes: Sequence[Change] = (HARMLESS,),
+    state: str = "s1",
+    answered: int = 0,
+    root: str = "",
+) -> str:
     name, actions = new_id(), ["cancelled"] * len(changes)
     said = ("A title", Kind.TOOL_RESULT_MISSING, changes, actions, "d")
-    ledger.begin(name, of or failure(), *said, session_state=state, rules_version=1)
+    judged = {"session_state": state, "rules_version": 1, "answered": answered, "root": root}
+    ledger.begin(name, of or failure(), *said, **judged)  # type: ignore[arg-type]
     return name
 
 
-def heal(ledger: Ledger, of: Failure | None = None, changes: Sequence[Change] = (HARMLESS,)) -> str:
-    name = begin(ledger, of, changes)
+def heal(
+    ledger: Ledger,
+    of: Failure | None = None,
+    changes: Sequence[Change] = (HARMLESS,),
+    answered: int = 0,
+    root: str = "",
+) -> str:
+    name = begin(ledger, of, changes, answered=answered, root=root)
     ledger.finish(name, Outcome.HEALED, "healed")
     return name
 
 
 def record(ledger: Ledger, outcome: Outcome, of: Failure | None = None, state: str = "s1") -> str:
     name = new_id()
-    ledger.record(name, of or failure(), "A title", None, outcome, "why", session_state=state, rules_version=1)
+    ledger.record(
+        name, of or failure(), "A title", None, outcome, "why", session_state=state, rules_version=1, answered=0
+    )
     return name
 
 
@@ -152,7 +169,7 @@ class TestEntries:
         name = begin(ledger)
         ledger.finish(name, Outcome.FAILED, "taken back", settled=False)
         assert ledger.handled("st", "ses_1", "msg_1") is None
-        assert ledger.attempts("st", "ses_1", 0) == 1
+        assert [one.outcome for one in ledger.tries("st", "ses_1", 0)] == [Outcome.FAILED]
 
     def test_a_record_has_no_edits_and_settles_at_once(self, ledger: Ledger) -> None:
         name = record(ledger, Outcome.REFUSED, state="s7")
@@ -181,21 +198,26 @@ class TestEntries:
         with pytest.raises(NotFoundError, match="raaaaaaaa"):
             ledger.finish("raaaaaaaa", Outcome.HEALED, "")
 
-    def test_attempts_count_edits_of_the_session_since(self, ledger: Ledger, clock: Clock) -> None:
-        heal(ledger)
+    def test_tries_are_what_wrote_or_was_the_last_since_an_answer(self, ledger: Ledger, clock: Clock) -> None:
+        first = heal(ledger, answered=0)
         record(ledger, Outcome.REFUSED, failure("msg_2"))
         heal(ledger, failure("msg_3", session="ses_2"))
-        clock.now += 100
-        heal(ledger, failure("msg_4"))
-        assert ledger.attempts("st", "ses_1", 0) == 2
-        assert ledger.attempts("st", "ses_1", clock.now - 50) == 1
-        assert ledger.attempts("st", "ses_1", clock.now + 1) == 0
+        clock.now -= 100
+        second = heal(ledger, failure("msg_4"))
+        last = record(ledger, Outcome.GAVE_UP, failure("msg_5"))
+        later = heal(ledger, failure("msg_6"), answered=77)
+        begin(ledger, failure("msg_7"), answered=77)
+        assert [one.recovery for one in ledger.tries("st", "ses_1", 0)] == [first, second, last]
+        assert ledger.tries("st", "ses_1", 77) == [Try(later, "msg_6", Outcome.HEALED)]
+        assert ledger.tries("st", "ses_1", 78) == []
+        assert [one.recovery for one in ledger.tries("st", "ses_1", 78, "msg_4")] == [second]
 
-    def test_gave_up_counts_since(self, ledger: Ledger, clock: Clock) -> None:
-        record(ledger, Outcome.GAVE_UP)
-        assert ledger.gave_up("st", "ses_1", clock.now)
-        assert not ledger.gave_up("st", "ses_1", clock.now + 1)
-        assert not ledger.gave_up("st", "ses_2", 0)
+    def test_an_undone_one_says_when(self, ledger: Ledger, clock: Clock) -> None:
+        names = [heal(ledger), heal(ledger, failure("msg_2"))]
+        clock.now += 5
+        ledger.undone(names[0])
+        ledger.finish(names[1], Outcome.UNDONE, "")
+        assert [one.undone for one in ledger.tries("st", "ses_1", 0)] == [clock.now, clock.now]
 
     def test_history_is_newest_first_even_when_the_clock_goes_back(self, ledger: Ledger, clock: Clock) -> None:
         first = heal(ledger)
@@ -264,7 +286,7 @@ class TestEntries:
             assert ledger.changes(name) == [change]
             assert ledger.handled(store, session, message) == Handled(Outcome.HEALED, key, 1)
             assert ledger.remembered(store) == {session: title}
-            assert ledger.attempts(store, session, 0) == 1
+            assert len(ledger.tries(store, session, 0, message)) == 1
             assert len(ledger.history(5, session=session)) == 1
 
 
@@ -277,6 +299,7 @@ class TestRetention:
         assert ledger.changes(old) == []
         assert ledger.changes(new) == [HARMLESS]
         assert ledger.get(old).edits == 1
+        assert ledger.left(old) == {HARMLESS.key: digest(HARMLESS.after)}
         assert ledger.handled("st", "ses_1", "msg_1") is not None
         assert ledger.prune(30, 200, clock.now) == 0
 

@@ -13,6 +13,7 @@ from recoveryd.resume import A_DAY, THINKING, Leave, Resume, Situation, decide, 
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}
+ANSWERED = int((NOW - 90) * 1000)
 
 
 def at(seconds: float) -> int:
@@ -41,13 +42,16 @@ def case(*newer: Message, **fields: Any) -> Situation:
     session = Session("store", "ses_1", (prompt(99, agent="plan"), answer(90), ASKED, FAILED, *newer))
     failure = Failure("store", "ses_1", FAILED.id, FAILED.created, {})
     given = Situation(
-        "r1", Outcome.HEALED, Kind.TOOL_RESULT_MISSING, failure, session, (), NOW - 90, NOW, NOW - 1000, 3
+        "r1", Outcome.HEALED, Kind.TOOL_RESULT_MISSING, failure, session, (), ANSWERED, NOW, NOW - 1000, 3
     )
     return replace(given, **fields)
 
 
 def resumed(count: int, ago: float = 30, **fields: Any) -> tuple[Resumed, ...]:
-    return tuple(Resumed(f"old{n}", NOW - ago - n, **{"thinking_off": False, **fields}) for n in range(count))
+    return tuple(
+        Resumed(f"old{n}", NOW - ago - n, **{"thinking_off": False, "answered": ANSWERED, **fields})
+        for n in range(count)
+    )
 
 
 def test_a_healed_session_goes_on_as_its_user_last_asked() -> None:
@@ -116,7 +120,7 @@ NEVER: dict[str, tuple[Callable[[], Situation], str]] = {
     ),
     "at the cap": (lambda: case(resumes=resumed(3)), "it was resumed 3 times without an answer"),
     "at a lower cap": (lambda: case(resumes=resumed(1), max_retries=1), "it was resumed once without an answer"),
-    "all day": (lambda: case(resumes=resumed(A_DAY, 3600)), "it was resumed 10 times in a day"),
+    "all day": (lambda: case(resumes=resumed(A_DAY, 3600, answered=1)), "it was resumed 10 times in a day"),
     "refused": (lambda: case(outcome=Outcome.REFUSED), "it was not repaired"),
     "a conflict": (lambda: case(outcome=Outcome.CONFLICT), "it was not repaired"),
     "a fault": (lambda: case(outcome=Outcome.FAILED), "it was not repaired"),
@@ -139,12 +143,12 @@ def test_the_last_moments_in_which_it_still_is() -> None:
     assert isinstance(decide(case(started=FAILED.completed / 1000)), Resume)
     assert isinstance(decide(case(now=FAILED.completed / 1000 + 60)), Resume)
     assert isinstance(decide(case(resumes=resumed(2))), Resume)
-    assert isinstance(decide(case(resumes=resumed(A_DAY - 1, 3600))), Resume)
-    assert isinstance(decide(case(resumes=resumed(A_DAY, 86_400))), Resume), "yesterday"
+    assert isinstance(decide(case(resumes=resumed(A_DAY - 1, 3600, answered=1))), Resume)
+    assert isinstance(decide(case(resumes=resumed(A_DAY, 86_400, answered=1))), Resume), "yesterday"
 
 
 def test_what_was_answered_since_does_not_count_against_the_cap() -> None:
-    assert isinstance(decide(case(resumes=resumed(3, 100))), Resume)
+    assert isinstance(decide(case(resumes=resumed(3, answered=ANSWERED - 1000))), Resume)
 
 
 def test_a_turn_that_the_client_tried_for_a_minute_failed_at_its_end() -> None:

@@ -55,7 +55,7 @@ class Scene:
         self.tree.prompted(self.session, text(part["text"], metadata=part["metadata"]))
 
     def resumes(self) -> list[str]:
-        return [resumed.recovery for resumed in self.ledger.resumes(self.tree.store.id, self.session, 0)]
+        return [resumed.recovery for resumed in self.ledger.resumes(self.tree.store.id, self.session)]
 
     def prompts(self) -> list[Any]:
         return [asked.body for asked in self.fake.asked if asked.path.endswith("/prompt_async")]
@@ -180,9 +180,9 @@ def test_the_cap_counts_tries_that_wrote_nothing(scene: Scene) -> None:
     """A resume that needed no edit is a try, too: what is refused for ever is given up."""
     scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED)
     failure, store = scene.tree.failure(scene.session), scene.tree.store.id
-    assert scene.ledger.attempts(store, scene.session, 0) == 0, "not one that the history does not know"
-    scene.ledger.record(
-        "r1", failure, "", Kind.ASSISTANT_PREFILL, Outcome.REFUSED, "", session_state="", rules_version=1
-    )
-    assert scene.ledger.attempts(store, scene.session, 0) == 1
-    assert scene.ledger.attempts(store, scene.session, time.time() + 1) == 0
+    assert scene.ledger.tries(store, scene.session, 5) == [], "not one that the history does not know"
+    said = failure, "", Kind.ASSISTANT_PREFILL, Outcome.REFUSED, ""
+    scene.ledger.record("r1", *said, session_state="", rules_version=1, answered=5)
+    assert [one.recovery for one in scene.ledger.tries(store, scene.session, 5)] == ["r1"]
+    assert scene.ledger.tries(store, scene.session, 6) == []
+    assert [resumed.answered for resumed in scene.ledger.resumes(store, scene.session)] == [5]

@@ -36,7 +36,8 @@ def heal(
 ) -> None:
     failure = Failure(store.id, session, f"msg_{name}", 1, {})
     said = failure, title, Kind.EMPTY_CONTENT, [CHANGE], ["placeholder"], title
-    ledger.begin(name, *said, session_state="", rules_version=1)
+    answered = store.look(session).last_answer
+    ledger.begin(name, *said, session_state="", rules_version=1, answered=answered)
     if outcome is not Outcome.PENDING:
         ledger.finish(name, outcome, title)
 

@@ -13,13 +13,13 @@ from recoveryd.cli.output import hung, wrapped
 from recoveryd.config import Config
 from recoveryd.errors import ActiveError, LeftAloneError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
-from recoveryd.model import Change, Failure, Json, Kind, Refusal
+from recoveryd.model import Change, Failure, Json, Kind, Refusal, Try
 from recoveryd.orders import left_alone
 from recoveryd.recovery import Recovery
 from recoveryd.report import cause, told
 from recoveryd.silent import ELSEWHERE, OPEN_TURNS, REFUSED, UNANSWERED
 from recoveryd.stores.base import Store
-from recoveryd.stuck import Diagnosis, standing
+from recoveryd.stuck import Diagnosis, standing, undone
 
 UNREADABLE = "unreadable"
 _UNEXPLAINED = {
@@ -50,6 +50,7 @@ class Finding:
     earlier: bool = False  # healed before it was looked at now, and not prompted since
     recovery: str = ""
     ignored: bool = False
+    undone: Try | None = None  # it was repaired, and the user took that back
     reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
     evidence: Json = field(default_factory=dict)  # ids, times, and which rule
 
@@ -80,6 +81,15 @@ class Finding:
         then = "; prompt it to go on" if self.earlier else ""
         return f"{self.action} ({self.recovery}){then}" if self.healed else self.action
 
+    @property
+    def taken_back(self) -> str:
+        """That it was healed, and when that was undone; "" when it was not."""
+        if self.undone is None:
+            return ""
+        at = f" on {when(self.undone.undone)[:16]}" if self.undone.undone else ""
+        again = f"recoveryd scan --repair --session {self.failure.session}"
+        return f"it was healed ({self.undone.recovery}), and you undid that{at}; it is repaired only by {again}"
+
     def data(self) -> dict[str, Any]:
         return {
             "store": self.failure.store,
@@ -91,6 +101,7 @@ class Finding:
             "parts": list(self.parts),
             "healed": self.healed,
             "recovery": self.recovery if self.healed else None,
+            "undone": self.undone.recovery if self.undone else None,
             "reason": self.reason,
             "evidence": dict(self.evidence),
         }
@@ -127,6 +138,7 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         known = done.kind or kind
         told = replace(found, kind=known, action=done.detail, reason=str(known), recovery=done.id)
         return replace(told, healed=True, earlier=True, ignored=False)
+    found = replace(found, undone=undone(store, ledger, failure) if ledger is not None else None)
     if kind is None:
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
@@ -155,4 +167,6 @@ def show_finding(out: Console, finding: Finding) -> None:
         hung(out, "evidence", told(finding.evidence))
     if finding.parts:
         hung(out, "parts", ", ".join(finding.parts))
+    if finding.undone:
+        hung(out, "undone", finding.taken_back)
     hung(out, "healed" if finding.healed else "remedy", finding.said)

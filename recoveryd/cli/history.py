@@ -116,7 +116,7 @@ def undo(arguments: argparse.Namespace) -> int:
             out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        again = f"{_again(entry.kind)}, and recoveryd leaves this failure alone from now on."
+        again = f"{_again(entry.kind)}, and recoveryd does not repair it again by itself before a prompt was answered."
         wrapped(out, f"Took back {entry.id}: {records} as before. {again}")
 
     data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}

@@ -109,6 +109,7 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     """Whether it is to be repaired. A kind that is not wanted is no refusal to be put on record: it may be later."""
     named = arguments.session or arguments.kind
     left = finding.healed or finding.ignored or finding.kind not in config.kinds
+    left = left or bool(finding.undone and not arguments.session)  # not again without a question
     return not left and bool(named or not finding.waits)
 
 
@@ -157,7 +158,8 @@ def _repair(store: Store, recovery: Recovery, finding: Finding, stamp: str) -> F
     if event.outcome is Outcome.PENDING:
         return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED
-    return replace(finding, action=event.detail, changes=(), healed=healed, recovery=event.id)
+    undone = None if healed else finding.undone
+    return replace(finding, action=event.detail, changes=(), healed=healed, recovery=event.id, undone=undone)
 
 
 def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
@@ -183,7 +185,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
             wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
             if (finding.silent or finding.kind is None) and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
-            wrapped(out, finding.said, 4)
+            wrapped(out, finding.taken_back or finding.said, 4)
     if seen.elsewhere and not diff:
         one = len(seen.elsewhere) == 1
         ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
@@ -193,7 +195,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
-    _advise(out, [finding for finding in found if finding.changes and not finding.healed])
+    _advise(out, [f for f in found if f.changes and not f.healed and not f.undone])
 
 
 def _advise(out: Console, left: Sequence[Finding]) -> None:

@@ -193,10 +193,15 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
         session_id = about.parent
 
 
+def root(store: Store, session_id: str) -> tuple[str, str]:
+    """The session that a person began, of which this one is a subagent if it is another, and its title."""
+    titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
+    return titled[-1] if titled else (session_id, "")
+
+
 def root_title(store: Store, session_id: str) -> str:
     """What a person calls the session: the title of the one that they started themselves."""
-    titles = [about.title for _, about in lineage(store, session_id) if about.title]
-    return titles[-1] if titles else ""
+    return root(store, session_id)[1]
 
 
 def states(store: Store, changes: Sequence[Change]) -> list[State]:
