@@ -74,6 +74,17 @@ def test_a_run_logs_that_it_starts_and_that_it_ends(
     assert (first, last) == (f"recoveryd {__version__} starts (pid {os.getpid()}){note}", "recoveryd ends")
 
 
+def test_a_run_that_ends_by_a_fault_says_so_in_the_log_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(Daemon, "run", fault)
+    assert run("run")[0] == 1
+    log = paths.log_file(paths.state_dir()).read_text()
+    assert " ERROR recoveryd ends by a fault of its own\n" in log
+    assert log.endswith("RuntimeError: nobody thought of this\n")
+
+
 def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path, err: Terminal) -> None:
     path = tmp_path / "recoveryd.log"
     path.write_text("old\n")

@@ -50,6 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     except RecoverydError as error:
         logger.error("recoveryd ends: {}", error)
         return error.exit_code
+    except Exception:
+        logger.exception("recoveryd ends by a fault of its own")
+        return 1
     logger.info("recoveryd ends")
     return 0
 
