@@ -15,6 +15,7 @@ from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Event, Kind, Outcome
+from recoveryd.moved import follow
 from recoveryd.recovery import Recovery
 from recoveryd.report import repairable
 from recoveryd.stores.base import Store
@@ -50,6 +51,7 @@ def recover(
     for store in stores:
         if _has(store, session_id):
             with Ledger(paths.ledger_file(state)) as ledger:
+                follow(store, ledger)
                 return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger, config)
     raise NotFoundError(f"There is no session {session_id} in any store.")
 

@@ -257,6 +257,38 @@ def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkey
     assert "Try again in a moment." in err
 
 
+def test_a_store_that_can_not_be_read_is_no_all_clear(tree: Tree, run: Run) -> None:
+    database = tree.root.parent / "opencode-local.db"
+    database.touch()  # nothing was ever kept in it
+    assert run("scan")[0] == 0
+    database.write_bytes(b"no database " * 500)
+    code, out, err = run("scan")
+    assert code == 1 and "none of those that could be read is stuck" in out and "no SQLite database" in err
+    code, out, err = run("scan", "--json")
+    [unreadable] = json.loads(out)["unreadable"]
+    assert (code, err, unreadable["store"]) == (1, "", str(database)) and "no SQLite database" in unreadable["problem"]
+    session = tree.stuck()
+    assert run("explain", "--session", session)[0] == 0
+    for command in (["explain", "--session", "ses_none"], ["scan", "--session", "ses_none"]):
+        code, _, err = run(*command)
+        assert code == 3 and "There is no session ses_none" in err and "no SQLite database" in err
+
+
+def test_undo_finds_a_store_that_was_moved(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, before = tree.stuck(), tree.files()
+    assert run("scan", "--repair")[0] == 0
+    [done] = as_json(run, "history")
+    (tmp_path / "data").rename(tmp_path / "disk")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "disk"))
+    [healed] = as_json(run, "scan")["healed"]
+    assert (healed["session"], healed["recovery"]) == (session, done["id"])
+    assert run("undo", done["id"])[0] == 0
+    moved = tmp_path / "disk" / "opencode" / "storage"
+    assert all((moved / name).read_bytes() == content for name, (content, _) in before.items())
+
+
 def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
     state = paths.make_private(paths.state_dir())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):

@@ -377,13 +377,24 @@ def _link(path: Path) -> None:
     path.symlink_to(path.with_name("real.db"))
 
 
+def _other(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t (a)")
+
+
+def test_an_empty_file_is_no_store_yet(tmp_path: Path) -> None:
+    store = OpencodeSqlite(tmp_path / "opencode.db")
+    store.root.touch()
+    assert not store.exists() and "not there yet" in (store.live() or "")
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (_folder, "is a folder"),
         (_link, "is a symlink"),
         (os.mkfifo, "is a named pipe"),
-        (lambda path: path.write_bytes(b""), "it has no table message"),
+        (_other, "it has no table message"),
         (lambda path: path.write_bytes(b"no database, though as long as a header would be" * 9), "no SQLite database"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + b"\1" * 5000), "it"),
     ],

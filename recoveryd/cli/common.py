@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 
 from recoveryd import paths
 from recoveryd.cli.output import complain
 from recoveryd.config import Config, load, load_sound
-from recoveryd.errors import ConfigError, NotFoundError
+from recoveryd.errors import ConfigError, NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.ledger_upkeep import Upkeep
+from recoveryd.moved import follow
 from recoveryd.stores.base import Store, is_of
 from recoveryd.stores.find import find_stores
 
@@ -50,14 +53,23 @@ def stores_of(config: Config) -> list[Store]:
     return [store for store in find_stores(places.data_dirs, places.databases) if store.exists()]
 
 
-def store_named(config: Config, store_id: str) -> Store:
-    """The store that a ledger entry belongs to. NotFoundError when it is not there any more."""
-    for store in stores_of(config):
-        if is_of(store, store_id):
+def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
+    """The store of a recovery, where it is now. NotFoundError when it is not there any more."""
+    stores = stores_of(config)
+    for store in stores:
+        with suppress(RecoverydError):  # one broken store never stops the others
+            follow(store, ledger)
+    wanted = ledger.get(recovery).store
+    for store in stores:
+        if is_of(store, wanted):
             return store
-    raise NotFoundError(
-        f"The store {store_id} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?"
-    )
+    raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?")
+
+
+def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
+    """The error for a session that no store has. `unreadable`: why some could not be asked."""
+    why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
+    return NotFoundError(f"There is no session {session} in any store. {why}".strip(), hint)
 
 
 def when(seconds: float) -> str:

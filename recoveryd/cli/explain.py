@@ -11,11 +11,11 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.classify import candidates, classify, classify_text
-from recoveryd.cli.common import config_of, stores_of
+from recoveryd.cli.common import config_of, no_session, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.elsewhere import elsewhere
-from recoveryd.errors import NotFoundError, RecoverydError, UsageError
+from recoveryd.errors import RecoverydError, UsageError
 from recoveryd.model import Failure, Kind
 from recoveryd.report import cause, remedy, repairable
 from recoveryd.stores.base import Store
@@ -86,14 +86,18 @@ def _asked(asked: object) -> tuple[Kind | None, object]:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
+    unreadable: list[str] = []
     for store in stores_of(config):
+        try:
+            if not store.greatest_id(arguments.session):
+                continue
+        except RecoverydError as error:
+            unreadable.append(str(error))
+            continue
         finding = find(store, config, arguments.session)
-        if finding is not None:
-            return render(_told(finding), as_json=arguments.json)
-        if _knows(store, arguments.session):
-            return render(_not_stuck(store, arguments.session), as_json=arguments.json)
-    hint = "`recoveryd scan` lists those that are stuck."
-    raise NotFoundError(f"There is no session {arguments.session} in any store.", hint)
+        told = _told(finding) if finding is not None else _not_stuck(store, arguments.session)
+        return render(told, as_json=arguments.json)
+    raise no_session(arguments.session, unreadable, "`recoveryd scan` lists those that are stuck.")
 
 
 def _told(finding: Finding) -> Result:
@@ -106,10 +110,3 @@ def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
     fine = Finding(Failure(store.id, session, "", 0, {}), store.about(session).title, None, words)
     return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))
-
-
-def _knows(store: Store, session: str) -> bool:
-    try:
-        return bool(store.load(session).messages)
-    except RecoverydError:
-        return False

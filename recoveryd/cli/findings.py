@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from recoveryd.config import Config
 from recoveryd.errors import ActiveError, LeftAloneError, RecoverydError
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.model import Change, Failure, Json, Kind, Refusal, Try
+from recoveryd.moved import follow
 from recoveryd.orders import left_alone
 from recoveryd.recovery import Recovery
 from recoveryd.report import cause, told
@@ -113,6 +115,8 @@ def find(
     """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
     if recovery is None:
         with known_ledger() as opened:
+            with suppress(RecoverydError):  # what can't be read is said below
+                follow(store, opened)
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
     try:

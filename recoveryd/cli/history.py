@@ -104,7 +104,7 @@ def undo(arguments: argparse.Namespace) -> int:
     config, _ = sound_of(arguments)
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
-        store = store_named(config, entry.store)
+        store = store_named(config, ledger, entry.id)
         with recovery_lock(paths.make_private(paths.state_dir()), store.id, doing="an undo"):
             entry = ledger.get(entry.id)
             changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)

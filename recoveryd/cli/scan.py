@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,14 +13,15 @@ from rich.console import Console
 
 from recoveryd import paths
 from recoveryd.cli.asking import agreed, somebody_there
-from recoveryd.cli.common import config_of, known_ledger, open_ledger, stores_of
+from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
 from recoveryd.config import Config
-from recoveryd.errors import NotFoundError, RecoverydError
+from recoveryd.errors import RecoverydError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Outcome
+from recoveryd.moved import follow
 from recoveryd.recovery import Recovery
 from recoveryd.report import told
 from recoveryd.stores.base import Store
@@ -29,17 +31,28 @@ MOST = 20  # records of a diff; `show` has all of them
 
 @dataclass
 class _Seen:
-    """What a scan came upon. `due`: which of `found` are to be repaired, their store, and its stamp of the session."""
+    """What a scan came upon. `due`: which of `found` are to be repaired, their store, and its stamp of the session.
+
+    `unreadable`: why a store could not be looked into, by its id.
+    """
 
     names: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store, str]] = field(default_factory=list)
 
+    @property
+    def code(self) -> int:
+        """Nothing is known to be in order where nothing could be read."""
+        return WRONG if self.unreadable or any(not finding.healed for finding in self.found) else OK
+
     def data(self) -> dict[str, Any]:
+        unreadable = [{"store": store, "problem": problem} for store, problem in self.unreadable.items()]
         return {
+            **({"unreadable": unreadable} if unreadable else {}),
             "stores": self.names,
             "sessions_seen": self.sessions,
             "stuck": [finding.data() for finding in self.found if not finding.earlier],
@@ -54,22 +67,24 @@ def scan(arguments: argparse.Namespace) -> int:
     repairs = arguments.repair and not arguments.dry_run
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
+        for store in stores_of(config):
+            with suppress(RecoverydError):  # what can't be read is said by the look
+                follow(store, ledger)
         seen = _look(arguments, config, recovery, ledger)
         if arguments.session and not seen.sessions:
-            raise NotFoundError(f"There is no session {arguments.session} in any store.")
+            raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
             if not _agree(arguments, sum(bool(seen.found[number].changes) for number, *_ in seen.due)):
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
             for number, store, stamp in seen.due:
                 seen.found[number] = _repair(store, recovery, seen.found[number], stamp)
-    code = WRONG if any(not finding.healed for finding in seen.found) else OK
 
     def show(out: Console) -> None:
         _show(out, seen, diff=bool(arguments.session) and not _plans(arguments))
         if arguments.dry_run:
             out.print("\nDry run: nothing was written.")
 
-    return render(Result(seen.data(), show, code), as_json=arguments.json)
+    return render(Result(seen.data(), show, seen.code), as_json=arguments.json)
 
 
 def _plans(arguments: argparse.Namespace) -> bool:
@@ -82,7 +97,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
     seen, bar = _Seen(), Bar()
     for store in stores_of(config):
         seen.names.append(store.id)
-        sessions = list(_listed(store, arguments.session))
+        sessions = _listed(store, arguments, seen)
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = find(store, config, session, recovery, ledger)
@@ -127,12 +142,15 @@ def _agree(arguments: argparse.Namespace, count: int) -> bool:
     return agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?")
 
 
-def _listed(store: Store, session: str | None) -> Iterator[str]:
+def _listed(store: Store, arguments: argparse.Namespace, seen: _Seen) -> list[str]:
     """A store that can't be read is said, and does not end the scan of the others."""
     try:
-        yield from _wanted(store, session)
+        return list(_wanted(store, arguments.session))
     except RecoverydError as error:
-        console(stderr=True).print(f"recoveryd: {plain(str(error))}")
+        seen.unreadable[store.id] = str(error)
+        if not arguments.json:
+            console(stderr=True).print(f"recoveryd: {plain(str(error))}")
+        return []
 
 
 def _wanted(store: Store, session: str | None) -> Iterator[str]:
@@ -171,7 +189,8 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
-    out.print(f"{sessions} in {plain(where)}: " + ("none is stuck." if not stuck else f"{stuck} stuck."))
+    none = "none of those that could be read is stuck." if seen.unreadable else "none is stuck."
+    out.print(f"{sessions} in {plain(where)}: " + (f"{stuck} stuck." if stuck else none))
     if diff:
         for finding in (*found, *seen.elsewhere):
             out.print()

@@ -6,6 +6,7 @@ Its tables, and what the client makes of them: runs of 1.2.1 and 1.18.33.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -51,7 +52,12 @@ class OpencodeSqlite:
         return (None,) if names in [(file.name,) for file in self.watch_files] else ()
 
     def exists(self) -> bool:
-        return os.path.lexists(self.root)
+        """An empty file is one that nothing was ever kept in."""
+        try:
+            found = self.root.lstat()
+        except OSError:
+            return False
+        return found.st_size > 0 or not stat.S_ISREG(found.st_mode)
 
     def live(self) -> str | None:
         """None when the store can be edited; else a sentence that says why not. BusyStoreError."""
