@@ -142,10 +142,10 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         known = done.kind or kind
         told = replace(found, kind=known, action=done.detail, reason=str(known), recovery=done.id)
         return replace(told, healed=True, earlier=True, ignored=False)
-    found = replace(found, undone=undone(store, ledger, failure) if ledger is not None else None)
     if kind is None:
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
+    found = replace(found, undone=undone(store, ledger, failure) if ledger is not None else None)
     try:
         _, planned = recovery.propose(store, failure, kind, name)
     except (ActiveError, LeftAloneError) as error:
