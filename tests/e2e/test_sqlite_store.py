@@ -45,7 +45,7 @@ def refused(client: Harness) -> str:
 def test_the_store_is_found_and_live_and_tells_what_the_client_sends(client: Harness) -> None:
     store = OpencodeSqlite(client.client.database)
     assert store.live() is None
-    assert store.forms() == (("old",) if client.client.version().startswith("1.2.") else ("new",))
+    assert store.forms() == (("paged",) if client.client.version().startswith("1.2.") else ("new",))
 
 
 def test_a_failure_is_told_without_a_look_at_all_sessions(client: Harness) -> None:

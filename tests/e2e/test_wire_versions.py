@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:
 @pytest.mark.parametrize("version", versions([DATABASE, NEWEST]))
 def test_every_shape_is_rebuilt(version: str, tmp_path: Path) -> None:
     """The blocks are those of the request that the client sent; where it sent none, a part is to blame for it."""
-    wrong, form = [], "old" if is_old(version) else "new"
+    wrong, form = [], "paged" if is_old(version) else "new"
     try:
         with running(tmp_path / "client", version) as harness:
             for name, shape in SHAPES.items():
