@@ -18,7 +18,12 @@ from tests.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
-SLOW = [Path(__file__).parent / name for name in ("bench", "fuzz", "live", "soak")]
+SLOW = [Path(__file__).parent / name for name in ("bench", "e2e", "fuzz", "live", "soak")]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where slow tests are not asked for, don't even read their folders."""
+    return True if collection_path in SLOW and "not slow" in config.option.markexpr else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
