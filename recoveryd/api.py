@@ -14,6 +14,7 @@ from recoveryd.classify import classify
 from recoveryd.config import Config
 from recoveryd.errors import NotFoundError, RecoverydError
 from recoveryd.ledger import Ledger
+from recoveryd.lifecycle import Lifecycle
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.moved import follow
 from recoveryd.recovery import Recovery
@@ -39,10 +40,11 @@ def recover(
     """Repair one session now, whatever was tried before, also beside a running daemon; None when it is not stuck
     on anything that is known, or was healed already and waits for a prompt.
 
-    `Event.outcome` says what became of it; `pending` means "not now" (a turn runs), `detail` says why. `state_dir` and
-    `stores` are found as the daemon finds them. `dry_run`, `enabled` and `auto_resume` are settings of the daemon: who
-    calls this wants the repair. Raises `NotFoundError` when no store has the session, `RecoverydError`
-    when the ledger can't be used; troubles with the store are outcomes.
+    It takes more than a second: what is repaired is read back after one, and made again if the client wrote over it.
+    `Event.outcome` says what became of it; `pending` means "not now" (a turn runs, or `dry_run` is set), `detail` says
+    why. `state_dir` and `stores` are found as the daemon finds them. `enabled` and `auto_resume` are settings of the
+    daemon, and a pause is for it alone: who calls this wants the repair. Raises `NotFoundError` when no store has the
+    session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
     state = paths.make_private(state_dir or paths.state_dir())
@@ -70,7 +72,11 @@ def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, con
         return None
     if found.kind is Kind.INTERRUPTED_TURN and found.kind not in config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
-    event = recovery.attempt(store, found.failure, found.kind)
+    ended: list[Event] = []
+    lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle.begin(store, found.failure, found.kind)
+    lifecycle.finish()
+    [event] = ended
     if event.outcome is not Outcome.PENDING:
         recovery.on_complete(event)
     return event

@@ -111,9 +111,16 @@ class Book:
         """The images that are kept of it."""
         return tuple(self._ledger.changes(event.id))
 
-    def taken_back(self, store: Store, event: Event) -> bool:
-        """Take the edits back if all of them stand; whether they did."""
-        return taken_back(store, self._ledger.changes(event.id))
+    def repaired_since(self, entry: Entry) -> bool:
+        """Whether a newer repair of the session stands: that one was proved on all that is there."""
+        return bool(self._ledger.later(entry))
+
+    def taken_back(self, store: Store, event: Event) -> tuple[Outcome, bool]:
+        """Take back all of the edits that stands as it was written: what that comes to, and whether any did.
+
+        `failed`: all is as it was before; `conflict`: but for what the client wrote over, whose version stays.
+        """
+        return taken_back(store, self._ledger.get(event.id), self._ledger.changes(event.id))
 
     def _untouched(self, store: Store, event: Event) -> bool:
         try:

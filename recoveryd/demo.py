@@ -23,12 +23,11 @@ from recoveryd.demo_sessions import CONTROLS, Example, examples
 from recoveryd.errors import RecoverydError
 from recoveryd.floor import Floor
 from recoveryd.ledger import Ledger
-from recoveryd.locks import recovery_lock
 from recoveryd.model import Change, Event, Kind, Outcome
 from recoveryd.quiet import SETTLE_S
 from recoveryd.report import cause
 from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.undo import undo
+from recoveryd.undo import take_back
 
 PAUSE_S = 0.25  # between two failures: slow enough to watch
 LIMIT_S = 7.0  # for all of them
@@ -119,11 +118,8 @@ class Demo:
     def take_back(self, row: Row) -> int:
         """Undo a repair and compare; returns of how many files every byte is as it was. 0: not so."""
         assert row.event is not None
-        with (
-            Ledger(paths.ledger_file(self._state)) as ledger,
-            recovery_lock(self._state, self._store.id, doing="an undo"),
-        ):
-            undo(self._store, ledger, ledger.get(row.event.id))
+        with Ledger(paths.ledger_file(self._state)) as ledger:
+            take_back(self._store, ledger, self._state, row.event.id)
         row.undone = self._files(row.example) == self._before[row.example.id]
         return len(self._before[row.example.id]) if row.undone else 0
 

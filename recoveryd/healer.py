@@ -14,15 +14,15 @@ from loguru import logger
 from recoveryd.callbacks import Callbacks
 from recoveryd.client import Client
 from recoveryd.config import Config
-from recoveryd.errors import BusyError, RecoverydError
+from recoveryd.errors import RecoverydError
 from recoveryd.hooks import Commands
 from recoveryd.ledger import Handled, Ledger, new_id
-from recoveryd.locks import recovery_lock
+from recoveryd.lifecycle import Lifecycle
 from recoveryd.memory import give_back
 from recoveryd.model import Event, Failure, Kind, Outcome, Refusal
 from recoveryd.news import News
 from recoveryd.notify import Notifier
-from recoveryd.orders import left_alone, paused
+from recoveryd.orders import held, left_alone, paused
 from recoveryd.quiet import SETTLE_S
 from recoveryd.recovery import Recovery
 from recoveryd.report import by_place, gave_up_event, marked
@@ -32,12 +32,11 @@ from recoveryd.schedule import Schedule
 from recoveryd.stores.base import Store, root
 from recoveryd.teller import Teller
 from recoveryd.triage import Next, Triage
-from recoveryd.undo import undo
+from recoveryd.undo import take_back
 
-CONFIRM_S = 1.0
-_RETRY_S = 60.0
 REST_S = 3.0
 
+_LOOKED_AT_AGAIN = (Outcome.PENDING, Outcome.FAILED)
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
 
@@ -71,16 +70,23 @@ class Healer:
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
         client = Client(config.opencode)
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client, held=self.held)
+        self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(ledger, config, state_dir, client)
         self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
-        self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
+        self._ending = False
         self._open: set[tuple[str, str]] = set()
 
     @property
     def told(self) -> int:
         """Recoveries that came to an end, healed or not."""
         return self._teller.told
+
+    def held(self, store: Store) -> str | None:
+        """Why nothing may be written to a store now, not even what a crash left half done; None when it may."""
+        if not self._mine(store):
+            return "this recoveryd does not watch it any more"
+        return held(self._config, self._state_dir, time.time())
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""
@@ -104,8 +110,9 @@ class Healer:
 
     def finish(self) -> None:
         """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
-        for recovery in list(self._unconfirmed):
-            self._news.safely("confirm", partial(self._confirm, recovery, resume=False))
+        self._ending = True
+        for recovery in self._lifecycle.waiting():
+            self._news.safely("confirm", partial(self._lifecycle.confirm, recovery, last=True))
         self._hooks.close()
         self._teller.close()
 
@@ -127,7 +134,8 @@ class Healer:
         if self._held_back(store, session):
             return "open"
         if verdict.next is Next.RECOVER:
-            self._confirm_what_is_due()
+            for recovery in self._lifecycle.due():  # while a thousand sessions fail at once they may not add up
+                self._news.safely("confirm", partial(self._lifecycle.confirm, recovery))
             return self._recover(store, failure, kind, verdict.handled)
         began, title = root(store, session)
         event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
@@ -160,13 +168,8 @@ class Healer:
             self._foretell(store, failure, kind)
             return "open"  # a dry run does not count
         key = failure.store, failure.session, failure.message
-        event = self._recovery.attempt(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
-        if event.outcome is Outcome.HEALED:
-            waiting = replace(event, changes=())  # a thousand may wait: their images are in the ledger
-            self._unconfirmed[event.id] = time.monotonic() + CONFIRM_S, store, failure, waiting
-            self._schedule.at(CONFIRM_S, ("confirm", event.id), lambda: self._confirm(waiting.id))
-            return "done"
-        return self._ended(store, failure, event)
+        event = self._lifecycle.begin(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
+        return "open" if event.outcome in _LOOKED_AT_AGAIN else "done"
 
     def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
         """Say once what a repair would do, edit by edit."""
@@ -181,44 +184,19 @@ class Healer:
             logger.warning("session {}: would be done in {}", failure.session, line)
         logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
-    def _ended(self, store: Store, failure: Failure, event: Event, *, resume: bool = True) -> Attended:
+    def _ended(self, store: Store, failure: Failure, event: Event) -> None:
         """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""
         about = (event.store, event.message)
+        if event.outcome in _LOOKED_AT_AGAIN:
+            self._open.add((event.store, event.session))
         if event.outcome is Outcome.PENDING:
             self._news.say(about, f"session {event.session}: {event.detail}")
-            return "open"
-        if event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
+        elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
             logger.info("{}: by its user", marked(event))
-            return "done"
-        if event.outcome is Outcome.FAILED:
-            if self._news.new(about, event.detail):
-                self._teller.tell(store, failure, event)
-            return "open"
-        self._teller.tell(store, failure, self._resumer.go_on(store, failure, event) if resume else event)
-        return "done"
-
-    def _confirm_what_is_due(self) -> None:
-        """While a thousand sessions fail at once: what waits to be read back may not add up behind them."""
-        for recovery, (due, *_) in list(self._unconfirmed.items()):
-            if due > time.monotonic():
-                break
-            self._news.safely("confirm", partial(self._confirm, recovery))
-
-    def _confirm(self, recovery: str, *, resume: bool = True) -> None:
-        if recovery not in self._unconfirmed:
-            return
-        _, store, failure, event = self._unconfirmed[recovery]
-        try:
-            if not self._mine(store):
-                raise BusyError(f"{store.id} was replaced, or is not watched any more; {recovery} is not confirmed.")
-            event = self._recovery.confirm(store, failure, event)
-        except RecoverydError:  # the ledger's: nothing is told before it can be said what stands
-            self._unconfirmed[recovery] = time.monotonic() + _RETRY_S, store, failure, event
-            self._schedule.at(_RETRY_S, ("confirm", recovery), lambda: self._confirm(recovery))
-            raise
-        del self._unconfirmed[recovery]
-        if self._ended(store, failure, event, resume=resume) == "open":
-            self._open.add((event.store, event.session))
+        elif event.outcome is not Outcome.FAILED:
+            self._teller.tell(store, failure, event if self._ending else self._resumer.go_on(store, failure, event))
+        elif self._news.new(about, event.detail):
+            self._teller.tell(store, failure, event)
         self._schedule.at(REST_S, "rest", give_back)  # once no other recovery follows
 
     def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
@@ -228,8 +206,7 @@ class Healer:
 
     def _undo(self, store: Store, _: Failure, event: Event) -> None:
         try:
-            with recovery_lock(self._state_dir, store.id):
-                undo(store, self._ledger, self._ledger.get(event.id))
+            take_back(store, self._ledger, self._state_dir, event.id)
         except RecoverydError as error:
             self._teller.answer(event, "Not undone", f"{event.title}: {error.message} {error.hint}".strip())
         else:

@@ -62,6 +62,12 @@ def paused(state_dir: Path, now: float) -> Pause | None:
     return found if found.until is None or now < found.until else None
 
 
+def held(config: Config, state_dir: Path, now: float) -> str | None:
+    """Why the daemon may write to no store now, not even what a crash left half done; None when it may."""
+    pause = paused(state_dir, now)
+    return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")
+
+
 def ignored(state_dir: Path) -> tuple[str, ...]:
     """The sessions and folders of `recoveryd ignore`, in the order in which they were named."""
     try:

@@ -123,6 +123,13 @@ class Patrol:
         """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
         waiting = self._healer.open(store)
         cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
+        held = self._healer.held(store)
+        if held is not None and cut_off:
+            for entry in self._ledger.pending():
+                if is_of(store, entry.store):
+                    text = f"{entry.id} of session {entry.session} was cut off and stays half done: {held}"
+                    self._news.say((store.id, entry.id), text)
+            return
         for session in cut_off.difference(waiting):
             with recovery_lock(self._state_dir, store.id):
                 ended = settle(store, self._ledger, session)

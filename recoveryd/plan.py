@@ -41,9 +41,10 @@ class Plan:
 class Case:
     """All that a plan is made from. `recovery` is the id that injected parts are marked with, `now` in ms.
 
-    `forms`: how the client may send it; a plan is right under each. `claims` are those of an earlier plan for the same
-    failure: once something is edited, the place that the error names is another one. `kinds`: those that may be
-    repaired; each edit of a plan answers a violation of one of them.
+    `forms`: how the client may send it; a plan is right under each. `kinds`: those that may be repaired; each edit of a
+    plan answers a violation of one of them. `claims` and `known` are those of an earlier plan for the same failure, and
+    the kinds that it found: once something is edited, the place that the error names is another one, and what the error
+    is about may be healed while the rest is not.
     """
 
     session: Session
@@ -55,6 +56,7 @@ class Case:
     forms: tuple[Form, ...] = (OLD,)
     claims: Claims | None = None
     kinds: frozenset[Kind] = ALL_KINDS
+    known: tuple[Kind, ...] = ()
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -76,7 +78,7 @@ def plan(case: Case) -> Plan | Refusal:
     allowed = case.kinds | {Kind.THINKING_SIGNATURE_INVALID} if case.evidence.kind in _SIGNATURE else case.kinds
     search = Search(case.session, case.requests, claims, case.settings, case.recovery, case.now, allowed)
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
-    if not _explains(kinds, case.evidence.kind):
+    if not any(_explains(kinds, kind) for kind in (case.evidence.kind, *case.known)):
         return Refusal("the rules find nothing in the stored session that explains this error", understood=False)
     edits = search.run()
     return edits if isinstance(edits, Refusal) else Plan(edits, kinds, claims)

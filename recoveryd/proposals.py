@@ -30,8 +30,8 @@ class Proposal:
     """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
 
     `detail` says what was done once it is, `would` the same before, each with `also`. `places` says of each action
-    where it is done; a renaming has neither places nor edits. `kinds` are what the rules found wrong;
-    `claims` are what the provider's error said, for a second plan.
+    where it is done; a renaming has neither places nor edits. `kinds` are what the rules found wrong, also before an
+    earlier proposal was written; `claims` are what the provider's error said. Both are for a second plan.
     """
 
     changes: tuple[Change, ...]
@@ -104,9 +104,10 @@ class Proposer:
             raise ActiveError(f"It is left alone: {busy}.")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
-        forms, claims = forms_of(store, self._client, session.id), earlier.claims if earlier else None
-        now, kinds = int(self._clock() * 1000), frozenset(self._config.kinds)
-        planned = plan(Case(session, failure, evidence, settings, name, now, forms, claims, kinds))
+        claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
+        forms, now = forms_of(store, self._client, session.id), int(self._clock() * 1000)
+        kinds = frozenset(self._config.kinds)
+        planned = plan(Case(session, failure, evidence, settings, name, now, forms, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned
         requests, asked = requests_of(failure, forms), planned.claims
@@ -115,7 +116,7 @@ class Proposer:
             actions=actions_of(planned.edits),
             kind=kind,
             objections=lambda found: [violation.reason for violation in objections(found, requests, asked)],
-            kinds=planned.kinds,
+            kinds=tuple(dict.fromkeys((*known, *planned.kinds))),
             edits=planned.edits,
             places=places(session, planned.edits),
             claims=asked,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from recoveryd.client import Client
+from recoveryd.errors import ActiveError
 from recoveryd.model import Failure, Session
 from recoveryd.stores.base import Stamp, Store
 
@@ -18,22 +20,27 @@ def until_quiet(stamp: Stamp, seconds: float, now: float) -> float:
     return left if 0 < left <= seconds else 0.0
 
 
+def settled(store: Store, session: str, clock: Callable[[], float] = time.time) -> Stamp:
+    """Wait until nobody has written to a session for a moment; its stamp then: while it has that, it stays quiet.
+
+    ActiveError: it is still written to after two seconds.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while wait := until_quiet(stamp := store.stamp(session), SETTLE_S, clock()):
+        if time.monotonic() > deadline:
+            raise ActiveError("The client is writing to this session: it is left alone until it is quiet.")
+        time.sleep(wait)
+    return stamp
+
+
 def stop_turn(store: Store, client: Client, session: Session, failure: Failure) -> bool:
-    """Abort what still runs in the session behind its failure, and wait until the client has written that down.
+    """Abort what still runs in the session behind its failure.
 
     True if the client was asked to: what was read before is old then. Not where the failure is not recorded (the client
     could not send it): there a turn that has just begun looks the same.
     """
     recorded = any(message.id == failure.message and message.error for message in session.messages)
-    if not recorded or not client.abort(failure, session.directory, lambda: _is_newest(store, failure)):
-        return False
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        wait = until_quiet(store.stamp(failure.session), SETTLE_S, time.time())
-        if not wait:
-            break
-        time.sleep(wait)
-    return True
+    return recorded and client.abort(failure, session.directory, lambda: _is_newest(store, failure))
 
 
 def _is_newest(store: Store, failure: Failure) -> bool:

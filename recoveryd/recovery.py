@@ -1,4 +1,4 @@
-"""One recovery from end to end: stop the turn, plan, keep the images, write, read back, tell."""
+"""One repair: wait for quiet, plan, stop the turn, keep the images, write, read back; and again a second later."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.locks import recovery_lock
 from recoveryd.model import Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.proposals import Proposal, Proposer
-from recoveryd.quiet import stop_turn
+from recoveryd.quiet import settled, stop_turn
 from recoveryd.recent import note
 from recoveryd.report import capital, marked
 from recoveryd.silent import OPEN_TURNS
-from recoveryd.stores.base import Store, root_title, stand
+from recoveryd.stores.base import Stamp, Store, root_title, stand
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `client` is the one that runs, if one does."""
+    """Carries out recoveries. `client` is the one that runs, if one does.
+
+    `held(store)` says why nothing may be written now, None when it may: asked first, and right before each write.
+    """
 
     def __init__(
         self,
@@ -50,9 +53,12 @@ class Recovery:
         callbacks: Callbacks | None = None,
         client: Client | None = None,
         clock: Callable[[], float] = time.time,
+        held: Callable[[Store], str | None] | None = None,
     ) -> None:
         self._book = Book(ledger, config)
         self._state_dir = state_dir
+        self._clock = clock
+        self._held = held or (lambda _: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
         self.client = client or Client(config.opencode)
         self.holders = Holders(config.interrupted_minutes, clock)
@@ -77,7 +83,10 @@ class Recovery:
         """
         self._book.started = started = time.monotonic()
         event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
-        return replace(self._locked(store, failure, event, still), seconds=time.monotonic() - started)
+        event = self._locked(store, failure, event, still)
+        if event.outcome is not Outcome.HEALED:
+            self._proposed.pop(event.id, None)
+        return replace(event, seconds=time.monotonic() - started)
 
     def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
         """What `attempt` of this name would do, without doing it."""
@@ -85,9 +94,13 @@ class Recovery:
         return session, self._proposer.propose(store, session, failure, kind, name or new_id())
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
-        """Read back once more, after the client had time to clean up; what it undid is applied again, once."""
+        """Read back once more, after the client had time to clean up; what it undid is applied again, once.
+
+        `event` is what `attempt` gave. `pending`: not now; confirm it later.
+        """
         event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
-        self._proposed.pop(event.id, None)
+        if event.outcome is not Outcome.PENDING:
+            self._proposed.pop(event.id, None)
         return event
 
     def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
@@ -97,19 +110,12 @@ class Recovery:
                     if not still():
                         return replace(event, detail="Another process saw to it meanwhile.")
                     return self._repair(store, failure, event)
-                known = self._book.entry(event)
-                if known is None or known.outcome is not Outcome.HEALED:
-                    return replace(event, outcome=known.outcome if known else Outcome.UNDONE)  # undone by the user
-                failpoint.reach("confirm")
-                if stand(store, event.changes):
-                    return event
-                logger.info("{}: the client wrote over the repair; it is made again", marked(event))
-                return self._repair(store, failure, event)
+                return self._confirm(store, failure, event)
         except (ActiveError, BusyError, BusyStoreError) as error:
             return self._not_now(store, event, error.message)
         except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
             left = self._not_now(store, event, error.message)
-            return left if left.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
+            return left if event.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
         except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
@@ -120,12 +126,24 @@ class Recovery:
             logger.exception("{}: a fault of recoveryd", marked(event))
             return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
 
+    def _confirm(self, store: Store, failure: Failure, event: Event) -> Event:
+        known = self._book.entry(event)
+        if known is None:  # taken back by an attempt that came between, which is told for itself
+            return replace(event, outcome=Outcome.UNDONE)
+        if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
+            return replace(event, outcome=known.outcome, detail=known.detail)
+        failpoint.reach("confirm")
+        if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
+            return event
+        logger.info("{}: the client wrote over the repair; it is made again", marked(event))
+        return self._repair(store, failure, event)
+
     def _not_now(self, store: Store, event: Event, detail: str) -> Event:
         """Nothing is recorded of what passes by itself: the failure stays open, and is looked at again."""
-        known = self._book.entry(event)
-        if known is not None and known.outcome is Outcome.HEALED:
-            return event
-        self._book.drop_untouched(store, event)
+        if event.outcome is Outcome.HEALED:  # what stands of it is known to the ledger, for a later look or a start
+            detail = f"Repaired ({event.id}), and the client wrote over the repair since. {detail}"
+        else:
+            self._book.drop_untouched(store, event)
         return replace(event, outcome=Outcome.PENDING, detail=detail, changes=())
 
     def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
@@ -138,56 +156,98 @@ class Recovery:
 
     def _repair(self, store: Store, failure: Failure, event: Event) -> Event:
         """Plan and write until it stands. An event that is healed already is made again, as the same recovery."""
-        kind = event.kind
-        assert kind is not None
-        reason = store.live()
-        if reason is not None:
-            raise DiskError(reason)
-        if store.look(failure.session).running and kind not in OPEN_TURNS:
-            raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
-        healed = self._book.settle(store, failure, event)
-        if healed is not None:
-            return healed
         written = event.outcome is Outcome.HEALED
+        self._allowed(store)
+        if not written:
+            settled(store, failure.session, self._clock)
+            self._at_rest(store, failure, event)
+            healed = self._book.settle(store, failure, event)
+            if healed is not None:
+                return healed
+        applied = False
         for _ in range(ROUNDS):
-            session = store.load(failure.session)
+            session, planned, read = self._planned(store, failure, event, written=written)
             event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
-            planned = self._proposer.propose(store, session, failure, kind, event.id, self._proposed.get(event.id))
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
                 return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
-            event = replace(event, changes=planned.changes, actions=planned.actions)
-            event = replace(event, detail=planned.detail, places=planned.places)
-            if not written and self._stop_turn(store, session, failure):
-                continue  # the client wrote to it since
-            for line in thinking(session, planned.edits, kind):
-                logger.debug("{}: {}", marked(event), line)
+            event = _told(event, planned, again=written)
             self._book.keep(store, failure, event, written=written)
+            if not self._as_read(store, failure, event, read):
+                continue
+            applied = True
             try:
                 store.apply(planned.changes)
             except ConflictError as error:
                 logger.info("{}: {} It is planned again.", marked(event), error.message)
                 continue
             written = True
-            note(self._proposed, event.id, replace(planned, changes=(), edits=()))
+            self._proposed[event.id] = replace(planned, changes=(), edits=())
             if self._stands(store, event, planned):
                 return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+        if not applied:
+            raise ActiveError("The client kept writing to this session: it is left alone until it is quiet.")
         return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
 
+    def _planned(
+        self, store: Store, failure: Failure, event: Event, *, written: bool
+    ) -> tuple[Session, Proposal | Refusal, Stamp]:
+        """What to write, made from what is read when all is quiet and no turn runs, with the stamp of that."""
+        assert event.kind is not None
+        while True:
+            read = settled(store, failure.session, self._clock)
+            self._at_rest(store, failure, event)
+            session = store.load(failure.session)
+            earlier = self._proposed.get(event.id)
+            planned = self._proposer.propose(store, session, failure, event.kind, event.id, earlier)
+            if isinstance(planned, Refusal):
+                return session, planned, read
+            if written or not self._stop_turn(store, session, failure):
+                for line in thinking(session, planned.edits, event.kind):
+                    logger.debug("{}: {}", marked(event), line)
+                return session, planned, read
+
+    def _allowed(self, store: Store) -> None:
+        """ActiveError while nothing may be written, DiskError where nothing ever is."""
+        held = self._held(store)
+        if held is not None:
+            raise ActiveError(f"Nothing is written: {held}.")
+        reason = store.live()
+        if reason is not None:
+            raise DiskError(reason)
+
+    def _at_rest(self, store: Store, failure: Failure, event: Event) -> None:
+        """ActiveError while a turn runs that the repair is not about."""
+        if store.look(failure.session).running and event.kind not in OPEN_TURNS:
+            raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
+
+    def _as_read(self, store: Store, failure: Failure, event: Event, read: Stamp) -> bool:
+        """Whether the session is as it was when the plan was made: hooks, an abort and planning take their time.
+
+        The last question before the write. What was quiet and is unchanged still is quiet.
+        """
+        self._allowed(store)
+        self._at_rest(store, failure, event)
+        if store.stamp(failure.session) == read:
+            return True
+        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(event))
+        return False
+
     def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
-        """What was written is refused when read back. Where nobody wrote over it, the fault is ours: it is undone."""
-        outcome = Outcome.CONFLICT
-        if self._book.taken_back(store, event):
-            outcome, detail = Outcome.FAILED, f"Read back, the repair was still refused; it was taken back. {detail}"
+        """What was written is refused when read back: no half of it stays. Where nobody wrote, the fault is ours."""
+        outcome, back = self._book.taken_back(store, event)
+        if outcome is Outcome.FAILED:
+            detail = f"Read back, the repair was still refused; it was taken back. {detail}"
+        elif back:
+            detail = f"The client wrote over a part of the repair, and the rest of it was taken back. {detail}"
         return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail))
 
     def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
         """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
         proposed = self._proposed.get(event.id)
         if proposed is not None and not proposed.objections(session):
-            healed = event.outcome is Outcome.HEALED
-            return event if healed else self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+            return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
 
     def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
@@ -218,3 +278,11 @@ class Recovery:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         detail = f"{capital(refusal.reason)}."
         return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
+
+
+def _told(event: Event, planned: Proposal, *, again: bool) -> Event:
+    """With what is done. Made again where the client wrote over a part of it, a repair is the same and told whole."""
+    event = replace(event, changes=planned.changes)
+    if again and set(planned.actions) <= set(event.actions):
+        return event
+    return replace(event, actions=planned.actions, detail=planned.detail, places=planned.places)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from recoveryd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from recoveryd.ledger import Ledger
+from recoveryd.locks import recovery_lock
 from recoveryd.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
+from recoveryd.quiet import settled
 from recoveryd.silent import OPEN_TURNS
-from recoveryd.stores.base import Store, is_of, stand, states, untouched
+from recoveryd.stores.base import Store, is_of, states, untouched
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
 
@@ -84,12 +87,35 @@ def put_back(store: Store, changes: Sequence[Change]) -> None:
     store.apply([change.reversed() for change in reversed(changes)])
 
 
-def taken_back(store: Store, changes: Sequence[Change]) -> bool:
-    """Put `changes` back if each of them still stands as it was written; else nothing is done."""
-    if not stand(store, changes):
-        return False
-    put_back(store, changes)
-    return True
+def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[Outcome, bool]:
+    """Put back what of `changes` stands as it was written: what the recovery comes to then, and whether anything stood.
+
+    `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
+    that the client goes on under, or while a revert is staged on them.
+    """
+    found = states(store, changes)
+    ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
+    goes_on = entry.kind is Kind.WRAPPED_IDS and "other" in found and "before" not in found
+    if not ours or goes_on or _staged_since(store, entry, changes):
+        return Outcome.CONFLICT, False
+    put_back(store, ours)
+    return Outcome.CONFLICT if "other" in found else Outcome.FAILED, True
+
+
+def take_back(
+    store: Store, ledger: Ledger, state_dir: Path, name: str, *, force: bool = False, dry_run: bool = False
+) -> tuple[Entry, list[Change]]:
+    """`undo` as a person asks for it: under the lock that repairs take, and when the session is quiet.
+
+    Returns the recovery as it is then, and what was written. Raises also `BusyError` and, if the session does not get
+    quiet, `ActiveError`.
+    """
+    with recovery_lock(state_dir, store.id, doing="an undo"):
+        entry = ledger.get(name)
+        if not (dry_run or force):
+            settled(store, entry.session)
+        changes = undo(store, ledger, entry, force=force, dry_run=dry_run)
+        return ledger.get(entry.id), changes
 
 
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from recoveryd import client_line, paths, processes
+from recoveryd import client_line, lifecycle, paths, processes
 from recoveryd.cli import main
 from tests.trees import Tree
 
@@ -68,6 +68,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.05)
+
     def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         try:

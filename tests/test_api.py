@@ -16,7 +16,7 @@ from recoveryd.config import Notify
 from recoveryd.errors import NotFoundError
 from tests.judge import refusal
 from tests.parts import api_error
-from tests.trees import EMPTY, MISSING, Tree
+from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 
 @pytest.fixture
@@ -49,6 +49,28 @@ def test_a_session_is_repaired_on_demand(tree: Tree, tmp_path: Path) -> None:
     assert said == [session, event]
     assert refusal(tree.store.load(session), thinking=False) is None
     assert recover(session, state_dir=tmp_path / "state", stores=[tree.store]) is None  # it waits for a prompt
+
+
+def test_what_the_client_cleans_up_meanwhile_does_not_undo_it(tree: Tree, tmp_path: Path) -> None:
+    """About 50 ms after an error it writes from its memory; also a second later it may write once more."""
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    timers = [threading.Timer(after, write_over, (blank,), {"text": " "}) for after in (0.05, 0.6)]
+    for timer in timers:
+        timer.start()
+    event = recover(session, state_dir=tmp_path / "state", stores=[tree.store])
+    for timer in timers:
+        timer.join()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_a_dry_run_repairs_nothing(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    event = recover(session, Config(dry_run=True), state_dir=tmp_path / "state", stores=[tree.store])
+    assert event is not None and (event.outcome, tree.files()) == (Outcome.PENDING, before)
+    assert "dry run" in event.detail
 
 
 def test_one_that_is_not_there(tree: Tree, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ SHELL = (
     "recoveryd.undo",
     "recoveryd.bookkeeping",
     "recoveryd.recovery",
+    "recoveryd.lifecycle",
     "recoveryd.triage",
     "recoveryd.api",
     "recoveryd.resumer",

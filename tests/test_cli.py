@@ -6,18 +6,21 @@ import json
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
-from recoveryd import __version__, paths
+from recoveryd import __version__, lifecycle, paths
 from recoveryd.cli.manual import subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.ledger import Ledger
 from recoveryd.locks import StoreLock, recovery_lock
-from recoveryd.model import Kind, Outcome
+from recoveryd.model import Change, Kind, Outcome
+from recoveryd.stores.opencode_files import OpencodeFiles
 from tests.conftest import Run
 from tests.judge import refusal
 from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
@@ -225,6 +228,63 @@ def test_undo_puts_it_back_and_says_so(tree: Tree, run: Run) -> None:
     assert run("undo", "rzzzz")[0] == 3
 
 
+def test_a_dry_run_that_is_configured_holds_for_commands_too(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    with monkeypatch.context() as patch:
+        patch.setenv("RECOVERYD_DRY_RUN", "true")
+        code, out, _ = run("scan", "--repair")
+        assert code == 1 and '+  "text": "[user interrupted]",' in out
+        assert "nothing was written. `dry_run` is set in the configuration." in out
+        assert tree.files() == before
+    run("scan", "--repair")
+    after, name = tree.files(), newest(run)
+    assert after != before
+    with monkeypatch.context() as patch:
+        patch.setenv("RECOVERYD_DRY_RUN", "true")
+        code, out, _ = run("undo", name)
+        assert code == 0 and "nothing was written, for `dry_run` is set" in " ".join(out.split())
+        assert as_json(run, "undo", name)["undone"] is False
+    assert tree.files() == after
+
+
+def test_what_is_turned_off_or_paused_for_the_daemon_is_done_by_hand(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    run("pause")
+    monkeypatch.setenv("RECOVERYD_ENABLED", "false")
+    assert run("scan", "--repair")[0] == 0
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_repair_tells_what_stands_after_the_client_had_its_time(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.4)
+    session = tree.stuck(blank_answer, EMPTY)
+    blank, healed = tree.part(session, "text", 1), threading.Event()
+    apply = tree.store.__class__.apply
+
+    def applied(store: OpencodeFiles, changes: Sequence[Change]) -> None:
+        apply(store, changes)
+        healed.set()
+
+    def client() -> None:
+        assert healed.wait(10)
+        write_over(blank, text=" ")
+
+    monkeypatch.setattr(tree.store.__class__, "apply", applied)
+    other = threading.Thread(target=client)
+    other.start()
+    code, out, _ = run("scan", "--repair")
+    other.join()
+    assert code == 0 and "healed" in out
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
 def test_undo_in_json(tree: Tree, run: Run) -> None:
     tree.stuck()
     run("scan", "--repair")
@@ -245,7 +305,7 @@ def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> N
 
 
 def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import recoveryd.cli.history as module
+    import recoveryd.undo as module
 
     tree.stuck()
     run("scan", "--repair")

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-import recoveryd.healer as module
+import recoveryd.daemon as daemon_module
+import recoveryd.lifecycle as module
 from recoveryd import triage
 from recoveryd.callbacks import Callbacks
 from recoveryd.cli.findings import find
@@ -25,6 +26,7 @@ from recoveryd.errors import BusyError, StoreError
 from recoveryd.ledger import Ledger
 from recoveryd.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.notify import Notifier
+from recoveryd.orders import pause, unpause
 from recoveryd.recovery import Recovery
 from recoveryd.stores.base import Store
 from recoveryd.undo import undo
@@ -451,8 +453,16 @@ def test_a_store_that_another_one_watches_is_left_to_it(tree: Tree, tmp_path: Pa
 
 
 def test_what_a_crash_cut_off_is_taken_back_at_the_start_and_then_healed(tree: Tree, tmp_path: Path) -> None:
-    session = tree.stuck(blank_answer, EMPTY)
-    bench = Bench(tmp_path)
+    session = _cut_off(tree, tmp_path)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    assert is_healed(tree, session)
+    assert [entry.outcome for entry in daemon.history()] == [Outcome.HEALED, Outcome.FAILED]
+
+
+def _cut_off(tree: Tree, folder: Path) -> str:
+    """A session of whose repair a crash left the first file written."""
+    session, bench = tree.stuck(blank_answer, EMPTY), Bench(folder)
     whole = tree.store.apply
 
     def crash(changes: Sequence[Change]) -> None:
@@ -463,10 +473,51 @@ def test_what_a_crash_cut_off_is_taken_back_at_the_start_and_then_healed(tree: T
         patch.setattr(tree.store, "apply", crash)
         bench.attempt(tree, session)
     bench.ledger.close()
-    with running(tmp_path, tree.store) as daemon:
-        until(lambda: daemon.events)
+    return session
+
+
+@pytest.mark.parametrize("how", ["dry_run", "enabled", "pause"])
+def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], how: str
+) -> None:
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.2)
+    session = _cut_off(tree, tmp_path)
+    before = tree.files()
+    if how == "pause":
+        pause(tmp_path / "state", time.time())
+    off = {"dry_run": {"dry_run": True}, "enabled": {"enabled": False}}.get(how, {})
+    with running(tmp_path, tree.store, **off) as daemon:
+        [entry] = daemon.history()
+        until(lambda: any(f"{entry.id} of session {session} was cut off" in line for line in lines))
+        time.sleep(0.5)
+        assert tree.files() == before
+        assert [left.outcome for left in daemon.history()] == [Outcome.PENDING] and daemon.aborted == []
+        if how == "pause":
+            unpause(tmp_path / "state")
+            until(lambda: daemon.events)
+    if how != "pause":
+        with running(tmp_path, tree.store) as daemon:
+            until(lambda: daemon.events)
     assert is_healed(tree, session)
-    assert [entry.outcome for entry in daemon.history()] == [Outcome.HEALED, Outcome.FAILED]
+
+
+def test_a_pause_keeps_a_repair_from_being_made_again_until_it_ends(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONFIRM_S", 0.5)
+    monkeypatch.setattr(module, "_RETRY_S", 0.1)
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: [entry.outcome for entry in daemon.history()] == [Outcome.HEALED])
+        pause(daemon.state, time.time())
+        write_over(blank, text=" ")
+        before = tree.files()
+        time.sleep(0.8)
+        assert tree.files() == before and daemon.events == []
+        unpause(daemon.state)
+        until(lambda: daemon.events)
+        assert is_healed(tree, session)
 
 
 def test_a_crash_while_it_was_made_again_is_healed_at_the_next_start(tree: Tree, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import recoveryd.daemon
-import recoveryd.healer
+import recoveryd.lifecycle
 from recoveryd import orders, paths
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
@@ -26,7 +26,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recoveryd.healer, "CONFIRM_S", 0.15)
+    monkeypatch.setattr(recoveryd.lifecycle, "CONFIRM_S", 0.15)
     monkeypatch.setattr(recoveryd.daemon, "SWEEP_S", 0.3)
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from recoveryd import failpoint, proposals
+from recoveryd import failpoint, proposals, quiet
 from recoveryd import recovery as module
 from recoveryd.callbacks import Callbacks
 from recoveryd.client import Client
@@ -22,7 +22,7 @@ from recoveryd.config import OpenCode
 from recoveryd.edits import edited
 from recoveryd.errors import BusyError, ConflictError, StoreError
 from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Event, Failure, Kind, Outcome
+from recoveryd.model import Change, Event, Failure, Kind, Outcome, Refusal
 from recoveryd.plan import Plan, objections, plan
 from recoveryd.proposals import Proposal
 from recoveryd.quiet import SETTLE_S
@@ -38,6 +38,8 @@ from tests.parts import api_error, reasoning, text, tool
 from tests.plant import write_sqlite, write_tree
 from tests.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
 from tests.values import as_session
+
+TICK_S = 0.01  # the times of files are those of the kernel's last tick
 
 
 @pytest.fixture
@@ -405,6 +407,84 @@ def test_thinking_that_was_never_accused_stays_when_a_repair_is_made_again(tree:
     assert sound.exists() and not forged.exists()
 
 
+def several_faults(made: SessionBuilder) -> None:
+    """A call without its result, an input that is no object, and thinking that a repair of those takes with it."""
+    made.user("go")
+    made.assistant(tool("bash", "ls"), finish="tool-calls")
+    made.assistant("done")
+    made.user("next")
+    made.assistant(reasoning("a"), tool(), text("behind"))
+    made.user("more")
+    made.assistant(reasoning("a thought"), text("fine"))
+
+
+def test_what_the_client_undid_of_several_kinds_is_made_again_whole(tree: Tree, bench: Bench) -> None:
+    """What the error named still stands: the rest is repaired again all the same, and one undo takes all of it back."""
+    session = tree.stuck(several_faults)
+    call, before = tree.part(session, "tool"), tree.files()
+    memory = json.loads(call.read_bytes())
+    event = bench.attempt(tree, session)
+    memory["state"]["time"]["compacted"] = 1
+    call.write_bytes(json.dumps(memory, indent=2).encode())
+    theirs = call.read_bytes()
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert (confirmed.outcome, confirmed.detail) == (Outcome.HEALED, event.detail), "told whole, not the second half"
+    assert refusal(tree.store.load(session), thinking=False) is None
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    name = str(call.relative_to(tree.root))
+    assert {key: raw for key, (raw, _) in tree.files().items()} == {
+        **{key: raw for key, (raw, _) in before.items()},
+        name: theirs,
+    }
+
+
+def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(several_faults)
+    call, before = tree.part(session, "tool"), tree.files()
+    event = bench.attempt(tree, session)
+    write_over(call, state={"status": "completed", "input": "no object"})
+    theirs = call.read_bytes()
+    monkeypatch.setattr(proposals, "plan", lambda _: Refusal("there is no way"))
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.CONFLICT
+    assert "the rest of it was taken back" in confirmed.detail
+    name = str(call.relative_to(tree.root))
+    assert tree.files() == {**before, name: (theirs, before[name][1])}
+    assert bench.ledger.pending() == []
+
+
+def test_while_a_turn_runs_it_is_not_made_again_but_after(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    failure, blank = tree.failure(session), tree.part(session, "text", 1)
+    event = bench.attempt(tree, session)
+    write_over(blank, text=" ")
+    tree.running(session)
+    before = tree.files()
+    waits = bench.recovery.confirm(tree.store, failure, event)
+    assert waits.outcome is Outcome.PENDING
+    assert event.id in waits.detail and "running" in waits.detail
+    assert tree.files() == before
+    newest = tree.store.load(session).messages[-1]
+    path = tree.root / "message" / session / f"{newest.id}.json"
+    write_over(path, time={"created": newest.created, "completed": newest.created + 1})
+    assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_was_repaired_again_since_is_left_to_that(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    failure = tree.failure(session)
+    event = bench.attempt(tree, session)
+    write_over(tree.part(session, "text", 1), text=" ")
+    tree.refused(session, EMPTY)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    after = tree.files()
+    assert bench.recovery.confirm(tree.store, failure, event) == event
+    assert tree.files() == after
+
+
 def test_a_session_that_vanished_before_it_is_confirmed_stays_told(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     failure = tree.failure(session)
@@ -505,7 +585,78 @@ def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_
         b"cut off"
         in {change.key: change.before or b"" for change in event.changes}[str(thinking.relative_to(tree.root))]
     ), "what is kept for the undo is what the client wrote last"
-    assert blank.stat().st_mtime - began >= SETTLE_S, "the store was quiet again before it was written to"
+    assert blank.stat().st_mtime - began >= SETTLE_S - TICK_S, "the store was quiet again before it was written to"
+
+
+def test_a_turn_that_begins_while_the_parent_system_is_told_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+    """Plans are made before, and hooks have seconds: what counts is how it is when it is written."""
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda session: tree.running(session)))
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    raw = blank.read_bytes()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.PENDING and "running" in event.detail
+    assert blank.read_bytes() == raw
+    assert bench.ledger.history(9) == []
+    bench.ledger.close()
+
+
+@pytest.mark.parametrize("step", ["ledger committed", "on_abort"])
+def test_what_the_client_writes_at_the_last_moment_is_planned_upon(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """To a part that is none of ours: comparing what is written over would not see it."""
+    session = tree.stuck(blank_answer, EMPTY)
+    fine = tree.part(session, "text", 2)
+    steps: set[str] = set()
+
+    def write(name: str) -> None:
+        if name in steps:
+            steps.remove(name)
+            write_over(fine, text=" ")
+
+    monkeypatch.setattr(failpoint, "reach", write)
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda _: write("on_abort")))
+    steps.add(step)  # a new ledger was committed by now
+    between = Between(tree, monkeypatch, lambda _: None)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 1)
+    assert fine.name in {Path(change.key).name for change in event.changes}
+    assert refusal(tree.store.load(session), thinking=False) is None
+    bench.ledger.close()
+
+
+def test_a_session_is_repaired_when_it_is_quiet(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    write_over(blank, text="\t")
+    wrote = blank.stat().st_mtime
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert blank.stat().st_mtime - wrote >= SETTLE_S - TICK_S
+
+
+def test_a_session_that_never_gets_quiet_is_left_for_later(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    fine = tree.part(session, "text", 2)
+    monkeypatch.setattr(quiet, "SETTLE_S", 60.0)
+    monkeypatch.setattr(quiet, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr("recoveryd.quiet.time.sleep", lambda _: write_over(fine, text="and on"))
+    event = bench.attempt(tree, session)
+    assert (event.outcome, bench.ledger.history(9)) == (Outcome.PENDING, [])
+    assert "is writing to this session" in event.detail
+
+
+def test_a_dry_run_holds_for_everybody(tree: Tree, tmp_path: Path) -> None:
+    told: list[str] = []
+    bench = Bench(tmp_path, Callbacks(on_abort=told.append), dry_run=True)
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.PENDING and "dry run" in event.detail
+    assert (tree.files(), told, bench.ledger.history(9)) == (before, [], [])
+    bench.ledger.close()
 
 
 def test_a_turn_is_not_stopped_for_what_is_not_repaired(tree: Tree, bench: Bench) -> None:

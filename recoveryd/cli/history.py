@@ -10,12 +10,11 @@ from rich.console import Console
 from recoveryd import paths
 from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
-from recoveryd.locks import recovery_lock
 from recoveryd.model import Entry, Kind, Outcome
 from recoveryd.peek import peek
 from recoveryd.report import cause
 from recoveryd.stats import Line, by_kind
-from recoveryd.undo import undo as take_back
+from recoveryd.undo import take_back
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}
@@ -105,21 +104,22 @@ def undo(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)
-        with recovery_lock(paths.make_private(paths.state_dir()), store.id, doing="an undo"):
-            entry = ledger.get(entry.id)
-            changes = take_back(store, ledger, entry, force=arguments.force, dry_run=arguments.dry_run)
-            entry = ledger.get(entry.id)
+        state = paths.make_private(paths.state_dir())
+        dry = arguments.dry_run or config.dry_run
+        entry, changes = take_back(store, ledger, state, entry.id, force=arguments.force, dry_run=dry)
 
     def say(out: Console) -> None:
-        if arguments.dry_run:
+        if dry:
             show_changes(out, changes)
-            out.print(f"\nThis is what undoing {entry.id} would write; nothing was written.")
+            why = "" if arguments.dry_run else ", for `dry_run` is set in the configuration"
+            out.print()
+            wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
         again = f"{_again(entry.kind)}, and recoveryd does not repair it again by itself before a prompt was answered."
         wrapped(out, f"Took back {entry.id}: {records} as before. {again}")
 
-    data: dict[str, Any] = {**_json(entry), "undone": not arguments.dry_run, "records": [c.key for c in changes]}
+    data: dict[str, Any] = {**_json(entry), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
 
 

@@ -20,7 +20,8 @@ from recoveryd.cli.progress import Bar
 from recoveryd.config import Config
 from recoveryd.errors import RecoverydError
 from recoveryd.ledger import Ledger
-from recoveryd.model import Outcome
+from recoveryd.lifecycle import Lifecycle
+from recoveryd.model import Event, Outcome
 from recoveryd.moved import follow
 from recoveryd.recovery import Recovery
 from recoveryd.report import told
@@ -64,7 +65,7 @@ class _Seen:
 
 def scan(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    repairs = arguments.repair and not arguments.dry_run
+    repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
         for store in stores_of(config):
@@ -74,15 +75,17 @@ def scan(arguments: argparse.Namespace) -> int:
         if arguments.session and not seen.sessions:
             raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
-            if not _agree(arguments, sum(bool(seen.found[number].changes) for number, *_ in seen.due)):
+            count = sum(bool(seen.found[number].changes) for number, *_ in seen.due)
+            asked = _asks(arguments, count)
+            if asked and not agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?"):
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
-            for number, store, stamp in seen.due:
-                seen.found[number] = _repair(store, recovery, seen.found[number], stamp)
+            _repair(recovery, seen, asked=asked)
 
     def show(out: Console) -> None:
         _show(out, seen, diff=bool(arguments.session) and not _plans(arguments))
-        if arguments.dry_run:
-            out.print("\nDry run: nothing was written.")
+        if _plans(arguments) and not repairs:
+            why = "" if arguments.dry_run else " `dry_run` is set in the configuration."
+            out.print(f"\nDry run: nothing was written.{why}")
 
     return render(Result(seen.data(), show, seen.code), as_json=arguments.json)
 
@@ -135,11 +138,9 @@ def _announce(finding: Finding) -> None:
     out.print()
 
 
-def _agree(arguments: argparse.Namespace, count: int) -> bool:
+def _asks(arguments: argparse.Namespace, count: int) -> bool:
     """Who sits in front of the diffs is asked, once for all of them; a script is not."""
-    if not count or arguments.yes or arguments.json or not (somebody_there() and sys.stdout.isatty()):
-        return True
-    return agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?")
+    return bool(count) and not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
 
 
 def _listed(store: Store, arguments: argparse.Namespace, seen: _Seen) -> list[str]:
@@ -167,12 +168,30 @@ def _stamp(store: Store, session: str) -> str:
         return ""
 
 
-def _repair(store: Store, recovery: Recovery, finding: Finding, stamp: str) -> Finding:
-    """`stamp`: of the session as it was looked at. What changed since is not what the user was shown."""
-    assert finding.kind is not None
-    if _stamp(store, finding.failure.session) != stamp:
-        return replace(finding, action="not repaired: the session changed meanwhile; scan again", changes=())
-    event = recovery.attempt(store, finding.failure, finding.kind, finding.recovery)
+def _repair(recovery: Recovery, seen: _Seen, *, asked: bool) -> None:
+    """Repair what is due, then read all of it back: what is told is what stands then.
+
+    `asked`: somebody agreed to what they were shown, so what changed since is left alone.
+    """
+    ended: dict[str, Event] = {}
+    lifecycle = Lifecycle(recovery, lambda _store, failure, event: ended.update({failure.session: event}))
+    for number, store, stamp in seen.due:
+        finding = seen.found[number]
+        assert finding.kind is not None
+        if asked and _stamp(store, finding.failure.session) != stamp:
+            seen.found[number] = replace(
+                finding, action="not repaired: the session changed meanwhile; scan again", changes=()
+            )
+        else:
+            lifecycle.begin(store, finding.failure, finding.kind, finding.recovery)
+    lifecycle.finish()
+    for number, *_ in seen.due:
+        finding = seen.found[number]
+        if finding.failure.session in ended:
+            seen.found[number] = _became(finding, ended[finding.failure.session])
+
+
+def _became(finding: Finding, event: Event) -> Finding:
     if event.outcome is Outcome.PENDING:
         return replace(finding, action=f"not now: {event.detail}", changes=())
     healed = event.outcome is Outcome.HEALED

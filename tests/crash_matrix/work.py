@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from recoveryd import triage
+from recoveryd import quiet, triage
 from recoveryd.config import Config, Notify
 from recoveryd.daemon import Daemon
 from recoveryd.errors import RecoverydError
@@ -26,6 +26,7 @@ from tests.crash_matrix.places import Place
 # Nothing listens there: no client that happens to run on this machine is asked.
 CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
 vars(triage).update(SETTLE_S=0.0, GRACE_S=0.0)  # nobody else writes there
+quiet.SETTLE_S = 0.0
 
 
 @contextmanager

@@ -54,12 +54,13 @@ class Driver:
         self.ledger = Ledger(folder / "ledger.db")
         self._tally = tally
         self._config = Config(opencode=OpenCode(server_url="http://127.0.0.1:1"))
-        self._recovery = Recovery(self.ledger, self._config, folder)
+
+        def clock() -> float:
+            return time.time() + 10.0  # all is quiet by then
+
+        self._recovery = Recovery(self.ledger, self._config, folder, clock=clock)
         self._diagnosis = Diagnosis(self._recovery.client, self._recovery.holders)
-        later = 10.0  # all is quiet by then
-        self._triage = Triage(
-            self.ledger, self._config, lambda *_: None, self._recovery.client, lambda: time.time() + later
-        )
+        self._triage = Triage(self.ledger, self._config, lambda *_: None, self._recovery.client, clock)
 
     def look_over(self, store: Store) -> None:
         """What the daemon asks of a whole store: one hostile record may never hide the other sessions."""

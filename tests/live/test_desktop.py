@@ -14,7 +14,7 @@ import pytest
 
 from recoveryd import freedesktop, notify
 from recoveryd.desktop import Desktop, can_show
-from recoveryd.healer import CONFIRM_S
+from recoveryd.lifecycle import CONFIRM_S
 from recoveryd.model import Event, Kind, Outcome
 from recoveryd.notify import Fate, Notifier
 from recoveryd.report import buttons, details, notice

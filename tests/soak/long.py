@@ -11,8 +11,9 @@ from typing import Any
 
 from recoveryd.classify import classify
 from recoveryd.config import Config
-from recoveryd.healer import CONFIRM_S, REST_S
+from recoveryd.healer import REST_S
 from recoveryd.ledger import Ledger
+from recoveryd.lifecycle import CONFIRM_S
 from recoveryd.model import Refusal
 from recoveryd.recovery import Recovery
 from recoveryd.stores.base import Store

@@ -1,0 +1,92 @@
+"""The one way of a repair: made, read back when the client had its time, told once; in the foreground and by jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+
+import pytest
+
+from recoveryd import lifecycle as module
+from recoveryd.classify import classify
+from recoveryd.errors import BusyError
+from recoveryd.lifecycle import Lifecycle
+from recoveryd.model import Event, Kind, Outcome
+from tests.judge import refusal
+from tests.trees import EMPTY, Bench, Tree, blank_answer, write_over
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def begun(tree: Tree, lifecycle: Lifecycle, session: str) -> Event:
+    failure = tree.failure(session)
+    return lifecycle.begin(tree.store, failure, classify(failure.error) or Kind.EMPTY_CONTENT)
+
+
+def test_several_are_repaired_first_and_then_read_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each a second after its repair, which for all of them together is little more than one second."""
+    monkeypatch.setattr(module, "CONFIRM_S", 0.4)
+    sessions = [tree.stuck(blank_answer, EMPTY) for _ in range(4)]
+    ended: list[Event] = []
+    lifecycle = Lifecycle(bench.recovery, lambda _store, _failure, event: ended.append(event))
+    for session in sessions:
+        assert begun(tree, lifecycle, session).outcome is Outcome.HEALED
+    assert ended == [], "nothing is told before it is certain"
+    write_over(tree.part(sessions[1], "text", 1), text=" ")
+    began = time.monotonic()
+    lifecycle.finish()
+    assert 0.1 < time.monotonic() - began < 4 * 0.4
+    assert [(event.session, event.outcome) for event in ended] == [(session, Outcome.HEALED) for session in sessions]
+    assert all(refusal(tree.store.load(session), thinking=False) is None for session in sessions)
+    assert lifecycle.waiting() == []
+
+
+def test_what_is_no_heal_is_told_at_once(tree: Tree, bench: Bench) -> None:
+    ended: list[Event] = []
+    lifecycle = Lifecycle(bench.recovery, lambda _store, _failure, event: ended.append(event))
+    event = begun(tree, lifecycle, tree.stuck(words=EMPTY))
+    assert event.outcome is Outcome.NOT_UNDERSTOOD
+    assert ended == [event] and lifecycle.waiting() == []
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, last: bool
+) -> None:
+    jobs: list[tuple[float, Hashable, Callable[[], object]]] = []
+    ended: list[Event] = []
+    lifecycle = Lifecycle(
+        bench.recovery, lambda _store, _failure, event: ended.append(event), lambda *job: jobs.append(job)
+    )
+    session = tree.stuck(blank_answer, EMPTY)
+    event = begun(tree, lifecycle, session)
+    write_over(tree.part(session, "text", 1), text=" ")
+
+    def busy(*_: object) -> None:
+        raise BusyError("It is being repaired by another process.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("recoveryd.recovery.recovery_lock", busy)
+        lifecycle.confirm(event.id, last=last)
+    if last:
+        assert [told.outcome for told in ended] == [Outcome.PENDING]
+        return
+    assert ended == [] and lifecycle.waiting() == [event.id]
+    [(first, key, _), (again, same, job)] = jobs
+    assert key == same and first == module.CONFIRM_S < again
+    job()
+    assert [told.outcome for told in ended] == [Outcome.HEALED]
+    assert refusal(tree.store.load(session), thinking=False) is None
