@@ -172,7 +172,7 @@ def test_an_answer_is_open_until_a_newer_one_ends(
 
 
 def test_a_prompt_alone_has_not_been_sent(tree: Tree, client: str, idle: Client) -> None:
-    """The client stores an answer, still empty, before it asks (seen on 1.1.53, 1.2.1 and 1.18.33)."""
+    """The client stores an answer, still empty, before it asks (seen on 1.1.53 and 1.2.1)."""
     session = SessionBuilder(int(time.time() * 1000) - 60_000)
     session.user("go")
     tree._builders[session.session["id"]] = session

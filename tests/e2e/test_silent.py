@@ -15,10 +15,17 @@ from typing import Any
 import psutil
 import pytest
 
+from recoveryd.client import Client
+from recoveryd.holders import Holders
+from recoveryd.settings import OpenCode
+from recoveryd.stores.base import Store
+from recoveryd.stores.opencode_files import OpencodeFiles
+from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from tests.build import MODEL, SessionBuilder, raw, tool
 from tests.e2e import replies
-from tests.e2e.daemon import Daemon
+from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, running, settle
-from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError
+from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.e2e.snapshots import Snapshot, changed, said, snapshot, still
 from tests.old_sessions import MADE, plain, reverted
 from tests.planted import Planted
@@ -245,3 +252,52 @@ def _cut_off(harness: Harness, session: str, alive: Callable[[], bool]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             child.kill()
     psutil.wait_procs(children, 5)
+
+
+@pytest.mark.parametrize("version", versions([JSON_STORE, DATABASE]))
+def test_what_the_client_fails_on_is_mended_with_and_without_a_prompt(version: str, tmp_path: Path) -> None:
+    """A part that is no JSON stops a prompt that names no model before it is stored; a tool without a state, later."""
+    try:
+        with healing(tmp_path, version) as (harness, daemon):
+            store = _store(harness)
+            broken, stateless = _failing(raw(b'{"id": "prt_')), _failing(tool(status=""))
+            before = len(store.load(harness.plant(broken)).messages)
+            assert harness.prompt(broken.id).requests == []
+            assert len(store.load(broken.id).messages) == before, "nothing of the prompt is stored"
+            harness.prompt(harness.plant(stateless), model=dict(MODEL))  # a slow client may read it once it is mended
+            found = daemon.wait_settled([broken.id, stateless.id])
+            for session in (broken.id, stateless.id):
+                assert [(e["kind"], e["outcome"]) for e in found[session]] == [("unsendable_part", "healed")]
+                settle(harness, session)
+                assert harness.prompt(session).accepted
+            _asked_while_an_answer_is_open(harness, store)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def _asked_while_an_answer_is_open(harness: Harness, store: Store) -> None:
+    """When the provider is asked, an answer stands in the store, still empty, and the client says that it is busy."""
+    session = harness.client.new_session()["id"]
+    seen: list[tuple[bool, str | None]] = []
+
+    def look(body: dict[str, Any]) -> None:
+        if "go on with it" in json.dumps(body["messages"][-1]):
+            found = store.load(session)
+            seen.append((bool(store.look(session).running), Holders(10).at_work(store, found, Client(OpenCode()))))
+
+    harness.provider.reply_when(look)
+    assert harness.prompt(session, "go on with it").accepted
+    assert seen and all(running and who is not None and "(pid" in who for running, who in seen)
+    assert Holders(10).at_work(store, store.load(session), Client(OpenCode())) is None
+
+
+def _store(harness: Harness) -> Store:
+    database = harness.client.database
+    return OpencodeSqlite(database) if database.exists() else OpencodeFiles(harness.client.storage)
+
+
+def _failing(part: dict[str, Any]) -> Planted:
+    session = SessionBuilder(int(time.time() * 1000) - 60_000)
+    session.user("go")
+    session.assistant("one", part, "two")
+    return session.planted()
