@@ -70,7 +70,8 @@ class TestRepair:
         self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         session = tree.stuck(blank_answer, EMPTY)
-        monkeypatch.setattr("recoveryd.cli.scan._agree", lambda *_: bool(tree.prompted(session)))
+        monkeypatch.setattr("recoveryd.cli.scan._asks", lambda *_: True)
+        monkeypatch.setattr("recoveryd.cli.scan.agreed", lambda *_: bool(tree.prompted(session)))
         code, out, _ = run("scan", "--repair")
         assert code == 1 and "changed meanwhile" in out
         assert json.loads(run("history", "--json")[1]) == []

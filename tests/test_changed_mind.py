@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import recoveryd.healer
+import recoveryd.lifecycle
 from recoveryd.config import Config, Notify
 from recoveryd.model import Kind, Outcome
 from recoveryd.stores.base import Store
@@ -22,7 +22,7 @@ WITHOUT = tuple(kind for kind in Config().kinds if kind is not Kind.TOOL_RESULT_
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recoveryd.healer, "CONFIRM_S", 0.15)
+    monkeypatch.setattr(recoveryd.lifecycle, "CONFIRM_S", 0.15)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from recoveryd import ledger_file, paths, processes
-from recoveryd.cli import history as history_module
 from recoveryd.cli import main
 from recoveryd.cli.manual import subparsers
 from recoveryd.cli.parser import make_parser
@@ -151,7 +150,7 @@ def _second_run(world: World, _: pytest.MonkeyPatch) -> int:
 
 def _undo_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
     waits = lambda *a, **kw: recovery_lock(*a, **{**kw, "timeout": 0.01})  # noqa: E731
-    monkeypatch.setattr(history_module, "recovery_lock", waits)
+    monkeypatch.setattr("recoveryd.undo.recovery_lock", waits)
     with recovery_lock(paths.state_dir(), world.tree.store.id):
         return world.run("undo", world.name)[0]
 
