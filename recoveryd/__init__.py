@@ -16,24 +16,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
     from recoveryd.api import is_recoverable, recover
-    from recoveryd.callbacks import Callbacks
-    from recoveryd.config import Config
-    from recoveryd.daemon import Daemon
-    from recoveryd.model import Event, Kind, Outcome
+    from recoveryd.core.model import Event, Kind, Outcome
+    from recoveryd.core.version import __version__
+    from recoveryd.daemon.daemon import Daemon
+    from recoveryd.settings.load import Config
+    from recoveryd.tell.callbacks import Callbacks
 
 __all__ = ["Callbacks", "Config", "Daemon", "Event", "Kind", "Outcome", "__version__", "is_recoverable", "recover"]
 
 _ROOMS = {
-    "Callbacks": "callbacks",
-    "Config": "config",
-    "Daemon": "daemon",
-    "Event": "model",
-    "Kind": "model",
-    "Outcome": "model",
+    "Callbacks": "tell.callbacks",
+    "Config": "settings.load",
+    "Daemon": "daemon.daemon",
+    "Event": "core.model",
+    "Kind": "core.model",
+    "Outcome": "core.model",
+    "__version__": "core.version",
     "is_recoverable": "api",
     "recover": "api",
 }

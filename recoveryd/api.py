@@ -8,20 +8,20 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd import paths
-from recoveryd.callbacks import Callbacks
-from recoveryd.classify import classify
-from recoveryd.config import Config
-from recoveryd.errors import NotFoundError, RecoverydError
-from recoveryd.ledger import Ledger
-from recoveryd.lifecycle import Lifecycle
-from recoveryd.model import Event, Kind, Outcome
-from recoveryd.moved import follow
-from recoveryd.recovery import Recovery
-from recoveryd.report import repairable
-from recoveryd.stores.base import Store
-from recoveryd.stores.find import find_stores
-from recoveryd.stuck import Diagnosis, standing
+from recoveryd.clients.base import Store
+from recoveryd.clients.find import find_stores
+from recoveryd.core.errors import NotFoundError, RecoverydError
+from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.diagnose.diagnosis import Diagnosis, standing
+from recoveryd.heal.lifecycle import Lifecycle
+from recoveryd.heal.moved_stores import follow
+from recoveryd.heal.recovery import Recovery
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.sentences.classify import classify
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.tell.callbacks import Callbacks
+from recoveryd.tell.kinds import repairable
 
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:

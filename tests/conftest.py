@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from recoveryd import client_line, lifecycle, paths, processes
 from recoveryd.cli import main
-from tests.trees import Tree
+from recoveryd.clients.opencode import processes, server_address
+from recoveryd.heal import lifecycle
+from recoveryd.settings import paths
+from tests.support.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 NEEDS_CLIENT = Path(__file__).parent / "e2e"
@@ -85,7 +87,7 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 @pytest.fixture(autouse=True)
 def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "listeners", list)
-    monkeypatch.setattr(client_line, "DEFAULT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr(server_address, "DEFAULT_URL", "http://127.0.0.1:1")
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from recoveryd.classify import classify
-from recoveryd.model import Kind
+from recoveryd.core.model import Kind
+from recoveryd.providers.sentences.classify import classify
 
 DATA = Path(__file__).parent / "data"
 ROUNDS = {"half": 2, "other half": 3, "late": 4, "later": 5}

@@ -12,11 +12,11 @@ import pytest
 
 import recoveryd
 from recoveryd import Callbacks, Config, Daemon, Event, Kind, Outcome, is_recoverable, recover
-from recoveryd.config import Notify
-from recoveryd.errors import NotFoundError
-from tests.judge import refusal
-from tests.parts import api_error
-from tests.trees import EMPTY, MISSING, Tree, blank_answer, write_over
+from recoveryd.core.errors import NotFoundError
+from recoveryd.settings.load import Notify
+from tests.support.judge import refusal
+from tests.support.parts import api_error
+from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.forms import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, spelled
 from tests import canary
 from tests.e2e.install import UnavailableError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd import failpoint
+from recoveryd.core import failpoint
 from tests.crash_matrix import child
 from tests.crash_matrix.cells import Bench, Scenario
 from tests.crash_matrix.places import JsonPlace
@@ -54,8 +54,8 @@ def _outcomes(cells: list[dict[str, Any]]) -> set[tuple[str, str]]:
 def test_the_matrix_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the end that a start makes of it, half a repair and its temporary files are found."""
     bench = Bench(Scenario("json", "many", "repair", "kill"), JsonPlace(tmp_path))
-    monkeypatch.setattr("recoveryd.patrol.settle", lambda *_: [])
-    monkeypatch.setattr("recoveryd.bookkeeping.settle", lambda *_: [])
+    monkeypatch.setattr("recoveryd.daemon.sweep.settle", lambda *_: [])
+    monkeypatch.setattr("recoveryd.heal.book.settle", lambda *_: [])
     wrong = [cell.wrong for cell in bench.cells(every=4)]
     for words in ("a mixture", "pending is left", ".recoveryd-"):
         assert any(words in found for found in wrong)

@@ -18,10 +18,10 @@ import pytest
 from recoveryd.cli.commands import Parser
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
-from recoveryd.config import load
-from recoveryd.doctor import _CHECKS, CODES
-from recoveryd.forms import BY_TIME_SINCE, TESTED, spelled
-from recoveryd.model import Kind
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
+from recoveryd.core.model import Kind
+from recoveryd.doctor.checks import _CHECKS, CODES
+from recoveryd.settings.load import load
 from tests.conftest import Run
 
 ROOT = Path(__file__).parent.parent

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-import recoveryd.daemon as daemon_module
-from recoveryd import failpoint
-from recoveryd.model import Outcome
-from recoveryd.recovery import Recovery
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from recoveryd.triage import Next, Triage
-from tests.build import Planted, SessionBuilder
+import recoveryd.daemon.daemon as daemon_module
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core import failpoint
+from recoveryd.core.model import Outcome
+from recoveryd.diagnose.triage import Next, Triage
+from recoveryd.heal.recovery import Recovery
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import EMPTY, PLACES, JsonPlace, Place, SqlitePlace
-from tests.parts import api_error, text
-from tests.test_daemon import running, until
+from tests.daemon.test_daemon import running, until
+from tests.support.build import Planted, SessionBuilder
+from tests.support.parts import api_error, text
 
 NOBODY = 65534
 DAY_MS = 86_400_000

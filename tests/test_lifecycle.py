@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd import lifecycle as module
-from recoveryd.classify import classify
-from recoveryd.errors import BusyError
-from recoveryd.lifecycle import Lifecycle
-from recoveryd.model import Event, Kind, Outcome
-from tests.judge import refusal
-from tests.trees import EMPTY, Bench, Tree, blank_answer, write_over
+from recoveryd.core.errors import BusyError
+from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.heal import lifecycle as module
+from recoveryd.heal.lifecycle import Lifecycle
+from recoveryd.providers.sentences.classify import classify
+from tests.support.judge import refusal
+from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
         raise BusyError("It is being repaired by another process.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("recoveryd.recovery.recovery_lock", busy)
+        patch.setattr("recoveryd.heal.recovery.recovery_lock", busy)
         lifecycle.confirm(event.id, last=last)
     if last:
         assert [told.outcome for told in ended] == [Outcome.PENDING]

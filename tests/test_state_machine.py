@@ -18,14 +18,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from recoveryd import failpoint
-from recoveryd.errors import RecoverydError
-from recoveryd.model import Change
-from tests.build import Planted, SessionBuilder
+from recoveryd.core import failpoint
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Change
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import EMPTY, FAULTS, JsonPlace, Place, Records, SqlitePlace
-from tests.examples import FULL
-from tests.parts import api_error, text, tool
+from tests.support.build import Planted, SessionBuilder
+from tests.support.examples import FULL
+from tests.support.parts import api_error, text, tool
 
 EXAMPLES = int(os.environ.get("TEST_RECOVERYD_EXAMPLES", "15" if FULL else "4"))
 STEPS = 60  # more than most recoveries have: a kill that comes too late is none

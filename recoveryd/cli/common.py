@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-from recoveryd import paths
 from recoveryd.cli.output import complain
-from recoveryd.config import Config, load, load_sound
-from recoveryd.errors import ConfigError, NotFoundError, RecoverydError
-from recoveryd.ledger import Ledger
-from recoveryd.ledger_upkeep import Upkeep
-from recoveryd.moved import follow
-from recoveryd.stores.base import Store, is_of
-from recoveryd.stores.find import find_stores
+from recoveryd.clients.base import Store, is_of
+from recoveryd.clients.find import find_stores
+from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
+from recoveryd.heal.moved_stores import follow
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.upkeep import Upkeep
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config, load, load_sound
 
 
 def config_of(arguments: argparse.Namespace) -> Config:

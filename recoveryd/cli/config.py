@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd import paths
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.config import show
-from recoveryd.named import Problem, problems
+from recoveryd.doctor.named import Problem, problems
+from recoveryd.settings import paths
+from recoveryd.settings.load import show
 
 
 def config(arguments: argparse.Namespace) -> int:

@@ -9,13 +9,13 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from recoveryd import paths
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.config import load_sound
-from recoveryd.diagnosis import Check, Patient
-from recoveryd.doctor import CODES, examine, sound
-from recoveryd.errors import ConfigError
-from recoveryd.stores.find import find_stores
+from recoveryd.clients.find import find_stores
+from recoveryd.core.errors import ConfigError
+from recoveryd.doctor.check import Check, Patient
+from recoveryd.doctor.checks import CODES, examine, sound
+from recoveryd.settings import paths
+from recoveryd.settings.load import load_sound
 
 _WIDTH = 7 + max(map(len, CODES))
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}

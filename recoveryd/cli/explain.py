@@ -10,15 +10,15 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.classify import candidates, classify, classify_text
 from recoveryd.cli.common import config_of, no_session, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
-from recoveryd.elsewhere import elsewhere
-from recoveryd.errors import RecoverydError, UsageError
-from recoveryd.model import Failure, Kind
-from recoveryd.report import cause, remedy, repairable
-from recoveryd.stores.base import Store
+from recoveryd.clients.base import Store
+from recoveryd.core.errors import RecoverydError, UsageError
+from recoveryd.core.model import Failure, Kind
+from recoveryd.providers.sentences.classify import candidates, classify, classify_text
+from recoveryd.providers.sentences.not_the_history import elsewhere
+from recoveryd.tell.kinds import cause, remedy, repairable
 
 
 def explain(arguments: argparse.Namespace) -> int:

@@ -8,20 +8,21 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import paths
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.config import Config
-from recoveryd.errors import ActiveError, LeftAloneError, RecoverydError
-from recoveryd.ledger import Ledger, new_id
-from recoveryd.model import Change, Failure, Json, Kind, Refusal, Try
-from recoveryd.moved import follow
-from recoveryd.orders import left_alone
-from recoveryd.recovery import Recovery
-from recoveryd.report import cause, told
-from recoveryd.silent import ELSEWHERE, OPEN_TURNS, REFUSED, UNANSWERED
-from recoveryd.stores.base import Store
-from recoveryd.stuck import Diagnosis, standing, undone
+from recoveryd.clients.base import Store
+from recoveryd.core.errors import ActiveError, LeftAloneError, RecoverydError
+from recoveryd.core.kinds import OPEN_TURNS
+from recoveryd.core.model import Change, Failure, Json, Kind, Refusal, Try
+from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
+from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
+from recoveryd.heal.moved_stores import follow
+from recoveryd.heal.recovery import Recovery
+from recoveryd.ledger.ledger import Ledger, new_id
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.settings.overrides import left_alone
+from recoveryd.tell.kinds import cause, told
 
 UNREADABLE = "unreadable"
 _UNEXPLAINED = {

@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import paths
 from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
-from recoveryd.model import Entry, Kind, Outcome
-from recoveryd.peek import peek
-from recoveryd.report import cause
-from recoveryd.stats import Line, by_kind
-from recoveryd.undo import take_back
+from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.heal.undo import take_back
+from recoveryd.ledger.peek import peek
+from recoveryd.ledger.stats import Line, by_kind
+from recoveryd.settings import paths
+from recoveryd.tell.kinds import cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}

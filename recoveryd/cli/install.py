@@ -11,15 +11,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd import __version__, adopt, leave, paths, service
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render, wrapped
-from recoveryd.config import Config, load
-from recoveryd.errors import RecoverydError
-from recoveryd.manager import of_this_system
-from recoveryd.service import Manager, Service
-from recoveryd.stores.find import find_stores
+from recoveryd.clients.find import find_stores
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.version import __version__
+from recoveryd.service import base, shell_settings
+from recoveryd.service import uninstall as leave
+from recoveryd.service.base import Manager, Service
+from recoveryd.service.manager import of_this_system
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config, load
 
 
 def install(arguments: argparse.Namespace) -> int:
@@ -27,17 +30,17 @@ def install(arguments: argparse.Namespace) -> int:
     manager = _manager()
     if arguments.print:
         return _print(manager, _service(arguments, config, strict=bool(arguments.strict)), as_json=arguments.json)
-    service.refuse_sudo(os.environ)
+    base.refuse_sudo(os.environ)
     manager.check()
     strict = manager.was_strict() if arguments.strict is None else arguments.strict
     made = _service(arguments, config, strict=strict)
     manager.unit(made)  # what can't be written in one is said before anything is
-    service.try_out(service.command(), os.environ)
+    base.try_out(base.command(), os.environ)
     steps = _Steps(shown=not arguments.json)
     state = paths.make_private(paths.state_dir())
     paths.make_private(paths.lock_dir(state))
-    found = adopt.seen(config, load(place, {}), os.environ, state)
-    adopt.adopt(found, place, os.environ, state, steps.say)
+    found = shell_settings.seen(config, load(place, {}), os.environ, state)
+    shell_settings.adopt(found, place, os.environ, state, steps.say)
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
@@ -52,7 +55,7 @@ def install(arguments: argparse.Namespace) -> int:
 
 
 def uninstall(arguments: argparse.Namespace) -> int:
-    service.refuse_sudo(os.environ)
+    base.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
     config = arguments.config or paths.config_file()
     if arguments.purge and (count := leave.recoveries(state)):
@@ -106,8 +109,8 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
     # What this shell sees is what the service will see, which looks in the usual place besides.
     folders = {state, paths.lock_dir(state), *_folders(config, os.environ), *_folders(there, bare)}
     outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
-    command = (*service.command(), *named)
-    return Service(command, service.environment(os.environ), state, tuple(sorted(outer)), strict)
+    command = (*base.command(), *named)
+    return Service(command, base.environment(os.environ), state, tuple(sorted(outer)), strict)
 
 
 def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:

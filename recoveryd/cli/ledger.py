@@ -13,9 +13,9 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, when
 from recoveryd.cli.output import Result, render, table, wrapped
-from recoveryd.export import export as write
-from recoveryd.ledger_upkeep import Held
-from recoveryd.model import Entry
+from recoveryd.core.model import Entry
+from recoveryd.ledger.export import export as write
+from recoveryd.ledger.upkeep import Held
 
 
 def prune(arguments: argparse.Namespace) -> int:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recoveryd.errors import RecoverydError
-from recoveryd.images import said_by_row
-from recoveryd.model import Change
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Change
+from recoveryd.ledger.images import said_by_row
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd import orders, paths
 from recoveryd.cli.common import config_of, sound_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
-from recoveryd.errors import NotFoundError, RecoverydError, UsageError
-from recoveryd.model import is_session_id
+from recoveryd.core.errors import NotFoundError, RecoverydError, UsageError
+from recoveryd.core.model import is_session_id
+from recoveryd.settings import overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:
     state = paths.make_private(paths.state_dir())
-    made = orders.pause(state, time.time(), arguments.seconds)
+    made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else when(made.until)
     words = f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that."
     data = {"paused": True, "since": made.since, "until": made.until}
@@ -26,8 +26,8 @@ def pause(arguments: argparse.Namespace) -> int:
 
 def unpause(arguments: argparse.Namespace) -> int:
     now = time.time()
-    found = orders.paused(paths.state_dir(), now)
-    ended = orders.unpause(paths.state_dir())
+    found = overrides.paused(paths.state_dir(), now)
+    ended = overrides.unpause(paths.state_dir())
     hours = sound_of(arguments)[0].lookback_hours
     words = "It was not paused." if not ended else "Repairs go on; what got stuck meanwhile is healed within a minute."
     if found is not None and now - found.since > hours * 3600:
@@ -49,11 +49,11 @@ def ignore(arguments: argparse.Namespace) -> int:
         if what in (*config.ignore, *map(_named, config.ignore)):
             file = arguments.config or paths.config_file()
             raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
-        if not orders.heed(paths.state_dir(), what):
+        if not overrides.heed(paths.state_dir(), what):
             raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
         words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
     else:
-        orders.ignore(paths.make_private(paths.state_dir()), what)
+        overrides.ignore(paths.make_private(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
     data = {"what": what, "ignored": not arguments.remove}
@@ -61,7 +61,7 @@ def ignore(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:
-    named = orders.ignored(paths.state_dir())
+    named = overrides.ignored(paths.state_dir())
 
     def show(out: Console) -> None:
         for what in configured:

@@ -6,11 +6,11 @@ import argparse
 import json
 import sys
 
-from recoveryd import paths
-from recoveryd.bundle import Sources, bundle
 from recoveryd.cli.common import config_of, known_ledger, stores_of
 from recoveryd.cli.output import Result, render
-from recoveryd.errors import RecoverydError, RefusedError
+from recoveryd.core.errors import RecoverydError, RefusedError
+from recoveryd.doctor.bug_report import Sources, bundle
+from recoveryd.settings import paths
 
 
 def report(arguments: argparse.Namespace) -> int:

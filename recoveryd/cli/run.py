@@ -10,12 +10,13 @@ from typing import TextIO, cast
 
 from loguru import logger
 
-from recoveryd import __version__, paths
 from recoveryd.cli.common import config_of
-from recoveryd.config import Config
-from recoveryd.daemon import Daemon
-from recoveryd.errors import ConfigError, RecoverydError
-from recoveryd.logs import setup
+from recoveryd.core.errors import ConfigError, RecoverydError
+from recoveryd.core.version import __version__
+from recoveryd.daemon.daemon import Daemon
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.settings.logs import setup
 
 
 class _Nowhere(io.TextIOBase):

@@ -11,21 +11,21 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import paths
 from recoveryd.cli.asking import agreed, somebody_there
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.config import Config
-from recoveryd.errors import RecoverydError
-from recoveryd.ledger import Ledger
-from recoveryd.lifecycle import Lifecycle
-from recoveryd.model import Event, Outcome
-from recoveryd.moved import follow
-from recoveryd.recovery import Recovery
-from recoveryd.report import told
-from recoveryd.stores.base import Store
+from recoveryd.clients.base import Store
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Event, Outcome
+from recoveryd.heal.lifecycle import Lifecycle
+from recoveryd.heal.moved_stores import follow
+from recoveryd.heal.recovery import Recovery
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.tell.kinds import told
 
 MOST = 20  # records of a diff; `show` has all of them
 

@@ -10,13 +10,14 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd import __version__, paths
 from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
-from recoveryd.locks import Holder
-from recoveryd.model import Entry, Outcome
-from recoveryd.status import GENERATIONS, HOW, Status, StoreStatus
-from recoveryd.status import status as gather
+from recoveryd.core.model import Entry, Outcome
+from recoveryd.core.version import __version__
+from recoveryd.disk.locks import Holder
+from recoveryd.doctor.status import GENERATIONS, HOW, Status, StoreStatus
+from recoveryd.doctor.status import status as gather
+from recoveryd.settings import paths
 
 
 def status(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from recoveryd import __version__
+from recoveryd.core.version import __version__
 from tests.bench.database import databases
 from tests.bench.detect import at_once, one_by_one
 from tests.bench.harness import Figure

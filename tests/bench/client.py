@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.bench.store import broken_session
-from tests.build import Message, Planted
-from tests.database import NEW
-from tests.plant import write_sqlite
-from tests.planted import ascending
+from tests.support.build import Message, Planted
+from tests.support.database import NEW
+from tests.support.plant import write_sqlite
+from tests.support.planted import ascending
 
 _SEQ = """INSERT INTO event_sequence VALUES (?, 0, NULL)
     ON CONFLICT (aggregate_id) DO UPDATE SET seq = seq + 1 RETURNING seq"""

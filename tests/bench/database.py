@@ -12,13 +12,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.stores.cursor import ranges
+from recoveryd.clients.opencode.sqlite.cursor import ranges
 from tests.bench.client import Client
 from tests.bench.harness import SETTLE_MS, Daemon, Figure, Home, cpu_ms, daemon, read_kib, spread
 from tests.bench.large import create, generate
 from tests.bench.plans import plans, whole
 from tests.bench.wal_floor import FLOOR_IS, WalFloor
-from tests.database import NEW, OLD
+from tests.support.database import NEW, OLD
 
 ROUNDS = 3
 WARM_UP = 3  # runs that are not counted: the first repair loads code

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from recoveryd.floor import Floor
+from recoveryd.demo.baseline import Floor
 from tests.bench.harness import SETTLE_MS, Figure, Home, daemon, rss_mib, spread
 from tests.bench.store import plant_patients
 

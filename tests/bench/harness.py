@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from recoveryd.quiet import SETTLE_S
+from recoveryd.clients.quiet import SETTLE_S
 
 SETTLE_MS = SETTLE_S * 1000
 LIMIT_S = 90.0  # longer than a sweep, which finds what the watcher missed

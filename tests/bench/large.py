@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.database import NEW, SCHEMAS
+from tests.support.database import NEW, SCHEMAS
 
 DAYS = 60
 TURNS = 20  # of a session: a prompt, and an answer with a tool in it

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from recoveryd.model import Edit, Session
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Edit, Session
 from tests.bench.client import Client
 from tests.bench.large import generate
 
@@ -85,7 +85,7 @@ def _traced() -> Iterator[list[str]]:
         connection.set_trace_callback(queries.append)
         return connection
 
-    with patch("recoveryd.stores.database.sqlite3.connect", traced):
+    with patch("recoveryd.disk.sqlite.sqlite3.connect", traced):
         yield queries
 
 

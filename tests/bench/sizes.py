@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recoveryd.floor import Floor
+from recoveryd.demo.baseline import Floor
 from tests.bench.client import Client, connect
 from tests.bench.database import WARM_UP
 from tests.bench.harness import Daemon, Home, cpu_ms, daemon, rss_mib
 from tests.bench.large import create
 from tests.bench.store import plant_healthy, plant_patients
 from tests.bench.wal_floor import WalFloor
-from tests.build import SessionBuilder
-from tests.database import NEW
+from tests.support.build import SessionBuilder
+from tests.support.database import NEW
 
 MESSAGES = 10  # of a healthy session
 SIZES = (10, 100, 1_000, 5_000)

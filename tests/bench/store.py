@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.build import Message, Planted, SessionBuilder, api_error, dump, reasoning, text, tool, write_tree
+from tests.support.build import Message, Planted, SessionBuilder, api_error, dump, reasoning, text, tool, write_tree
 
 ERRORS = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: {call}. Each `tool_use` "

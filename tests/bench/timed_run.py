@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from recoveryd.cli import main
-from recoveryd.model import Change
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Change
 
 
 def report_to(fd: int) -> None:

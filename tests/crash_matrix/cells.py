@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from recoveryd.errors import RecoverydError
+from recoveryd.core.errors import RecoverydError
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import Place, Records
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd import failpoint
+from recoveryd.core import failpoint
 
 # What happens at a step: its number from 0 on, and its name.
 AtStep = Callable[[int, str], None]

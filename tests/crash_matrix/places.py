@@ -10,15 +10,15 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
 
-from recoveryd.model import Failure, Part
-from recoveryd.stores import rows
-from recoveryd.stores.base import Store
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from tests.build import Planted, SessionBuilder
-from tests.database import NEW, SCHEMAS
-from tests.parts import api_error, text, tool
-from tests.plant import dump, write_sqlite, write_tree
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Failure, Part
+from tests.support.build import Planted, SessionBuilder
+from tests.support.database import NEW, SCHEMAS
+from tests.support.parts import api_error, text, tool
+from tests.support.plant import dump, write_sqlite, write_tree
 
 EMPTY = "messages: text content blocks must be non-empty"
 Records = dict[str, bytes]  # by the store's own keys

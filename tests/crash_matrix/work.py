@@ -6,27 +6,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from recoveryd import quiet, triage
-from recoveryd.config import Config, Notify
-from recoveryd.daemon import Daemon
-from recoveryd.errors import RecoverydError
-from recoveryd.healer import Healer
-from recoveryd.ledger import Ledger
-from recoveryd.locks import recovery_lock
-from recoveryd.model import Change, Entry, Event, Outcome
-from recoveryd.news import News
-from recoveryd.notify import Notifier
-from recoveryd.paths import ledger_file
-from recoveryd.recovery import Recovery
-from recoveryd.schedule import Schedule
-from recoveryd.settings import OpenCode
-from recoveryd.undo import undo
+from recoveryd.clients import quiet as quiet_module
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Change, Entry, Event, Outcome
+from recoveryd.daemon.daemon import Daemon
+from recoveryd.daemon.said_once import News
+from recoveryd.daemon.schedule import Schedule
+from recoveryd.daemon.sessions import Healer
+from recoveryd.diagnose import triage
+from recoveryd.disk.locks import recovery_lock
+from recoveryd.heal.recovery import Recovery
+from recoveryd.heal.undo import undo
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.load import Config, Notify
+from recoveryd.settings.paths import ledger_file
+from recoveryd.settings.schema import OpenCode
+from recoveryd.tell.notifier import Notifier
 from tests.crash_matrix.places import Place
 
 # Nothing listens there: no client that happens to run on this machine is asked.
 CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
 vars(triage).update(SETTLE_S=0.0, GRACE_S=0.0)  # nobody else writes there
-quiet.SETTLE_S = 0.0
+quiet_module.SETTLE_S = 0.0
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.build import Planted
 from tests.e2e.harness import Harness, settle
+from tests.support.build import Planted
 
 QUESTION = "continue"
 

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.build import MODEL
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome
 from tests.e2e.heals import files
 from tests.e2e.provider import Request
 from tests.e2e.strict import Strict
-from tests.generate import Generated
+from tests.support.build import MODEL
+from tests.support.generate import Generated
 
 SIDE_BY_SIDE = 6
 # That a signature is bad shows in nothing but the provider's words, and it has words for other faults first; then for

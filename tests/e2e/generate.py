@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.build import Planted, SessionBuilder
 from tests.e2e.media import data_url, png
 from tests.e2e.signing import sign
-from tests.mixed import pending
-from tests.parts import (
+from tests.support.build import Planted, SessionBuilder
+from tests.support.mixed import pending
+from tests.support.parts import (
     Part,
     aborted,
     api_error,

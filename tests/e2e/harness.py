@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.build import Planted
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.install import DEFAULT_VERSION, ensure
 from tests.e2e.provider import Provider, Request
-from tests.plant import write_sqlite, write_tree
+from tests.support.build import Planted
+from tests.support.plant import write_sqlite, write_tree
 
 
 @dataclass(frozen=True)

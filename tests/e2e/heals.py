@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.build import Planted
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome
-from tests.plant import dump
 from tests.shapes import Shape
+from tests.support.build import Planted
+from tests.support.plant import dump
 
 LEGAL = re.compile(r"(msg|prt)[A-Za-z0-9_-]+\.json")
 Files = dict[str, bytes]

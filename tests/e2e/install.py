@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from recoveryd.forms import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, spelled
 
 JSON_STORE, DATABASE, *_, NEWEST = map(spelled, TESTED)  # tables since 1.2; another form of the requests since 1.14
 DEFAULT_VERSION = JSON_STORE

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.e2e.crowd import Case, play
 from tests.e2e.daemon import healing
 from tests.e2e.install import DEFAULT_VERSION
-from tests.mixed import catalogue, mixed
+from tests.support.mixed import catalogue, mixed
 
 BATCH = 50
 

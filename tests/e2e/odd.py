@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.build import Planted, SessionBuilder
 from tests.e2e.generate import PICTURE
-from tests.parts import Part, api_error, compaction, file, raw, reasoning, text, tool
+from tests.support.build import Planted, SessionBuilder
+from tests.support.parts import Part, api_error, compaction, file, raw, reasoning, text, tool
 
 ODD: dict[str, Callable[[], Planted]] = {}
 

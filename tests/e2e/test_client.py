@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.build import SessionBuilder, reasoning, text
 from tests.e2e import replies
 from tests.e2e.harness import Harness, running, settle
 from tests.e2e.install import UnavailableError
 from tests.e2e.replies import Reply
+from tests.support.build import SessionBuilder, reasoning, text
 
 
 def test_a_scripted_tool_call_is_run_and_answered(harness: Harness) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.build import SessionBuilder
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, settle
 from tests.e2e.heals import (
@@ -28,8 +27,9 @@ from tests.e2e.heals import (
     words,
 )
 from tests.e2e.install import UnavailableError
-from tests.parts import compaction, text, tool
 from tests.shapes import BROKEN
+from tests.support.build import SessionBuilder
+from tests.support.parts import compaction, text, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from recoveryd.forms import TESTED, spelled
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from tests.build import MODEL
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.versions import TESTED, spelled
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
 from tests.e2e.install import JSON_STORE, UnavailableError, versions
 from tests.shapes import BROKEN, HEALTHY, Shape, is_old
+from tests.support.build import MODEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 

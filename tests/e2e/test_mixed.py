@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.crowd import SIGNATURE, Case, play
 from tests.e2e.daemon import healing
 from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError
-from tests.mixed import catalogue, mixed
+from tests.support.mixed import catalogue, mixed
 
 SEED = int(os.environ.get("TEST_RECOVERYD_SEED", "1"))
 SESSIONS = int(os.environ.get("TEST_RECOVERYD_SESSIONS", "200"))

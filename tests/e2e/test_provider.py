@@ -258,7 +258,7 @@ def test_the_strict_provider_shares_no_code_with_what_it_judges(name: str) -> No
         )
     ]
     assert imports
-    assert [named for named in imports if named.startswith("recoveryd") or named == "tests.judge"] == []
+    assert [named for named in imports if named.startswith("recoveryd") or named == "tests.support.judge"] == []
 
 
 def test_bound_thinking_ignores_cache_marks() -> None:

@@ -15,23 +15,23 @@ from typing import Any
 
 import pytest
 
-from recoveryd.client import Client as Running
-from recoveryd.ledger import Ledger
-from recoveryd.model import Entry, Failure
-from recoveryd.paths import ledger_file
-from recoveryd.quiet import stop_turn
-from recoveryd.settings import OpenCode
-from recoveryd.stores.base import Store
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from recoveryd.toast import clean
-from tests.build import SessionBuilder, api_error
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.server import Client as Running
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Entry, Failure
+from recoveryd.heal.stop_turn import stop_turn
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.paths import ledger_file
+from recoveryd.settings.schema import OpenCode
+from recoveryd.tell.toast import clean
 from tests.e2e.client import Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, running
 from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError
 from tests.e2e.scenes import SHORT, Stage
 from tests.e2e.tui import Tui, words
+from tests.support.build import SessionBuilder, api_error
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 CONFIG = "auto_resume = true\n[notify]\ndesktop = false\n"

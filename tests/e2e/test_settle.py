@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from recoveryd.ledger import Ledger
-from recoveryd.model import Change
-from recoveryd.paths import ledger_file
-from tests.build import Planted, SessionBuilder
+from recoveryd.core.model import Change
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.paths import ledger_file
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome
 from tests.e2e.install import UnavailableError
-from tests.parts import Part, reasoning, text, tool
+from tests.support.build import Planted, SessionBuilder
+from tests.support.parts import Part, reasoning, text, tool
 
 RUNS = int(os.environ.get("TEST_RECOVERYD_SETTLE", "200"))
 

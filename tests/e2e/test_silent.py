@@ -15,20 +15,20 @@ from typing import Any
 import psutil
 import pytest
 
-from recoveryd.client import Client
-from recoveryd.holders import Holders
-from recoveryd.settings import OpenCode
-from recoveryd.stores.base import Store
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from tests.build import MODEL, SessionBuilder, raw, tool
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.holders import Holders
+from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.settings.schema import OpenCode
 from tests.e2e import replies
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.e2e.snapshots import Snapshot, changed, said, snapshot, still
-from tests.old_sessions import MADE, plain, reverted
-from tests.planted import Planted
+from tests.support.build import MODEL, SessionBuilder, raw, tool
+from tests.support.old_sessions import MADE, plain, reverted
+from tests.support.planted import Planted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 KIND = "wrapped_ids"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from recoveryd.model import Edit
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from tests.build import SessionBuilder, text
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Edit
 from tests.e2e.harness import Harness, running, settle
 from tests.e2e.install import DATABASE, NEWEST, UnavailableError
+from tests.support.build import SessionBuilder, text
 
 pytestmark = pytest.mark.e2e
 PATIENCE = 10.0  # seconds; it comes within a few milliseconds

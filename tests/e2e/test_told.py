@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from recoveryd.notify import QUIET_S, REST_S
-from tests.build import Planted, SessionBuilder
-from tests.bus import Service, running_bus
+from recoveryd.tell.notifier import QUIET_S, REST_S
 from tests.e2e.client import Client
 from tests.e2e.crowd import Records, records
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness
 from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError, ensure
 from tests.e2e.provider import Provider
-from tests.parts import reasoning, text, tool
+from tests.support.build import Planted, SessionBuilder
+from tests.support.bus import Service, running_bus
+from tests.support.parts import reasoning, text, tool
 
 pytestmark = [
     pytest.mark.e2e,

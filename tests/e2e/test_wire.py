@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.wire import Request, Wire, build
-from tests.build import Planted
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.core.request import Wire
 from tests.e2e.client import MODEL
 from tests.e2e.generate import Generator
 from tests.e2e.harness import Harness, running
 from tests.e2e.install import UnavailableError
 from tests.e2e.odd import ODD
-from tests.plant import write_tree
 from tests.shapes import SHAPES
+from tests.support.build import Planted
+from tests.support.plant import write_tree
 
 # TEST_RECOVERYD_SESSIONS makes it long; TEST_RECOVERYD_SEED begins elsewhere.
 SEED = int(os.environ.get("TEST_RECOVERYD_SEED", "1"))

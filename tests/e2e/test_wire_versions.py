@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from recoveryd.sent import Form
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from recoveryd.wire import Request, build
-from tests.build import MODEL
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire.form import Form
 from tests.e2e.harness import running
 from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
 from tests.shapes import SHAPES, is_old
+from tests.support.build import MODEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

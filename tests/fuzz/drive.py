@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from recoveryd.classify import candidates, classify, named_ids, position
 from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
-from recoveryd.config import Config, OpenCode
-from recoveryd.errors import RecoverydError, RefusedError
-from recoveryd.ledger import Ledger
-from recoveryd.model import Event, Failure, Kind, Outcome
-from recoveryd.recovery import Recovery
-from recoveryd.stores.base import Store
-from recoveryd.stuck import Diagnosis
-from recoveryd.triage import Next, Triage
-from recoveryd.undo import undo
+from recoveryd.clients.base import Store
+from recoveryd.core.errors import RecoverydError, RefusedError
+from recoveryd.core.model import Event, Failure, Kind, Outcome
+from recoveryd.diagnose.diagnosis import Diagnosis
+from recoveryd.diagnose.triage import Next, Triage
+from recoveryd.heal.recovery import Recovery
+from recoveryd.heal.undo import undo
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.sentences.classify import candidates, classify, named_ids, position
+from recoveryd.settings.load import Config, OpenCode
 from tests.fuzz.mutate import hostile
 
 LIMIT_S = 20.0  # of the clock, for one input; they take some milliseconds

@@ -13,9 +13,9 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.api import recover
-from recoveryd.stores.opencode_files import OpencodeFiles
-from tests.build import SessionBuilder, api_error, write_tree
-from tests.trees import MISSING, behind_a_call
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from tests.support.build import SessionBuilder, api_error, write_tree
+from tests.support.trees import MISSING, behind_a_call
 
 MB = 1_000_000
 BOUND_MIB = 1_200.0  # of the process, whatever a session holds

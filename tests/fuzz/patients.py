@@ -6,11 +6,11 @@ import random
 import time
 from functools import cache
 
-from tests.build import Planted, SessionBuilder, api_error
-from tests.generate import generate, soup
-from tests.judge import refusal
 from tests.shapes import BROKEN
-from tests.values import as_session
+from tests.support.build import Planted, SessionBuilder, api_error
+from tests.support.generate import generate, soup
+from tests.support.judge import refusal
+from tests.support.values import as_session
 
 
 @cache

@@ -56,7 +56,9 @@ def run(
     logger.remove()
     started = time.monotonic()
     number = 0
-    with patch("recoveryd.stores.opencode_reader.RETRY_S", 0.0):  # nobody writes here: a second reading says the same
+    with patch(
+        "recoveryd.clients.opencode.files.reader.RETRY_S", 0.0
+    ):  # nobody writes here: a second reading says the same
         while report.inputs < inputs:
             report.inputs += _round(seed + number, folder, report)
             number += 1

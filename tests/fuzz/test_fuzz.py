@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.classify import classify, named_ids, position
-from recoveryd.model import Event, Kind, Outcome
-from recoveryd.report import headline, notice, remedy
-from recoveryd.stores.opencode_files import OpencodeFiles
-from tests.build import SessionBuilder, api_error, write_tree
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.providers.sentences.classify import classify, named_ids, position
+from recoveryd.tell.kinds import remedy
+from recoveryd.tell.words import headline, notice
 from tests.fuzz.memory import BOUND_MIB, peak
 from tests.fuzz.run import run
+from tests.support.build import SessionBuilder, api_error, write_tree
 
 
 def test_hostile_sessions_break_nothing(tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_what_breaks_is_found_and_said(tmp_path: Path, monkeypatch: pytest.Monke
     def fault(_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("recoveryd.undo._write", lambda *_, **__: None)
+    monkeypatch.setattr("recoveryd.heal.undo._write", lambda *_, **__: None)
     monkeypatch.setattr("tests.fuzz.drive.position", lambda error: None if isinstance(error, dict) else fault(error))
     report = run(60, 7, tmp_path)
     assert any("ZeroDivisionError" in line for line in report.broken)

@@ -12,13 +12,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from recoveryd.stores.base import Store
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
-from tests.build import Planted
-from tests.database import NEW, OLD, SCHEMAS
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from tests.fuzz.mutate import garbled, mutated
-from tests.plant import write_sqlite, write_tree
+from tests.support.build import Planted
+from tests.support.database import NEW, OLD, SCHEMAS
+from tests.support.plant import write_sqlite, write_tree
 
 Snapshot = dict[str, Any]
 _SHOWN = 2_000_000  # bytes of a record; of a larger one its length is enough

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from tests.e2e.daemon import CONFIG, Daemon
 
-_RUN = "import sys, recoveryd.daemon as d; d.SWEEP_S = 1.0; from recoveryd.cli import main; sys.exit(main(['run']))"
+_RUN = (
+    "import sys, recoveryd.daemon.daemon as d; d.SWEEP_S = 1.0; from recoveryd.cli import main; sys.exit(main(['run']))"
+)
 
 
 @contextmanager

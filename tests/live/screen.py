@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bus import bus_process
+from tests.support.bus import bus_process
 
 NEEDED = {"Xvfb": "xvfb", "dbus-daemon": "dbus", "dbus-send": "dbus-bin", "dunst": "dunst", "import": "imagemagick"}
 CONFIG = """[global]

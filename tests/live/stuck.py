@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.build import Planted, SessionBuilder
 from tests.e2e.daemon import Daemon
 from tests.e2e.heals import Files, files
-from tests.parts import Part, api_error, reasoning, text, tool
-from tests.plant import dump, write_tree
+from tests.support.build import Planted, SessionBuilder
+from tests.support.parts import Part, api_error, reasoning, text, tool
+from tests.support.plant import dump, write_tree
 
 MISSING = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` "

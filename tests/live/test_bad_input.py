@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.stores.tree import MAX_FILE
+from recoveryd.disk.tree import MAX_FILE
 from tests.e2e.daemon import CONFIG, Daemon
 from tests.live.stuck import Stuck, tree, wait_healed
 

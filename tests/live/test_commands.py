@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.daemon import Daemon
 from tests.live.stuck import EMPTY, HOUR_MS, MISSING, Stuck, wait_healed
-from tests.parts import api_error
+from tests.support.parts import api_error
 
 
 def _json(daemon: Daemon, *arguments: str, code: int = 0) -> Any:

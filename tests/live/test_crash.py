@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.ledger import Ledger
-from recoveryd.model import Change
-from recoveryd.paths import ledger_file
+from recoveryd.core.model import Change
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.paths import ledger_file
 from tests.e2e.daemon import PATIENCE, Daemon
 from tests.e2e.heals import Files
 from tests.live.stuck import Stuck, tree, wait_healed
-from tests.parts import text, tool
+from tests.support.parts import text, tool
 
 ROUNDS = int(os.environ.get("TEST_RECOVERYD_CRASHES", "30"))
 FORGED = "messages.1.content.0: Invalid `signature` in `thinking` block"

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd import freedesktop, notify
-from recoveryd.desktop import Desktop, can_show
-from recoveryd.lifecycle import CONFIRM_S
-from recoveryd.model import Event, Kind, Outcome
-from recoveryd.notify import Fate, Notifier
-from recoveryd.report import buttons, details, notice
-from recoveryd.toast import Toast
-from tests.bus import descriptors
+from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.heal.lifecycle import CONFIRM_S
+from recoveryd.tell import freedesktop, notifier
+from recoveryd.tell.desktop import Desktop, can_show
+from recoveryd.tell.notifier import Fate, Notifier
+from recoveryd.tell.toast import Toast
+from recoveryd.tell.words import buttons, details, notice
 from tests.e2e.daemon import Daemon
 from tests.live.screen import Screen, missing, running_screen, until
 from tests.live.stuck import Stuck, outcomes
+from tests.support.bus import descriptors
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "all there")
 
@@ -207,7 +207,7 @@ def test_the_daemon_heals_in_its_time_whatever_becomes_of_its_notices(
     with Daemon(tmp_path / "daemon", data, config="", env=screen.session) as daemon:
         first, second = Stuck(daemon.storage), Stuck(daemon.storage)
         heal(daemon, first)
-        time.sleep(CONFIRM_S + notify.QUIET_S + 0.1)  # its notice is tried now
+        time.sleep(CONFIRM_S + notifier.QUIET_S + 0.1)  # its notice is tried now
         heal(daemon, second)
         assert "Notice" not in daemon.log, "the repair waited for the notice before it"
         daemon.wait(lambda: "did not answer" in daemon.log, "nobody was told")

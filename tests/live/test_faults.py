@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.build import Planted, SessionBuilder
 from tests.crash_matrix.places import EMPTY, FAULTS
-from tests.database import NEW, SCHEMAS
 from tests.e2e.daemon import Daemon
 from tests.live.quick import quick
 from tests.live.stuck import Stuck, outcomes, tree, wait_healed
-from tests.parts import api_error, text, tool
-from tests.plant import write_sqlite
+from tests.support.build import Planted, SessionBuilder
+from tests.support.database import NEW, SCHEMAS
+from tests.support.parts import api_error, text, tool
+from tests.support.plant import write_sqlite
 
 QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 Mount = Callable[[Path], None]

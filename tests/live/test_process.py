@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.daemon import CONFIG, Daemon
 from tests.live.stuck import EMPTY, HOUR_MS, Stuck, outcomes, tree, wait_healed
-from tests.parts import api_error, text
+from tests.support.parts import api_error, text
 
 # Longer than the daemon waits before it looks, and than it takes to read back.
 QUIET = 1.5

@@ -16,22 +16,22 @@ from statistics import median
 
 import pytest
 
-from recoveryd import systemd
-from recoveryd.errors import BusyError
-from recoveryd.locks import StoreLock
-from recoveryd.service import Service
-from tests.build import SessionBuilder
+from recoveryd.core.errors import BusyError
+from recoveryd.disk.locks import StoreLock
+from recoveryd.service import systemd
+from recoveryd.service.base import Service
 from tests.e2e.daemon import CONFIG, Daemon
 from tests.live.manager import PATIENCE, Manager
 from tests.live.stuck import Stuck, outcomes
-from tests.plant import write_tree
+from tests.support.build import SessionBuilder
+from tests.support.plant import write_tree
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["plain", "with space", "50% of $HOME", "it's", 'say "hi"', "back\\slash", "ünï", "a;b|c&d", "#", "-n @+!:x"]
 # Faults: each begins to work when the file GATE is there.
 SWEEP_WAITS = """
 import time, pathlib
-from recoveryd.patrol import Patrol
+from recoveryd.daemon.sweep import Patrol
 sweep = Patrol.sweep
 def waits(*a, **k):
     while not pathlib.Path({gate!r}).exists(): time.sleep(0.02)
@@ -40,7 +40,7 @@ Patrol.sweep = waits
 """
 WORKER_HANGS = """
 import time, pathlib
-from recoveryd.triage import Triage
+from recoveryd.diagnose.triage import Triage
 judge = Triage.judge
 def hangs(*a):
     while pathlib.Path({gate!r}).exists(): time.sleep(0.02)
@@ -49,7 +49,7 @@ Triage.judge = hangs
 """
 WATCHER_DIES = """
 import pathlib
-from recoveryd.watch import Watcher
+from recoveryd.watch.watcher import Watcher
 look = Watcher._look_at_bursts
 def dies(self):
     if pathlib.Path({gate!r}).exists(): raise SystemExit
@@ -132,7 +132,7 @@ def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
     [made] = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps", "--target"]
     subprocess.run([*pip, str(tmp_path / "lib"), str(made)], check=True, capture_output=True, timeout=100)
-    code = "import recoveryd.service as s; print(s.__file__); print(s.template(*{!r}), end='')"
+    code = "import recoveryd.service.base as s; print(s.__file__); print(s.template(*{!r}), end='')"
     for names in (("systemd", "recoveryd.service"), ("systemd", "strict.conf"), ("launchd", "recoveryd.plist")):
         env = {**os.environ, "PYTHONPATH": str(tmp_path / "lib")}
         words = [sys.executable, "-c", code.format(names)]
@@ -223,7 +223,7 @@ def test_a_long_first_look_feeds_the_watchdog(daemon: Daemon, data: Path) -> Non
         builder.user("go")
         builder.assistant("fine")
         write_tree(builder.planted(), daemon.storage)
-    slow = "import time\nfrom recoveryd.triage import Triage\njudge = Triage.judge\n"
+    slow = "import time\nfrom recoveryd.diagnose.triage import Triage\njudge = Triage.judge\n"
     slow += "Triage.judge = lambda *a: (time.sleep(0.3), judge(*a))[1]\n"
     with Manager(daemon, watchdog_s=0.9, fault=slow) as manager:
         manager.ready()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
 from tests.e2e.media import data_url, png
-from tests.parts import aborted, file, reasoning, text, tool
 from tests.shapes.registry import broken
+from tests.support.build import SessionBuilder
+from tests.support.parts import aborted, file, reasoning, text, tool
 
 EMPTY = "empty_content"
 ROLE = "role_order"

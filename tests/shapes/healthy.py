@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
 from tests.e2e.media import data_url, png
-from tests.parts import aborted, api_error, compaction, file, reasoning, step_start, subtask, text, tool
 from tests.shapes.history import long_history
 from tests.shapes.registry import healthy
+from tests.support.build import SessionBuilder
+from tests.support.parts import aborted, api_error, compaction, file, reasoning, step_start, subtask, text, tool
 
 PICTURE = data_url(png(4, 4))
 PDF = data_url(b"%PDF-1.4\n%%EOF\n", "application/pdf")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
-from tests.parts import aborted, api_error, reasoning, text, tool
+from tests.support.build import SessionBuilder
+from tests.support.parts import aborted, api_error, reasoning, text, tool
 
 
 def long_history(session: SessionBuilder, rounds: int = 6) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
 from tests.e2e.media import data_url, png
-from tests.parts import file, raw, reasoning, text, tool
 from tests.shapes.registry import broken
+from tests.support.build import SessionBuilder
+from tests.support.parts import file, raw, reasoning, text, tool
 
 CALL = "tool_call_invalid"
 UNICODE = "invalid_unicode"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.build import Planted, SessionBuilder
 from tests.shapes.history import long_history
+from tests.support.build import Planted, SessionBuilder
 
 Turns = Callable[[SessionBuilder], None]
 

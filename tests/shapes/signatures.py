@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
 from tests.e2e.signing import sign
-from tests.parts import reasoning, step_start, text, tool
 from tests.shapes.registry import broken
+from tests.support.build import SessionBuilder
+from tests.support.parts import reasoning, step_start, text, tool
 
 KIND = "thinking_signature_invalid"
 ON = (True,)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.build import SessionBuilder
 from tests.e2e.signing import sign
-from tests.parts import aborted, api_error, reasoning, step_start, text, tool
 from tests.shapes.registry import broken
+from tests.support.build import SessionBuilder
+from tests.support.parts import aborted, api_error, reasoning, step_start, text, tool
 
 ORDER = "thinking_block_order"
 DISABLED = "thinking_disabled_violation"

@@ -17,8 +17,8 @@ from tests.bench.client import Client
 from tests.bench.harness import Daemon, Home, cpu_ms, daemon, rss_mib
 from tests.bench.large import create
 from tests.bench.store import ERRORS, broken_session
-from tests.build import SessionBuilder, dump, text, tool, write_sqlite, write_tree
-from tests.database import NEW
+from tests.support.build import SessionBuilder, dump, text, tool, write_sqlite, write_tree
+from tests.support.database import NEW
 
 GROWTH = {"descriptors": 3, "threads": 0, "rss_mib": 4.0}  # from the end of the warm-up to the end
 LEDGER_KIB = 256, 1.0, 0.25  # at the end: so much, and for each recovery and each session, whose rows stay

@@ -9,22 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recoveryd.classify import classify
-from recoveryd.config import Config
-from recoveryd.healer import REST_S
-from recoveryd.ledger import Ledger
-from recoveryd.lifecycle import CONFIRM_S
-from recoveryd.model import Refusal
-from recoveryd.recovery import Recovery
-from recoveryd.stores.base import Store
-from recoveryd.stores.opencode_files import OpencodeFiles
-from recoveryd.stores.opencode_sqlite import OpencodeSqlite
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.model import Refusal
+from recoveryd.daemon.sessions import REST_S
+from recoveryd.heal.lifecycle import CONFIRM_S
+from recoveryd.heal.recovery import Recovery
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.sentences.classify import classify
+from recoveryd.settings.load import Config
 from tests.bench.client import Client
 from tests.bench.harness import Home, daemon, rss_mib
 from tests.bench.large import create
 from tests.bench.store import ERRORS
-from tests.build import Message, Planted, SessionBuilder, api_error, dump, text, tool, write_sqlite, write_tree
-from tests.database import NEW
+from tests.support.build import Message, Planted, SessionBuilder, api_error, dump, text, tool, write_sqlite, write_tree
+from tests.support.database import NEW
 
 REST = CONFIRM_S + REST_S + 2.0  # seconds; then what the repair took is given back
 Result = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 from tests.bench.client import Client
 from tests.bench.harness import SETTLE_MS, Home, cpu_ms, daemon, spread
 from tests.bench.large import create
-from tests.database import NEW
+from tests.support.database import NEW
 
 STREAMS, FAILING = 50, 5
 PER_SECOND = 10  # of each stream

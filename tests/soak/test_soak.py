@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.memory import give_back
+from recoveryd.daemon.process import give_back
 from tests.soak.day import a_day
 from tests.soak.long import long_session
 from tests.soak.streams import streams

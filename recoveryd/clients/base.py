@@ -1,0 +1,230 @@
+"""What the program asks of a store. Nothing here knows whether sessions are files or rows."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, Protocol
+
+from recoveryd.core.model import Change, Edit, Failure, Session
+
+State = Literal["before", "after", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a glance at the newest end of a session tells. All times are milliseconds since the epoch."""
+
+    failure: Failure | None = None  # stuck now: nothing was answered since
+    running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
+    newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
+    last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
+    silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
+
+    @property
+    def newer(self) -> bool:
+        """Whether there is a prompt, or a turn, behind the failure: then that is not what the session is stuck on."""
+        return self.newest_user is not None or self.running > 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something was asked that nothing has come of: the client may have failed on a stored part."""
+        return self.silent if self.running else self.failure is not None or self.newest_user is not None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a session is, without what was said in it."""
+
+    title: str = ""
+    directory: str = ""
+    parent: str | None = None  # whose subagent it is
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
+
+    newest_mtime_ns: int  # the latest write, nanoseconds since the epoch; 0 when there are no records
+    fingerprint: Hashable = ()
+
+    @property
+    def digest(self) -> str:
+        """A short form of it, to be kept: has the session changed since?"""
+        return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class Generation(StrEnum):
+    """Which way of keeping sessions a store is. The names are public (`status --json`, `doctor --json`)."""
+
+    JSON = "json"  # a tree of files, OpenCode up to 1.1
+    JSON_DEAD = "json_dead"  # the tree that is left when OpenCode moved to a database
+    SQLITE = "sqlite"  # a database of 1.2 to about 1.13
+    SQLITE_EVENTS = "sqlite_events"  # a database of about 1.14 to 1.18, with a table of events
+    OPENCODE_2 = "opencode_2"  # its sessions are in other tables; what we know of is frozen
+    UNKNOWN = "unknown"
+
+
+class Store(Protocol):
+    """A place that sessions are kept in.
+
+    Errors of every method that reads or writes: `StoreError` (with a sentence for the user), its `ConflictError`,
+    and `NotFoundError` for a session that is not there. Nothing else gets out, and nothing waits without end.
+    """
+
+    @property
+    def id(self) -> str:
+        """Stable across restarts: the resolved path."""
+
+    @property
+    def root(self) -> Path:
+        """What a person would call the place of the store."""
+
+    @property
+    def lock_path(self) -> Path:
+        """A folder, to be locked by the one daemon that watches this store."""
+
+    @property
+    def watch_path(self) -> Path:
+        """The folder to be watched; it may not exist yet."""
+
+    @property
+    def watch_files(self) -> tuple[Path, ...]:
+        """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
+
+    @property
+    def one_form(self) -> bool:
+        """Whether every client that uses a store of this sort sends the same form, whatever its version."""
+
+    def touched(self, names: Sequence[str]) -> Iterable[str | None]:
+        """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
+
+    def exists(self) -> bool:
+        """Whether there is a store yet."""
+
+    def live(self) -> str | None:
+        """None when the store can be edited; else a sentence that says why not."""
+
+    def forms(self) -> tuple[str, ...]:
+        """The forms ("old", "paged", "new") in which the client that uses this store may send its sessions."""
+
+    def generation(self) -> Generation:
+        """Which way of keeping sessions this is."""
+
+    def session_ids(self) -> Iterator[str]:
+        """The ids of all sessions that have messages, in no order."""
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """The sessions that may have changed, each with the mark to remember it by; cheap when none has.
+
+        `known` are the marks that were remembered. "" is none: the session is gone, or the store keeps its own place
+        in memory, which begins at the messages made since `since_ms` (milliseconds since the epoch).
+        """
+
+    def look(self, session_id: str) -> Look:
+        """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
+
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`."""
+
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last; "" when there is none. No message is read."""
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether the newest messages (`PAGE`) seem to have a part that is no JSON; an unknown session has none.
+
+        Cheaper than `load`, which tells for sure.
+        """
+
+    def load(self, session_id: str) -> Session:
+        """The whole session, with the raw bytes of every record, in the order of the client."""
+
+    def stamp(self, session_id: str) -> Stamp:
+        """Changes with every write to the session. Cheap: no record is read."""
+
+    def strangers(self, session_id: str) -> list[str]:
+        """What lies among the records of the session and is none; left alone, but the client may stumble over it."""
+
+    def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
+        """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
+
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+        """The records of `session` under other ids (old to new, of messages and parts), with all that names them.
+
+        Nothing else in them changes, not even their times. Those of the messages `keep` come along as they are: for
+        the ledger. StoreError: something names them in a way not known.
+        """
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Write all of `changes`, durably, or none of them.
+
+        ConflictError: a record is not its `before` any more, the client wrote since.
+        """
+
+    def read(self, key: str) -> bytes | None:
+        """One record as it is now; None when there is none. The key is checked like any foreign text."""
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As `read`, of many records."""
+
+    def clean(self, keys: Iterable[str]) -> int:
+        """Remove what a crash left behind where `keys` were being written. Returns how many things."""
+
+
+def is_of(store: Store, store_id: str) -> bool:
+    """Whether a recovery of the store of this id is one of `store`: also after it was moved away and linked to."""
+    return store.id == store_id or store.id == os.path.realpath(store_id)
+
+
+_DEEPEST = 16  # subagents of subagents
+
+
+def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
+    """The session, the one whose subagent it is, and so on up to the one that a person began."""
+    for _ in range(_DEEPEST):
+        about = store.about(session_id)
+        yield session_id, about
+        if about.parent is None:
+            break
+        session_id = about.parent
+
+
+def root(store: Store, session_id: str) -> tuple[str, str]:
+    """The session that a person began, of which this one is a subagent if it is another, and its title."""
+    titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
+    return titled[-1] if titled else (session_id, "")
+
+
+def root_title(store: Store, session_id: str) -> str:
+    """What a person calls the session: the title of the one that they started themselves."""
+    return root(store, session_id)[1]
+
+
+def states(store: Store, changes: Sequence[Change]) -> list[State]:
+    """Which image of each change the store holds now; "other" when somebody else wrote since."""
+    return [found for _, found in _found(store, changes)]
+
+
+def stand(store: Store, changes: Sequence[Change]) -> bool:
+    """Whether all of `changes` are in the store as they were written."""
+    return all(found == "after" for found in states(store, changes))
+
+
+def untouched(store: Store, changes: Sequence[Change]) -> bool:
+    """Whether nothing of `changes` is in the store, but what changes nothing and is there for the ledger."""
+    return all(change.before == change.after or found == "before" for change, found in _found(store, changes))
+
+
+def _found(store: Store, changes: Sequence[Change]) -> list[tuple[Change, State]]:
+    now = store.read_all([change.key for change in changes])
+    return [(change, _state(record, change)) for record, change in zip(now, changes, strict=True)]
+
+
+def _state(now: bytes | None, change: Change) -> State:
+    if now == change.after:
+        return "after"
+    return "before" if now == change.before else "other"

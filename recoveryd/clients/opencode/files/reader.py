@@ -1,0 +1,242 @@
+"""Where the files of a session are in OpenCode's JSON tree, and reading them while the client may be writing them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.clients.base import About
+from recoveryd.clients.opencode import ids as ids_module
+from recoveryd.clients.opencode import look
+from recoveryd.clients.opencode import records as opencode
+from recoveryd.core.errors import NotFoundError, StoreError
+from recoveryd.core.model import PAGE, Json, Message, Part, Session
+from recoveryd.disk import tree
+from recoveryd.disk import tree as tree_module
+
+RETRIES = 3
+RETRY_S = 0.02  # the client truncates a file and writes it a moment later
+
+Folder = tuple[str, ...]
+
+
+class Reader:
+    """Reads below `root`, files up to `max_file` and sessions up to the weight `max_session`."""
+
+    def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = opencode.MAX_SESSION) -> None:
+        self.root = root
+        self.max_file = max_file
+        self.max_session = max_session
+
+    def folders(self, *below: str) -> Iterator[tuple[str, int]]:
+        """The folders with a name that can be an id, and when each changed, in nanoseconds; symlinks are none."""
+        try:
+            with os.scandir(self.root.joinpath(*below)) as entries:
+                for entry in entries:
+                    if tree_module.valid_id(entry.name) and entry.is_dir(follow_symlinks=False):
+                        with suppress(FileNotFoundError):
+                            yield entry.name, entry.stat(follow_symlinks=False).st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise tree.trouble(error, f"list {self.root.joinpath(*below)}") from error
+
+    def where(self, session_id: str) -> Folder:
+        """The folder of a session's messages: `message/<session>`, in older trees `message/<project>/<session>`."""
+        if tree_module.valid_id(session_id):
+            if os.path.lexists(f"{self.root}/message/{session_id}"):
+                return ("message", session_id)
+            for project, _ in self.folders("message"):
+                if os.path.lexists(self.root / "message" / project / session_id):
+                    return ("message", project, session_id)
+        raise NotFoundError(f"There is no session {session_id!r} in {self.root}.")
+
+    def session_file(self, session_id: str) -> tuple[Folder, str] | None:
+        """Folder and id of `session/<project>/<session>.json`; None when the client has none."""
+        for project, _ in self.folders("session"):
+            if os.path.lexists(f"{self.root}/session/{project}/{session_id}{tree.SUFFIX}"):
+                return ("session", project), session_id
+        return None
+
+    def message(self, fd: int, folder: Folder, message_id: str) -> Json | None:
+        """One message from its open folder; None when it is gone. StoreError when it stays broken."""
+        path = self.path(folder, message_id)
+        name = message_id + tree.SUFFIX
+        for attempt in range(RETRIES + 1):
+            if attempt:
+                time.sleep(RETRY_S)
+            try:
+                data = opencode.parse(tree.read(fd, name, path, self.max_file), path)
+            except FileNotFoundError:
+                return None
+            if data is not None:
+                return data
+        raise broken(path)
+
+    def about(self, session_id: str) -> About:
+        found = self.session_file(session_id) if tree_module.valid_id(session_id) else None
+        if found is None:
+            return About()
+        try:
+            with tree.folder(self.root, *found[0]) as fd:
+                data = self.message(fd, *found) or {}
+        except FileNotFoundError:
+            return About()
+        return About(_text(data, "title"), _text(data, "directory"), _text(data, "parentID") or None)
+
+    def path(self, folder: Folder, record: str) -> str:
+        """What to call a record when talking to a person."""
+        return f"{self.root}/{'/'.join(folder)}/{record}{tree.SUFFIX}"
+
+    def greatest_id(self, session_id: str) -> str:
+        """Of its messages the id that sorts last, from the names of its files; "" when there is none."""
+        with suppress(NotFoundError):
+            return max(tree.ids(tree.names(self.root, *self.where(session_id))), default="")
+        return ""
+
+    def spoke(self, message_id: str) -> bool:
+        """Whether an aborted message holds a part that the client goes on sending."""
+        try:
+            with tree.folder(self.root, "part", message_id) as fd:
+                for part_id in tree.ids(tree.listing(fd)):
+                    path = self.path(("part", message_id), part_id)
+                    if look.speaks(opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)):
+                        return True
+        except FileNotFoundError:
+            pass
+        return False
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        with suppress(NotFoundError):
+            newest = tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]
+            return any(map(self._holds_unreadable, reversed(newest)))
+        return False
+
+    def _holds_unreadable(self, message_id: str) -> bool:
+        records = _Records(self)
+        records.read_folder(("part", message_id))
+        records.settle()
+        return any(data is None for _, data in records.found.values())
+
+    def load(self, store: str, session_id: str) -> Session:
+        """A session, read again from the start when a file vanished under the reading."""
+        for _ in range(RETRIES):
+            records = _Records(self)
+            session = self._assemble(records, store, session_id)
+            if not records.vanished:
+                break
+        return session
+
+    def _assemble(self, records: _Records, store: str, session_id: str) -> Session:
+        where = self.where(session_id)
+        ids = records.read_folder(where)
+        parts = {message: records.read_folder(("part", message)) for message in ids}
+        about = self.session_file(session_id)
+        if about:
+            records.read_file(*about)
+        records.settle()
+        data = records.data(*about) if about else {}
+        revert = data.get("revert")
+        return Session(
+            store=store,
+            id=session_id,
+            messages=tuple(records.message(where, id_, parts[id_]) for id_ in ids if (where, id_) in records.found),
+            title=_text(data, "title"),
+            directory=_text(data, "directory"),
+            parent=_text(data, "parentID") or None,
+            revert=revert if isinstance(revert, dict) else None,
+        )
+
+
+class _Records:
+    """The files of one session, each as its bytes and what they say; None when that is no JSON object."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._weight = 0
+        self.vanished = False
+        self.found: dict[tuple[Folder, str], tuple[bytes, Json | None]] = {}
+
+    def read_folder(self, folder: Folder) -> list[str]:
+        """Read every record of a folder; returns their ids, in the order of the client."""
+        try:
+            with tree.folder(self._reader.root, *folder) as fd:
+                ids = tree.ids(tree.listing(fd))
+                for record in ids:
+                    self._read(fd, folder, record)
+        except FileNotFoundError:
+            return []
+        return ids
+
+    def read_file(self, folder: Folder, record: str) -> None:
+        try:
+            with tree.folder(self._reader.root, *folder) as fd:
+                self._read(fd, folder, record)
+        except FileNotFoundError:
+            self._gone(folder, record)
+
+    def settle(self) -> None:
+        """Read again, a few times, what is no JSON: it may have been half written."""
+        for _ in range(RETRIES):
+            broken = [key for key, (_, data) in self.found.items() if data is None]
+            if not broken:
+                return
+            time.sleep(RETRY_S)
+            for folder, record in broken:
+                self.read_file(folder, record)
+
+    def data(self, folder: Folder, record: str) -> Json:
+        """What a record says that has to be JSON. StoreError when it is not."""
+        _, data = self.found.get((folder, record), (b"", {}))
+        if data is None:
+            raise broken(self._reader.path(folder, record))
+        return data
+
+    def message(self, folder: Folder, message: str, parts: list[str]) -> Message:
+        here = ("part", message)
+        stored = [
+            Part(part, message, data, raw)
+            for part in parts
+            if (here, part) in self.found
+            for raw, data in [self.found[here, part]]
+        ]
+        # The client sorts by the id inside; it is the name of the file unless somebody made the file by hand.
+        stored.sort(key=lambda part: ids_module.code_units(_text(part.data or {}, "id") or part.id))
+        return Message(message, self.data(folder, message), tuple(stored), self.found[folder, message][0])
+
+    def _read(self, fd: int, folder: Folder, record: str) -> None:
+        path = self._reader.path(folder, record)
+        try:
+            raw = tree.read(fd, record + tree.SUFFIX, path, self._reader.max_file)
+        except FileNotFoundError:
+            self._gone(folder, record)
+            return
+        known, _ = self.found.get((folder, record), (b"", None))
+        if known == raw != b"":
+            return
+        self._weight += opencode.weight(raw) - opencode.weight(known)
+        if self._weight > self._reader.max_session:
+            limit = self._reader.max_session
+            raise StoreError(f"The session of {path} is too large: it may take {limit:,} bytes of memory.")
+        part = folder[0] == "part"  # of which a null stops the client
+        self.found[folder, record] = (
+            raw,
+            opencode.parse_part(raw, path, null=None) if part else opencode.parse(raw, path),
+        )
+
+    def _gone(self, folder: Folder, record: str) -> None:
+        self.found.pop((folder, record), None)
+        self.vanished = True
+
+
+def broken(path: str) -> StoreError:
+    return StoreError(f"{path} is no JSON object.", "Restore the file, or move it out of the store.")
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,276 @@
+"""The store of OpenCode up to 1.1.x: a tree of JSON files, `message/<session>/` and `part/<message>/`.
+
+Which files the client reads, and in which order: its source, and runs of 1.1.53.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.clients.base import About, Generation, Look, Stamp
+from recoveryd.clients.opencode import ids as ids_module
+from recoveryd.clients.opencode import look as look_module
+from recoveryd.clients.opencode import places, records
+from recoveryd.clients.opencode.files import renaming
+from recoveryd.clients.opencode.files.reader import Reader
+from recoveryd.clients.opencode.files.renaming import Move
+from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.core.errors import DiskError, NotFoundError, StoreError
+from recoveryd.core.model import Change, Edit, Json, Session
+from recoveryd.disk import atomic, tree
+from recoveryd.disk import tree as tree_module
+
+Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
+
+
+class OpencodeFiles:
+    """A JSON tree, a `Store`. `root` is the client's `storage` folder; `clock` gives seconds since the epoch."""
+
+    watch_files: tuple[Path, ...] = ()
+    one_form = True
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        max_file: int = tree.MAX_FILE,
+        max_session: int = records.MAX_SESSION,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = root.resolve()
+        self.id = str(self.root)
+        self.lock_path = self.root
+        self.watch_path = self.root / "message"
+        self._reader = Reader(self.root, max_file, max_session)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"OpencodeFiles({self.id!r})"
+
+    def touched(self, names: Sequence[str]) -> Iterable[str | None]:
+        """`<session>` and `<session>/<message>.json`, both also below a `<project>`; other files are no session's."""
+        *folders, last = names
+        if last.endswith(tree.SUFFIX):
+            if last.startswith(".") or not folders:
+                return ()
+            last = folders.pop()
+        return (last,) if tree_module.valid_id(last) and len(folders) < 2 else ()
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+    def live(self) -> str | None:
+        try:
+            owner = self.root.stat().st_uid
+            database = self._moved_to()
+        except FileNotFoundError:
+            return f"{self.root} is not there yet."
+        except StoreError as error:
+            return error.message
+        except OSError as error:
+            return tree.trouble(error, f"look at {self.root}").message
+        if database:
+            return f"{self.root} is dead: OpenCode keeps its sessions in {database.name} beside it."
+        if owner != os.geteuid():
+            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
+        for folder in (self.root / "message", self.root / "part"):
+            if folder.is_symlink():
+                return f"{folder} is a symlink, which is not followed."
+            if folder.exists() and not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+                return f"{folder} can't be written to: check its owner and mode, and that its disk is not read-only."
+        return None
+
+    def forms(self) -> tuple[str, ...]:
+        """Every client with this store sends the old form."""
+        return ("old",)
+
+    def generation(self) -> Generation:
+        """A tree that the client left for a database is dead. StoreError when that can't be told."""
+        try:
+            return Generation.JSON_DEAD if self._moved_to() else Generation.JSON
+        except OSError as error:
+            raise tree.trouble(error, f"look at {self.root.parent}") from error
+
+    def session_ids(self) -> Iterator[str]:
+        """The ids of all folders with messages, of both depths."""
+        return (session for session, _ in self._sessions())
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """Each session whose folder has another time than `known`: that of a new message, not of one written over."""
+        del since_ms  # an old failure is still worth a summary
+        gone = set(known)
+        for session, changed in self._sessions():
+            gone.discard(session)
+            if known.get(session) != (mark := str(changed)):
+                yield session, mark
+        for session in gone:
+            yield session, ""
+
+    def _sessions(self) -> Iterator[tuple[str, int]]:
+        """Each session and when its folder changed, in nanoseconds; one listing, since there may be ten thousand."""
+        seen: set[str] = set()
+        for name, changed in self._reader.folders("message"):
+            # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
+            flat = name.startswith("ses") or tree.ids(tree.names(self.root, "message", name))
+            for session in [(name, changed)] if flat else self._reader.folders("message", name):
+                if session[0] not in seen:
+                    seen.add(session[0])
+                    yield session
+
+    def look(self, session_id: str) -> Look:
+        """What is stuck now: reads messages from the newest back, until one settles it."""
+        try:
+            where = self._reader.where(session_id)
+            with tree.folder(self.root, *where) as fd:
+
+                def read(message_id: str) -> Json | None:
+                    return self._reader.message(fd, where, message_id)
+
+                newest = ids_module.newest_first(tree.ids(tree.listing(fd)), read, int(self._clock() * 1000))
+                return look_module.look(self.id, session_id, newest, self._reader.spoke)
+        except (FileNotFoundError, NotFoundError):
+            return Look()
+
+    def about(self, session_id: str) -> About:
+        """Title, folder and parent. An unknown session is an empty `About`. StoreError."""
+        return self._reader.about(session_id)
+
+    def greatest_id(self, session_id: str) -> str:
+        return self._reader.greatest_id(session_id)
+
+    def unreadable(self, session_id: str) -> bool:
+        """Whether a part of its newest messages is no JSON."""
+        return self._reader.unreadable(session_id)
+
+    def load(self, session_id: str) -> Session:
+        """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
+        return self._reader.load(self.id, session_id)
+
+    def stamp(self, session_id: str) -> Stamp:
+        """Changes with every write to a file of the session, and with every file that comes or goes."""
+        messages = self._entries(self._reader.where(session_id))
+        about = self._reader.session_file(session_id)
+        entries = [*messages, *(self._entries(about[0], about[1] + tree.SUFFIX) if about else ())]
+        for message_id in tree.ids([name for name, *_ in messages]):
+            entries += self._entries(("part", message_id))
+        return Stamp(max((mtime for _, mtime, *_ in entries), default=0), tuple(entries))
+
+    def strangers(self, session_id: str) -> list[str]:
+        """Files that the client takes for a message or a part, with names that none can have; relative to `root`."""
+        where = self._reader.where(session_id)
+        messages = tree.ids(tree.names(self.root, *where))
+        found = []
+        for folder in [where, *(("part", message_id) for message_id in messages)]:
+            names = tree.names(self.root, *folder)
+            known = {identifier + tree.SUFFIX for identifier in tree.ids(names)}
+            found += ["/".join((*folder, name)) for name in names if not name.startswith(".") and name not in known]
+        return sorted(found)
+
+    def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
+        """One change a file; what is new gets the ids that the client writes into each, and the mode of a neighbour."""
+        where = self._reader.where(session.id)
+        changes = []
+        for edit, stored in records.targets(session, edits):
+            if edit.part_id is None:
+                ids, path = {"id": edit.message_id, "sessionID": session.id}, (*where, edit.message_id)
+            else:
+                ids = {"id": edit.part_id, "sessionID": session.id, "messageID": edit.message_id}
+                path = ("part", edit.message_id, edit.part_id)
+            before = stored.raw if stored else None
+            after = None if edit.after is None else records.dump({**ids, **edit.after})
+            # The same words in another layout are no reason to write.
+            same = stored is not None and stored.data is not None and after == records.dump(stored.data)
+            if after != before and not same:
+                key = "/".join(path) + tree.SUFFIX
+                beside = [edit.message_id, *(message.id for message in session.messages[-1:])]
+                mode = self._mode(key, *("/".join((*where, message)) + tree.SUFFIX for message in beside))
+                changes.append(Change(key, before, after, mode))
+        return changes
+
+    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+        """The same files under the new ids; the session's own file too, where a revert is staged."""
+        found = self._reader.session_file(session.id)
+        key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
+        raw = self.read(key) if found and session.revert else None
+        about = None if raw is None else (key, raw)
+        return renaming.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.
+
+        ConflictError before or while it is written; StoreError for a store that is not live, or can't be written.
+        """
+        dead = self.live()
+        if dead:
+            raise DiskError(dead)
+        try:
+            atomic.apply(self.root, changes)
+        except OSError as error:
+            raise tree.trouble(error, f"write to {self.root}") from error
+
+    def read(self, key: str) -> bytes | None:
+        """One file, by its path relative to `root`."""
+        return atomic.read(self.root, key, self._reader.max_file)
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [self.read(key) for key in keys]
+
+    def clean(self, keys: Iterable[str]) -> int:
+        """Remove the temporary files that a crash left in the folders of `keys`."""
+        try:
+            return atomic.clean(self.root, keys)
+        except OSError as error:
+            raise tree.trouble(error, f"clean up in {self.root}") from error
+
+    def _moved_to(self) -> Path | None:
+        """The database beside it that the client keeps its sessions in now.
+
+        One of another channel may have been tried once: only if it was written to since the tree was.
+        """
+        own, *others = (path.resolve() for path in places.databases(self.root.parent))
+        if _written(own) and rows.keeps_sessions(own):
+            return own
+        beside = [path for path in others if _written(path) and rows.keeps_sessions(path)]
+        last = max((changed for _, changed in self._sessions()), default=0) if beside else 0
+        return next((path for path in beside if _written(path) > last), None)
+
+    def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Entry]:
+        entries = []
+        try:
+            with tree.folder(self.root, *folder) as fd:
+                # A file that went away leaves no trace but the time of its folder.
+                for name in [only] if only else [".", *sorted(tree.listing(fd))]:
+                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    entries.append((name, found.st_mtime_ns, found.st_size, found.st_ino))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise tree.trouble(error, f"look at {self.root.joinpath(*folder)}") from error
+        return entries
+
+    def _mode(self, *keys: str) -> int | None:
+        """The permission bits of the first of these files that is there."""
+        for key in keys:
+            with suppress(OSError):
+                return stat.S_IMODE(os.lstat(f"{self.root}/{key}").st_mode)
+        return None
+
+
+def _written(database: Path) -> int:
+    """When a database was last written to, in nanoseconds since the epoch; 0 when it is not there."""
+    files = (database, Path(f"{database}-wal"))
+    return max((file.stat().st_mtime_ns for file in files if os.path.lexists(file)), default=0)
+
+
+def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[OpencodeFiles]:
+    """The JSON trees to look after, the client's own place first; also those that do not exist yet.
+
+    `data_dirs` are further places: a data folder of OpenCode (`.../opencode`) or its `storage` folder itself.
+    """
+    roots = [f if f.name == "storage" else f / "storage" for f in places.data_folders(env, data_dirs)]
+    return [OpencodeFiles(root) for root in dict.fromkeys(root.resolve() for root in roots)]

@@ -1,0 +1,26 @@
+"""Where OpenCode keeps its data, and which of its files are databases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from recoveryd.clients.opencode.records import CHANNELS
+
+
+def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """OpenCode's data folders, resolved, each once: its own place first (the same on macOS), then those configured."""
+    base = env.get("XDG_DATA_HOME", "")
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    folders = [Path(base) if Path(base).is_absolute() else home / ".local" / "share"]
+    folders = [folders[0] / "opencode", *(path.expanduser() for path in configured)]
+    return list(dict.fromkeys(path.resolve() for path in folders))
+
+
+def databases(folder: Path) -> list[Path]:
+    """What the client may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds that name theirs.
+
+    Any other name is a copy that somebody made, or is named by `OPENCODE_DB` or the configuration.
+    """
+    names = ["opencode.db", *(f"opencode-{channel}.db" for channel in CHANNELS)]
+    return [folder / name for name in names]

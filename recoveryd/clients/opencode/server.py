@@ -1,0 +1,221 @@
+"""The running client over HTTP, on this machine alone. All of it is optional: a plain TUI does not listen at all.
+
+Held to OpenCode 1.1.53 and 1.18.33. What runs in a session, and who is shown a toast, is a matter of one folder in
+one process: every question names the folder of its session.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, unquote
+
+from recoveryd.clients.http import Answer
+from recoveryd.clients.opencode.server_address import Line
+from recoveryd.clients.peers import Owner
+from recoveryd.core.model import Failure
+from recoveryd.settings.schema import OpenCode
+
+LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
+# To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a
+# call that was cut off nobody knows whether it arrived.
+PROMPT_LIMIT_S, PROMPT_CALL_S = 6.0, 2.0
+_REMEMBERED_S = 10.0
+_TOAST_MS = 10_000
+_BUSY = ("busy", "retry")
+Version = tuple[int, ...]
+
+
+class Asked(StrEnum):
+    """What became of a prompt."""
+
+    NOBODY = "nobody"  # no client that listens has this session
+    BUSY = "busy"  # a turn of it runs, or the client does not say
+    SENT = "sent"
+    REFUSED = "refused"
+    UNSURE = "unsure"  # no answer came: it may have arrived
+
+
+class Client:
+    """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
+
+    def __init__(self, settings: OpenCode) -> None:
+        self._line = Line(settings)
+        self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
+
+    def prepare(self) -> None:
+        """Look for clients now, so that it need not be done when one is wanted."""
+        self._line.listening()
+
+    def versions(self, store: str, session: str, directory: str) -> tuple[Version, ...]:
+        """Of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`: its path."""
+        key, now = (store, session), time.monotonic()
+        asked, versions = self._versions.get(key, (float("-inf"), ()))
+        if now - asked > _REMEMBERED_S:
+            talk = _Talk(self._line, store, session, directory, None, now + LIMIT_S)
+            versions = tuple(dict.fromkeys(filter(None, map(talk.version, talk.having()))))
+            self._versions = {s: known for s, known in self._versions.items() if now - known[0] <= _REMEMBERED_S}
+            self._versions[key] = now, versions
+        return versions
+
+    def idle(self, pid: int, session: str, directories: Collection[str]) -> bool:
+        """Whether this process listens, and says that nothing runs in the session in any of the folders, nor its own.
+
+        What runs is a matter of the folder that it was asked to run in.
+        """
+        found = [known for known in self._line.found() if known.pid == pid]
+        deadline = time.monotonic() + LIMIT_S
+        asked = [
+            _Talk(self._line, "", session, directory, None, deadline).status(known.url)
+            for known in found[:1]
+            for directory in {*directories, known.home}
+        ]
+        return bool(asked) and set(asked) == {"idle"}
+
+    def any_version(self) -> tuple[int, ...] | None:
+        """Of a client that listens, whatever it works on; None when none answers."""
+        talk = _Talk(self._line, "", "", "", None, time.monotonic() + LIMIT_S)
+        return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
+
+    def shut_out(self) -> dict[str, Owner]:
+        """The addresses to which nothing was said, since who listens there is not this user, or may not be."""
+        return dict(self._line.shut_out)
+
+    def has(self, failure: Failure, directory: str) -> bool:
+        """Whether a client that listens has the session of `failure`."""
+        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        return any(True for _ in talk.having())
+
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        """Stop the turn that runs in the session of `failure`, if one does and `still` says so just before.
+
+        An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
+        a client was asked: it may write for a moment.
+        """
+        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        asked = False
+        for url in talk.having():
+            if talk.status(url) in _BUSY and still():
+                talk.ask(url, "POST", f"{talk.path}/abort")
+                asked = True
+        return asked
+
+    def prompt(
+        self, failure: Failure, directory: str, body: Mapping[str, Any], sending: Callable[[], object]
+    ) -> tuple[Asked, str]:
+        """Prompt the session of `failure` if it is idle, and do not wait for the turn. `sending` is called just before.
+
+        Also returns what there is to say. `SENT` is only the client's word: 1.1 says so for a session that is not
+        there, and both for an agent that is not.
+        """
+        talk = self._patiently(failure, directory)
+        having = list(talk.having())
+        if not having:
+            return Asked.NOBODY, "no client that listens has this session"
+        if any(talk.status(url) != "idle" for url in having):
+            return Asked.BUSY, "the client is at work in this session"
+        sending()
+        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", body)
+        if answer is None:
+            return Asked.UNSURE, "the client did not answer"
+        if answer.status != 204:
+            return Asked.REFUSED, f"the client refused the prompt (HTTP {answer.status})"
+        return Asked.SENT, ""
+
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+        """Show a toast in the TUI of each client that has the session; `variant`: info, success, warning or error.
+
+        True if one took it. Whether anybody has a TUI open can't be told: the answer is the same without one.
+        May take seconds, as a prompt may.
+        """
+        talk = self._patiently(failure, directory)
+        # 1.18 keeps a title for the next toast that has none: the client's own errors would stand under ours (seen).
+        body = {"title": "", "message": f"{title}\n\n{text}", "variant": variant, "duration": _TOAST_MS}
+        answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
+        return any(answer is not None and answer.status == 200 for answer in answers)
+
+    def _patiently(self, failure: Failure, directory: str) -> _Talk:
+        asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
+        return _Talk(self._line, *asked, deadline, PROMPT_CALL_S, patient=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """Questions about one session of a store, over at `deadline`. `failure`, if given, is what it has to have in it."""
+
+    line: Line
+    store: str
+    session: str
+    directory: str
+    failure: Failure | None
+    deadline: float
+    call_s: float = CALL_S
+    patient: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"/session/{quote(self.session, safe='', errors='replace')}"
+
+    def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
+        until = min(time.monotonic() + self.call_s, self.deadline)
+        query = {"directory": self.directory} if self.directory else {}
+        return self.line.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
+
+    def having(self) -> Iterator[str]:
+        """The clients that work in the session's folder and have it; where there are none, another one that has.
+
+        One that is asked about a folder opens it: the others are not asked without need.
+        """
+        if unquote(self.directory) != self.directory:
+            return  # 1.1 decodes a folder twice: it would work in another one
+        listening = [known for known in self.line.listening() if known.may_have(self.store)]
+        at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
+        nobody = True
+        for url in filter(self._has, at_home):
+            nobody = False
+            yield url
+        if nobody:
+            others = (known.url for known in listening if known.url not in at_home)
+            yield from islice(filter(self._has, others), 1)
+
+    def status(self, url: str) -> str:
+        """ "idle", "busy", "retry"; "" when the client does not say."""
+        answer = self.ask(url, "GET", "/session/status")
+        if answer is None or answer.status != 200 or not isinstance(answer.data, dict):
+            return ""
+        status = answer.data.get(self.session, {"type": "idle"})
+        told = status.get("type") if isinstance(status, dict) else None
+        return told if isinstance(told, str) else ""
+
+    def version(self, url: str) -> tuple[int, ...] | None:
+        told = str(self._object(url, "/global/health").get("version"))
+        try:
+            return tuple(int(number) for number in told.split("-")[0].split("."))
+        except ValueError:
+            return None
+
+    def _has(self, url: str) -> bool:
+        """Whether a client uses the store that the session is in: it knows when the failed message was made."""
+        told = self._object(url, self.path)
+        if told.get("id") != self.session or (self.directory and told.get("directory") != self.directory):
+            return False
+        if self.failure is None:
+            return True
+        about = self._object(url, f"{self.path}/message/{quote(self.failure.message, safe='', errors='replace')}").get(
+            "info"
+        )
+        times = about.get("time") if isinstance(about, dict) else None
+        return isinstance(times, dict) and times.get("created") == self.failure.time
+
+    def _object(self, url: str, path: str) -> Mapping[str, Any]:
+        answer = self.ask(url, "GET", path)
+        return answer.object() if answer is not None else {}
+
+
+def _same(home: str, directory: str) -> bool:
+    return bool(home) and os.path.realpath(home) == os.path.realpath(directory)

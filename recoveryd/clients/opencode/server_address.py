@@ -1,0 +1,136 @@
+"""Where clients listen, and one question to one of them: with the password where it belongs, and not for ever."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from recoveryd.clients.http import Answer, call
+from recoveryd.clients.opencode import processes
+from recoveryd.clients.opencode.processes import Listener
+from recoveryd.clients.peers import Owner, owner
+from recoveryd.settings.schema import OpenCode
+
+DEFAULT_URL = "http://127.0.0.1:4096"
+_REMEMBERED_S = 10.0
+_HUNG_S = 5.0  # who did not answer in time is not asked again before, not even by who has patience if that was lost
+
+
+class Line:
+    """To the client that is configured, else to the usual address and the user's own processes."""
+
+    def __init__(self, settings: OpenCode) -> None:
+        self._configured = settings.server_url
+        self._password_file = settings.password_file
+        self._found: tuple[float, list[Listener]] = (float("-inf"), [])
+        self._looking = threading.Lock()  # toasts have a thread of their own
+        self._hung: dict[tuple[str, bool], float] = {}  # addresses, and whether with patience: until when
+        self._said: set[str] = set()
+        self._username = settings.username
+        self.shut_out: dict[str, Owner] = {}  # addresses to which nothing was said, since who listens is not the user
+
+    def listening(self) -> list[Listener]:
+        """Where a client may be, the usual address first. What was found a moment ago still holds."""
+        return [Listener(self._configured)] if self._configured else self.found()
+
+    def found(self) -> list[Listener]:
+        """As `listening`, whatever is configured."""
+        with self._looking:
+            looked, found = self._found
+            if time.monotonic() - looked > _REMEMBERED_S:
+                known = processes.listeners()
+                usual = [k for k in known if k.url == DEFAULT_URL] or [Listener(DEFAULT_URL)]
+                found = usual + [k for k in known if k.url != DEFAULT_URL]
+                self._found = time.monotonic(), found
+        return found
+
+    def ask(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        *,
+        deadline: float,
+        patient: bool = False,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Answer | None:
+        """None when no answer came by `deadline` (`time.monotonic()`).
+
+        Who was silent is not asked for a while; a `patient` one still asks who was too slow for others alone.
+        """
+        if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
+            return None
+        answer = call(
+            url,
+            method,
+            path,
+            deadline=deadline,
+            admit=partial(self._admits, url),
+            query=query,
+            body=body,
+            headers=self._headers(url),
+        )
+        if answer is None and time.monotonic() >= deadline:
+            self._hung[url, patient] = time.monotonic() + _HUNG_S
+        return answer
+
+    def _admits(self, url: str, sock: socket.socket, deadline: float) -> bool:
+        """Whether the process that has taken this connection is the user's own: else nothing is said to it."""
+        whose = owner(sock, deadline)
+        if whose is Owner.SELF:
+            self.shut_out.pop(url, None)
+            return True
+        self.shut_out[url] = whose
+        # Another user's client at the usual address is no news; at the address that is configured it is.
+        self._say_once(f"{strangers(url, whose)}.", "WARNING" if url == self._configured else "INFO")
+        return False
+
+    def _headers(self, url: str) -> dict[str, str]:
+        """The password goes to the address that is configured and to the user's own clients, to nobody else."""
+        own = url == self._configured or any(known.url == url and known.home for known in self._found[1])
+        password = self._password() if own else ""
+        if not password:
+            return {}
+        return {
+            "Authorization": "Basic "
+            + base64.b64encode(f"{self._user()}:{password}".encode("utf-8", "surrogateescape")).decode()
+        }
+
+    def _password(self) -> str:
+        if self._password_file is None:
+            return os.environ.get("OPENCODE_SERVER_PASSWORD", "")
+        try:
+            return self._password_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self._say_once(_unreadable(self._password_file, error))
+            return ""
+
+    def _user(self) -> str:
+        return self._username or os.environ.get("OPENCODE_SERVER_USERNAME") or "opencode"
+
+    def _say_once(self, text: str, level: str = "WARNING") -> None:
+        if text not in self._said:
+            self._said.add(text)
+            logger.log(level, "{}", text)
+
+
+def strangers(url: str, whose: Owner) -> str:
+    """What is wrong with who listens at an address, as a sentence without its full stop."""
+    if whose is Owner.OTHER:
+        return f"At {url} a process of another user listens: nothing is said to it"
+    return f"Whose process listens at {url} can't be told: nothing is said to it"
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
+    return f"The password file {path} can't be read ({why}): the client is asked without a password."

@@ -1,0 +1,148 @@
+"""Which sessions of OpenCode's database were written to since the last look, without reading any table whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from recoveryd.clients.opencode import ids, records
+from recoveryd.clients.opencode.ids import WRAP_MS
+from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.core.errors import StoreError
+from recoveryd.core.model import Message
+from recoveryd.disk import tree
+from recoveryd.disk.sqlite import Database, Files, settled
+
+OVERLAP_MS = 600_000  # a message may become visible this long after its id was made
+_STEP_MS = 50  # a row written this recently may be written again within the same tick of its clock
+
+IN_RANGE = "SELECT id, time_updated FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
+BY_ID = "SELECT session_id, time_created, time_updated FROM message WHERE id = ?"
+DATA = "SELECT data FROM message WHERE id = ?"
+LAST_EVENT = "SELECT max(rowid) FROM event"
+EVENT_AT = "SELECT id FROM event WHERE rowid = ?"
+# By number alone: the planner would sooner go through a whole index that has the sessions.
+EVENTS_SINCE = "SELECT aggregate_id, type FROM event NOT INDEXED WHERE rowid > ?"
+_PART = "message.part."  # an answer that streams in: what becomes of it is written to its message
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a look ended."""
+
+    identity: tuple[int, int] = (0, 0)
+    files: Files | None = None  # None: a write may have been too young for the clock to tell
+    looked: int = 0  # ms; 0: never
+    seen: dict[str, int] = field(default_factory=dict)  # the messages of the last minutes: when each was written
+    open: dict[str, int] = field(default_factory=dict)  # those that the client has not finished, however old
+    event: tuple[int, str] | None = None  # the rowid and the id of the last one
+
+
+class Cursor:
+    """Remembers in memory where it was. Messages are found by ids, which tell their time; changes also by events.
+
+    Events alone don't do: clients turn them off, users delete them, and their numbers are used again.
+    """
+
+    def __init__(self, database: Database, tables: rows.Tables, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._tables = tables
+        self._clock = clock
+        self._place = _Place()
+
+    def fresh(self, since_ms: int) -> list[str]:
+        """The sessions, each once. After an error the next call starts where this one did."""
+        files = self._database.files()
+        place = self._place
+        if files == place.files:
+            return []
+        identity = files[0][0], files[0][1]
+        if identity != place.identity:
+            place = _Place()
+        now = int(self._clock() * 1000)
+        found: dict[str, None] = {}
+
+        def work(db: sqlite3.Connection) -> _Place:
+            schema = self._tables.understood(db)
+            foreign = rows.reason(schema, self._database.path)
+            if foreign:
+                raise StoreError(foreign)
+            found.clear()
+            ended = _Place(identity, files if settled(files) else None, now)
+            found.update(dict.fromkeys(_messages(db, place, ended, since_ms)))
+            if schema.events:
+                found.update(dict.fromkeys(_events(db, place, ended)))
+            return ended
+
+        self._place = self._database.read(work)
+        return [session for session in found if tree.valid_id(session)]
+
+
+def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int) -> Iterator[str]:
+    """The sessions of messages made since, where they were written since, and of older ones that were not finished."""
+    start = max(since_ms, min(place.looked, ended.looked) - OVERLAP_MS)  # the clock may have jumped back
+    recent: dict[str, int] = {}
+    for low, high in ranges(start, ended.looked):
+        recent.update(db.execute(IN_RANGE, (low, high, start)))
+    changed = {message for message, updated in recent.items() if place.seen.get(message) != updated}
+    for message in changed | place.open.keys():
+        row = db.execute(BY_ID, (message,)).fetchone()
+        if row is None:
+            continue
+        session, created, updated = row
+        same = place.open.get(message) == updated
+        if message in changed or not same:
+            yield str(session)
+        if _at(created) >= since_ms and (same or _unfinished(db, message)):
+            ended.open[message] = updated
+    overlap = list(ranges(ended.looked - OVERLAP_MS, ended.looked))
+    ended.seen = {
+        message: updated
+        for message, updated in recent.items()
+        if ended.looked - _at(updated) > _STEP_MS and any(low <= message < high for low, high in overlap)
+    }
+
+
+def _at(column: object) -> float:
+    """A time of a row, in ms. One odd row of any type may not hide all the others: what is none is long ago."""
+    return column if isinstance(column, (int, float)) else 0
+
+
+def _unfinished(db: sqlite3.Connection, message: str) -> bool:
+    try:
+        data = db.execute(DATA, (message,)).fetchone()[0]
+        said = Message(message, records.parse(rows.content(data), message) or {})
+    except (sqlite3.DataError, StoreError):  # too large, or nested too deeply: the look at its session will say so
+        return False
+    return said.role == "assistant" and not said.completed and said.error is None
+
+
+def _events(db: sqlite3.Connection, place: _Place, ended: _Place) -> Iterator[str]:
+    """The sessions of the events since. A number that is another event's by now says nothing about those before it."""
+    last = db.execute(LAST_EVENT).fetchone()[0] or 0
+    ended.event = last, _event(db, last)
+    if place.event is not None:
+        number, identifier = place.event
+        if last >= number and _event(db, number) == identifier:
+            for session, kind in db.execute(EVENTS_SINCE, (number,)):
+                if not str(kind).startswith(_PART):
+                    yield str(session)
+
+
+def _event(db: sqlite3.Connection, number: int) -> str:
+    row = db.execute(EVENT_AT, (number,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
+    """The ranges of ids that messages made since then have: two when the ids started again in between."""
+    latest = now_ms + ids.DAY_MS
+    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
+    if latest - since_ms >= WRAP_MS:
+        yield "msg_", "msg_g"
+    elif low < high:
+        yield low, high
+    else:
+        yield low, "msg_g"
+        yield "msg_", high

@@ -1,0 +1,182 @@
+"""OpenCode's tables: which generation a database is of, and a row as bytes that restore it exactly."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recoveryd.clients.opencode import records
+from recoveryd.core.errors import StoreError
+from recoveryd.core.model import Json
+from recoveryd.disk import tree
+from recoveryd.disk.sqlite import Database
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "message": ("id", "session_id", "time_created", "time_updated", "data"),
+    "part": ("id", "message_id", "session_id", "time_created", "time_updated", "data"),
+}
+# What the client takes from the columns, whatever stands in `data`.
+IDS: Mapping[str, Mapping[str, str]] = {
+    "message": {"id": "id", "sessionID": "session_id"},
+    "part": {"id": "id", "sessionID": "session_id", "messageID": "message_id"},
+}
+# Of a session only what names its messages; such a row is changed, never made or removed.
+RECORDS: Mapping[str, tuple[str, ...]] = {**COLUMNS, "session": ("id", "revert")}
+_NUMBERS = frozenset({"time_created", "time_updated"})
+_TYPES: Mapping[str, Any] = {**dict.fromkeys(_NUMBERS, int), "data": (str, bytes), "revert": (str, type(None))}
+_SESSION = frozenset({"id", "parent_id", "directory", "title", "revert", "time_updated"})
+_TABLES = """SELECT t.name, c.name, lower(c.type) FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
+    WHERE t.type = 'table' AND t.name IN ('message', 'part', 'session', 'event', 'session_v2')"""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a database holds. `unknown` and `foreign` are sentences that end in a name: why it isn't read, or edited."""
+
+    unknown: str = ""  # nothing of it can be understood
+    foreign: str = ""  # OpenCode 2.x: what we know of is there, and nobody uses it any more
+    events: bool = False  # every change is also written to a table of events
+
+
+def schema(connection: sqlite3.Connection) -> Schema:
+    """Which generation a database is of; never guessed."""
+    tables: dict[str, dict[str, str]] = {}
+    for table, column, declared in connection.execute(_TABLES):
+        tables.setdefault(table, {})[column] = declared
+    encoding = connection.execute("PRAGMA encoding").fetchone()[0]
+    events = tables.get("event", {}).keys() >= {"id", "aggregate_id", "type"}
+    return Schema(_unknown(tables, encoding), "session_v2" if "session_v2" in tables else "", events)
+
+
+def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:
+    missing = [table for table in ("message", "part", "session") if table not in tables]
+    if missing:
+        return f"it has no table {missing[0]}"
+    for table, columns in COLUMNS.items():
+        expected = {column: "integer" if column in _NUMBERS else "text" for column in columns}
+        if tables[table] != expected:
+            return f"its table {table} has other columns than any version that recoveryd knows"
+    if not tables["session"].keys() >= _SESSION:
+        return "its table session has other columns than any version that recoveryd knows"
+    return "" if encoding == "UTF-8" else f"its texts are in {encoding}"
+
+
+def keeps_sessions(path: Path) -> bool:
+    """Whether a client of any version keeps its sessions in this file; in doubt it does."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
+    try:
+        return Database(path).read(lambda connection: bool(connection.execute(query).fetchone()[0]))
+    except StoreError:
+        return True
+
+
+class Tables:
+    """The schema of one database, read again only when it changed: that costs more than what is asked most often."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: tuple[tuple[int, ...], Schema] = ((), Schema())
+
+    def schema(self, connection: sqlite3.Connection) -> Schema:
+        file = self._database.check()
+        now = file.st_dev, file.st_ino, connection.execute("PRAGMA schema_version").fetchone()[0]
+        if self._known[0] != now:
+            self._known = now, schema(connection)
+        return self._known[1]
+
+    def understood(self, connection: sqlite3.Connection) -> Schema:
+        """The schema of a database that can be read. StoreError for any other."""
+        found = self.schema(connection)
+        if found.unknown:
+            raise StoreError(*_refused(self._database.path, found.unknown))
+        return found
+
+
+def reason(found: Schema, path: Path) -> str | None:
+    """Why a database with this schema is not edited; None when it may be."""
+    if found.foreign:
+        return f"{path} is of OpenCode 2, which keeps its sessions in other tables; recoveryd can't repair those yet."
+    return " ".join(_refused(path, found.unknown)) if found.unknown else None
+
+
+def _refused(path: Path, unknown: str) -> tuple[str, str]:
+    return f"{path} holds no sessions that recoveryd knows: {unknown}.", "It is left alone."
+
+
+def key(table: str, identifier: str) -> str:
+    return f"{table}/{identifier}"
+
+
+def split(record: str) -> tuple[str, str]:
+    """A record's key as table and id. StoreError for any other text."""
+    table, _, identifier = record.partition("/")
+    if table not in RECORDS or not tree.valid_id(identifier):
+        raise StoreError(f"{record!r} is no record of this store.")
+    return table, identifier
+
+
+def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
+    """A row as the database gave it, by column. StoreError for values that no row of OpenCode has."""
+    found = dict(zip(RECORDS[table], values, strict=True))
+    for column, value in found.items():
+        if not isinstance(value, _TYPES.get(column, str)):
+            raise StoreError(f"{path} has a row {found['id']!r} in {table} whose {column} is of an unexpected type.")
+    return found
+
+
+def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Path) -> Row | None:
+    """One row as it is now; None when it is not there. `table` is a key of `RECORDS`."""
+    query = f"SELECT {', '.join(RECORDS[table])} FROM {table} WHERE id = ?"  # noqa: S608
+    found = connection.execute(query, (identifier,)).fetchone()
+    return None if found is None else row(table, found, path)
+
+
+def image(found: Row) -> bytes:
+    """A row as one line of JSON that says all of it, broken texts and BLOBs too: `parse_image` gives the row again."""
+    shown = dict(found)
+    if isinstance(found.get("data"), bytes):
+        shown |= {"data": found["data"].decode("utf-8", "surrogateescape"), "data_type": "blob"}
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogateescape")
+
+
+def parse_image(table: str, raw: bytes) -> Row:
+    """The row that an image stands for. StoreError when it stands for none."""
+    try:
+        shown = json.loads(raw.decode("utf-8", "surrogateescape"))
+        blob = shown.pop("data_type", None) == "blob"
+        if tuple(shown) != RECORDS[table]:
+            raise ValueError("other columns")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise StoreError(f"The image of a row of {table} can't be read: {error}") from error
+    found = row(table, tuple(shown.values()), Path("An image"))
+    return {**found, "data": content(found["data"])} if blob else found
+
+
+def content(data: object) -> bytes:
+    """The bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogateescape")
+    return data if isinstance(data, bytes) else b""
+
+
+def data_of(table: str, found: Row, what: str) -> Json | None:
+    """What a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
+    raw = content(found["data"])
+    said = records.parse_part(raw, what, null={}) if table == "part" else records.parse(raw, what)
+    if said is None:
+        return None
+    ids = {name: found[column] for name, column in IDS[table].items()}
+    return {**ids, **said, **ids}
+
+
+def text_of(table: str, data: Json) -> str:
+    """`data` as the client writes it into a row: without what the columns say."""
+    said = {name: value for name, value in data.items() if name not in IDS[table]}
+    return records.dump(said, compact=True).decode()

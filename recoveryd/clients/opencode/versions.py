@@ -1,0 +1,53 @@
+"""In which form the client that uses a store sends its sessions, and from which version on it does what."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
+
+
+def _tested(client: str) -> tuple[tuple[int, ...], ...]:
+    """Read from tested.json which versions of a client the tests ran, oldest first; `tests.canary --write` adds."""
+    versions = json.loads(pkgutil.get_data("recoveryd", "tested.json") or b"{}")[client]
+    return tuple(tuple(map(int, version.split("."))) for version in versions)
+
+
+TESTED = _tested("opencode")
+_NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
+# It takes the newest message by time and not by id: its maintainers say so (issue 42583), and all of TESTED were run.
+BY_TIME_SINCE = (1, 18, 15)
+
+
+def spelled(version: tuple[int, ...]) -> str:
+    """Write a version as people do: "1.2.1"."""
+    return ".".join(map(str, version))
+
+
+def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
+    """What the schema of the store tells, and what the clients that have the session say; all, where they differ.
+
+    A session's own version does not count: it is that of the client which made it.
+    """
+    forms = [Form.named(name) for name in store.forms()]
+    forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, client, session)]
+    return tuple(dict.fromkeys(forms))
+
+
+def goes_by_ids(store: Store, client: Client, session: str) -> bool:
+    """Whether the client that has a session takes the greatest id for the newest message.
+
+    A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
+    """
+    if "new" in store.forms():
+        return False
+    versions = _versions(store, client, session)
+    return not versions or min(versions) < BY_TIME_SINCE
+
+
+def _versions(store: Store, client: Client, session: str) -> tuple[tuple[int, ...], ...]:
+    """What the clients that have the session say; none where it does not matter, or nobody listens."""
+    return () if store.one_form else client.versions(store.id, session, store.about(session).directory)

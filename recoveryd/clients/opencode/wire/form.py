@@ -1,0 +1,41 @@
+"""What differs between the versions of OpenCode in what they send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What differs between the versions of the client, in one place. The names of the fields say what 1.18 does."""
+
+    name: str
+    keeps_compaction_tail: bool  # a compaction may name a tail that stays; the tail is sent behind the summary
+    reverts_parts: bool  # a revert to a part keeps the parts before it; before, the whole message went
+    sends_redacted: bool  # redacted thinking without words, and signed thinking without words
+    sends_foreign_thinking: bool  # the thinking of another model goes as text
+    spaces_empty_text: bool  # an empty text beside signed thinking becomes a blank
+    moves_text: bool  # text behind a tool call is moved in front of it, not across thinking
+    drops_provider_calls: bool  # calls that the provider executed are left out; before, no request could be built
+    plain_interrupted: bool  # an interrupted call with output has a plain result
+    omits_empty_output: bool  # beside attachments
+    mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
+    reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
+    reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
+
+    @classmethod
+    def named(cls, name: str) -> Form:
+        """ "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since then (1.18.33)."""
+        return _FORMS[name]
+
+
+_FLAGS = len(Form.__dataclass_fields__) - 1
+
+
+OLD, NEW = Form("old", *[False] * _FLAGS), Form("new", *[True] * _FLAGS)
+
+
+PAGED = replace(OLD, name="paged", reads_pages=True)
+
+
+_FORMS = {form.name: form for form in (OLD, PAGED, NEW)}

@@ -1,0 +1,127 @@
+"""Which stored messages go into a request: not what is reverted, not what a compaction replaced, no failed turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core.model import PAGE, Message, Part, Session
+
+
+def history(session: Session, form: Form) -> Sequence[Message]:
+    """The messages that the client reads for the next request of `session`, in the order in which they go.
+
+    `left_out` tells which of them it then does not send.
+    """
+    kept = _not_reverted(session, form)
+    return _with_tail(kept) if form.keeps_compaction_tail else _since_compaction(kept)
+
+
+def read_along(session: Session, form: Form) -> Sequence[Message]:
+    """All messages whose parts the client reads for the next request: one that is no JSON among them stops it."""
+    if session.revert or form.reads_all:  # to take it back, all are read, also what is not sent
+        return session.messages
+    kept = len(_since_compaction(session.messages))
+    if form.reads_pages:  # before the prompt is stored, for its model, and with it
+        kept = max(_paged(kept), _paged(kept + 1) - 1)
+    return session.messages[max(0, len(session.messages) - kept) :]
+
+
+def _paged(messages: int) -> int:
+    return -(-messages // PAGE) * PAGE
+
+
+def _not_reverted(session: Session, form: Form) -> list[Message]:
+    """What `session.revert` points at goes at the next prompt, with all behind it."""
+    messages = list(session.messages)
+    revert = session.revert or {}
+    at = next((i for i, m in enumerate(messages) if m.id == revert.get("messageID")), None)
+    if at is None:
+        return messages
+    kept = messages[:at]
+    if form.reverts_parts and revert.get("partID"):
+        parts = messages[at].parts
+        cut = next((i for i, part in enumerate(parts) if part.id == revert["partID"]), len(parts))
+        kept.append(replace(messages[at], parts=parts[:cut]))
+    return kept
+
+
+def _since_compaction(messages: Sequence[Message]) -> Sequence[Message]:
+    answered: set[str] = set()
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and message.id in answered and _compaction(message) is not None:
+            return messages[index:]
+        if _summary(message):
+            answered.add(str(message.data.get("parentID")))
+    return messages
+
+
+def _with_tail(messages: Sequence[Message]) -> Sequence[Message]:
+    """As 1.18 does it: the summary first, then the tail that the compaction kept, then what came after."""
+    kept: list[Message] = []
+    answered: set[str] = set()
+    tail: Any = None
+    for message in reversed(messages):
+        kept.append(message)
+        if tail is not None:
+            if message.id == tail:
+                break
+            continue
+        part = _compaction(message) if message.role == "user" and message.id in answered else None
+        if part is not None:
+            tail = (part.data or {}).get("tail_start_id")
+            if not tail or message.id == tail:
+                break
+        elif _summary(message) and not truthy(message.data.get("error")):
+            answered.add(str(message.data.get("parentID")))
+    return _tail_behind_summary(kept[::-1])
+
+
+def _tail_behind_summary(kept: Sequence[Message]) -> Sequence[Message]:
+    at = next((i for i in range(len(kept) - 1, -1, -1) if kept[i].role == "user" and _names_tail(kept[i])), None)
+    if at is None:
+        return kept
+    part = next(p for p in kept[at].parts if p.type == "compaction" and "tail_start_id" in (p.data or {}))
+    start = next((i for i, m in enumerate(kept) if m.id == (part.data or {}).get("tail_start_id")), len(kept))
+    summary = next(
+        (
+            i
+            for i, m in enumerate(kept)
+            if i > at and m.role == "assistant" and m.data.get("summary") and m.data.get("parentID") == kept[at].id
+        ),
+        None,
+    )
+    if start >= at or summary is None:
+        return kept
+    return [*kept[at : summary + 1], *kept[start:at], *kept[summary + 1 :]]
+
+
+def _compaction(message: Message) -> Part | None:
+    return next((part for part in message.parts if part.type == "compaction"), None)
+
+
+def _names_tail(message: Message) -> bool:
+    return any(part.type == "compaction" and "tail_start_id" in (part.data or {}) for part in message.parts)
+
+
+def _summary(message: Message) -> bool:
+    return message.role == "assistant" and truthy(message.data.get("summary")) and truthy(message.data.get("finish"))
+
+
+def truthy(value: object) -> bool:
+    """As JavaScript has it: an empty object or list counts."""
+    return isinstance(value, (Mapping, list)) or bool(value)
+
+
+def left_out(message: Message) -> bool:
+    """A failed turn is not sent, but for an aborted one that had got somewhere."""
+    error = message.data.get("error")
+    if message.role != "assistant":
+        return message.role != "user"
+    if not truthy(error):
+        return False
+    aborted = isinstance(error, Mapping) and error.get("name") == "MessageAbortedError"
+    return not (aborted and any(part.type not in ("step-start", "reasoning") for part in message.parts))

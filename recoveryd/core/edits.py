@@ -1,0 +1,67 @@
+"""Edits in memory: a session as it would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from recoveryd.core.model import Edit, Json, Message, Part, Session
+
+
+def edited(session: Session, edits: Iterable[Edit]) -> Session:
+    """`session` with `edits` done. An edit in a message that neither is there nor comes with them raises KeyError."""
+    messages = {message.id: message for message in session.messages}
+    parts: dict[str, dict[str, Edit]] = {}
+    for edit in edits:
+        if edit.part_id is not None:
+            parts.setdefault(edit.message_id, {})[edit.part_id] = edit
+        elif edit.after is None:
+            del messages[edit.message_id]
+        else:
+            old = messages.get(edit.message_id)
+            messages[edit.message_id] = _message(edit.message_id, edit.after, old, session)
+    for message_id, of_message in parts.items():
+        message = messages[message_id]
+        messages[message_id] = replace(message, parts=_parts(message.parts, of_message))
+    return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: (message.at, message.id))))
+
+
+def _message(message_id: str, data: Json, old: Message | None, session: Session) -> Message:
+    if old is not None:
+        return replace(old, data=data, raw=None)
+    new = Message(message_id, data)
+    return replace(new, at=new.created) if any(message.at for message in session.messages) else new
+
+
+def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
+    kept = {part.id: part for part in parts}
+    for part_id, edit in edits.items():
+        if edit.after is None:
+            kept.pop(part_id, None)
+        else:
+            kept[part_id] = Part(part_id, edit.message_id, edit.after)
+    return tuple(sorted(kept.values(), key=lambda part: part.id))
+
+
+def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tuple[Edit, ...]:
+    """The edits of `first` and `then` as one set against `session`: one for each record, none that changes nothing."""
+    latest = {edit.record: edit for edit in (*first, *then)}
+    known = stored(session)
+    return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
+
+
+def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """One edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
+    halves = {(e.message_id, e.action) for e in edits if e.part_id is None}
+    kept = []
+    for edit in edits:
+        opens = edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start"
+        if not opens and (edit.part_id is None or (edit.message_id, edit.action) not in halves):
+            kept.append(edit)
+    return tuple(kept)
+
+
+def stored(session: Session) -> frozenset[tuple[str, str]]:
+    """The records that `session` has: what an `Edit.record` may name."""
+    records = {(message.id, "") for message in session.messages}
+    return frozenset(records | {(part.message_id, part.id) for message in session.messages for part in message.parts})

@@ -1,0 +1,272 @@
+"""The values that the whole program speaks in. No I/O here, and no imports from the rest of the package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypedDict
+
+Json = Mapping[str, Any]
+
+_SESSION_ID = re.compile(r"ses_[A-Za-z0-9_-]+")
+
+PAGE = 50  # messages: from 1.2 on OpenCode reads so many at a time, the newest first, each with all its parts
+
+
+def is_session_id(text: str) -> bool:
+    """Whether this looks like the id of a session: not of a recovery, and no folder."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+class Kind(StrEnum):
+    """Why a provider refuses a stored conversation. The names are public: config, `--json`, `explain`."""
+
+    TOOL_RESULT_MISSING = "tool_result_missing"
+    TOOL_RESULT_ORPHAN = "tool_result_orphan"
+    THINKING_BLOCK_ORDER = "thinking_block_order"
+    THINKING_DISABLED_VIOLATION = "thinking_disabled_violation"
+    THINKING_SIGNATURE_INVALID = "thinking_signature_invalid"
+    THINKING_BLOCK_MODIFIED = "thinking_block_modified"
+    THINKING_FINAL_BLOCK = "thinking_final_block"
+    EMPTY_CONTENT = "empty_content"
+    ROLE_ORDER = "role_order"
+    TOOL_CALL_INVALID = "tool_call_invalid"
+    INVALID_UNICODE = "invalid_unicode"
+    MEDIA_REJECTED = "media_rejected"
+    ASSISTANT_PREFILL = "assistant_prefill"
+    TRAILING_WHITESPACE = "trailing_whitespace"
+    REASONING_ITEM = "reasoning_item"
+    REASONING_MISSING = "reasoning_missing"
+    CONTEXT_OVERFLOW = "context_overflow"
+    UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
+    WRAPPED_IDS = "wrapped_ids"  # no provider says it: the client takes each new prompt for an old one
+    INTERRUPTED_TURN = "interrupted_turn"  # no provider says it: the client went away in the middle of a turn
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stored part. `data` is the JSON object as stored, unknown fields and all; None when it is no JSON object."""
+
+    id: str
+    message_id: str
+    data: Json | None
+    raw: bytes | None = None  # exactly what the store holds; None only for a part that is not stored yet
+
+    @property
+    def type(self) -> str:
+        kind = self.data.get("type") if self.data is not None else None
+        return kind if isinstance(kind, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One stored message and its parts, in the order in which the client reads them (by part id)."""
+
+    id: str
+    data: Json
+    parts: tuple[Part, ...] = ()
+    raw: bytes | None = None
+    at: int = 0  # the store's own time of the message, where the client orders by time before it orders by id
+
+    @property
+    def role(self) -> str:
+        role = self.data.get("role")
+        return role if isinstance(role, str) else ""
+
+    @property
+    def error(self) -> Json | None:
+        error = self.data.get("error")
+        return error if isinstance(error, Mapping) else None
+
+    @property
+    def by_time(self) -> tuple[int, str]:
+        """What messages are sorted by to have them in the order in which they were made."""
+        return self.created, self.id
+
+    @property
+    def created(self) -> int:
+        """Milliseconds since the epoch; 0 when the message does not say."""
+        return _millis(self.data, "created")
+
+    @property
+    def completed(self) -> int:
+        """Milliseconds since the epoch; 0 while the message is not finished."""
+        return _millis(self.data, "completed")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A stored session: its messages in the order in which the client reads them."""
+
+    store: str
+    id: str
+    messages: tuple[Message, ...]
+    title: str = ""
+    directory: str = ""
+    parent: str | None = None
+    revert: Json | None = None
+
+    @property
+    def newest(self) -> Message | None:
+        """The message that was made last, whatever the client's order."""
+        return max(self.messages, key=lambda message: message.by_time, default=None)
+
+    def part(self, part_id: str) -> Part | None:
+        return next((p for m in self.messages for p in m.parts if p.id == part_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A turn that the provider refused, as the client recorded it: on a new, empty assistant message."""
+
+    store: str
+    session: str
+    message: str
+    time: int  # milliseconds since the epoch
+    error: Json
+    provider: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Put `after` in the place of a part (of the message itself where `part_id` is None); None sets it aside.
+
+    What is not there yet is added: a new message's own edit comes before those of its parts.
+    """
+
+    message_id: str
+    part_id: str | None
+    after: Json | None
+    action: str  # a name of `report.ACTIONS`: what a person is told
+
+    @property
+    def record(self) -> tuple[str, str]:
+        """What is edited: message and part id, the latter "" for the message itself."""
+        return self.message_id, self.part_id or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record of a store before and after: what the ledger keeps, and what `apply` and `undo` write.
+
+    `key` means something to its store alone (a path relative to its root, or a table and an id).
+    None stands for "no such record". `mode` is the permission bits of a file, None where there are none.
+    """
+
+    key: str
+    before: bytes | None
+    after: bytes | None
+    mode: int | None = None
+
+    def reversed(self) -> Change:
+        return Change(self.key, self.after, self.before, self.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing is edited, in words for the user. `understood` is False when the rules do not explain the failure."""
+
+    reason: str
+    understood: bool = True
+
+
+class Outcome(StrEnum):
+    """How a recovery ended. The names are public (`history --json`)."""
+
+    PENDING = "pending"  # images are in the ledger, the store is being written; only a crash leaves this behind
+    HEALED = "healed"
+    REFUSED = "refused"  # understood, and not repaired on purpose
+    NOT_UNDERSTOOD = "not_understood"  # the rules do not explain the error
+    CONFLICT = "conflict"  # the client wrote in between; its version stays
+    GAVE_UP = "gave_up"  # the session is at its cap
+    FAILED = "failed"  # reading or writing went wrong
+    UNDOING = "undoing"  # an undo is being written; only a crash leaves this behind
+    UNDONE = "undone"
+
+
+CUT_OFF = (Outcome.PENDING, Outcome.UNDOING)  # the store may hold any mixture of the images
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recovery as the ledger has it."""
+
+    id: str
+    time: float  # seconds since the epoch
+    store: str
+    session: str
+    message: str
+    title: str
+    kind: Kind | None
+    outcome: Outcome
+    edits: int
+    detail: str
+    actions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the disk.
+
+    `places`: where each of `actions` was done ("turn 14, tool bash").
+    """
+
+    id: str
+    store: str
+    session: str
+    title: str
+    message: str
+    kind: Kind | None
+    outcome: Outcome
+    detail: str
+    actions: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    seconds: float = 0.0
+    places: tuple[str, ...] = ()
+    resumed: bool = False  # it was told to go on, and the prompt is in the store
+    not_resumed: str = ""  # why that went wrong, where it was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A recovery of a session that wrote something, told it to go on, or was its last: given up.
+
+    `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known.
+    """
+
+    recovery: str
+    message: str
+    outcome: Outcome
+    undone: float | None = None
+
+
+class Judged(TypedDict):
+    """What a recovery was judged by; `ledger.begin` and `ledger.record` take it as keywords.
+
+    `answered`: `Look.last_answer`, which tells one stretch without an answer from the next; `root`: the session whose
+    title the recovery is told under.
+    """
+
+    session_state: str
+    rules_version: int
+    answered: int
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A session was told to go on after a recovery. `time` in seconds since the epoch; `answered` as in `Judged`."""
+
+    recovery: str
+    time: float
+    thinking_off: bool
+    answered: int | None = None
+
+
+def _millis(data: Json, key: str) -> int:
+    time = data.get("time")
+    value = time.get(key) if isinstance(time, Mapping) else None
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e15 else 0

@@ -1,0 +1,32 @@
+"""Why a session does not go on, with the evidence: a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from recoveryd.core.model import Failure, Json, Kind
+
+# Reason codes of what has no kind: a prompt that nothing stored explains, and an error in the newest answer.
+UNANSWERED = "unanswered_prompt"
+
+
+REFUSED = "refused_unknown"  # whose words are not known
+
+
+ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """`kind` is None when nothing explains it; then there is a `code`. `ignored`: a prompt can't have been answered."""
+
+    failure: Failure
+    kind: Kind | None
+    evidence: Json = field(default_factory=dict)
+    ignored: bool = False
+    code: str = UNANSWERED
+
+    @property
+    def reason(self) -> str:
+        """A stable code."""
+        return str(self.kind or self.code)

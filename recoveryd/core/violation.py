@@ -1,0 +1,31 @@
+"""One thing that a provider would refuse, and what only the provider's error can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recoveryd.core.model import Kind
+from recoveryd.core.request import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`turn` is the index in the request (`messages.N`); `block` is None when the whole turn is meant."""
+
+    kind: Kind
+    turn: int
+    block: Block | None
+    reason: str
+    part_id: str = ""  # of a part that is in no block, because the client can't send it
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the stored session does not say: the blocks that the error accuses, for a signature can't be verified from
+    outside, and whether thinking will be on. The store does not tell, and what is right for an open tool loop with
+    thinking on is wrong with it off: so it must be right in both.
+    """
+
+    accused: frozenset[str] = frozenset()  # part ids of thinking blocks, and of media
+    unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
+    thinking: frozenset[bool] = frozenset({True, False})

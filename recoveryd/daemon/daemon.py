@@ -1,0 +1,254 @@
+"""The daemon: watches, sweeps, and does what is due, in one thread; all of it anew for another configuration."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from loguru import logger
+
+from recoveryd.clients.base import Store
+from recoveryd.clients.find import find_stores
+from recoveryd.clients.quiet import SETTLE_S
+from recoveryd.core.errors import RecoverydError
+from recoveryd.daemon.process import heed
+from recoveryd.daemon.said_once import News
+from recoveryd.daemon.schedule import Schedule
+from recoveryd.daemon.service_manager import ServiceManager, Standing
+from recoveryd.daemon.sessions import Healer
+from recoveryd.daemon.sweep import Patrol
+from recoveryd.disk.locks import StoreLock
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.tell.callbacks import Callbacks
+from recoveryd.tell.notifier import Notifier
+from recoveryd.watch.watcher import Watcher
+
+SWEEP_S = 60.0
+_PRUNE_S = 86_400.0
+
+
+class Daemon:
+    """Heals the sessions of all stores until `stop`. `callbacks` are a parent system's; the rest is for tests.
+
+    `load` reads the configuration again for `reload` (SIGHUP); what it raises is logged, and the old one stays.
+    Raises `BusyError` from `run` when another daemon watches the stores.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        callbacks: Callbacks | None = None,
+        state_dir: Path | None = None,
+        stores: Sequence[Store] | None = None,
+        env: Mapping[str, str] | None = None,
+        load: Callable[[], Config] | None = None,
+        lock_dir: Path | None = None,
+    ) -> None:
+        self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
+        self.config = config or Config()
+        self.state_dir = paths.make_private(state_dir or paths.state_dir())
+        self._given, self._env, self._load = stores, env, load
+        self.stores = self._find()
+        self._callbacks = callbacks or Callbacks()
+        self._inbox: queue.SimpleQueue[tuple[str, str | None] | Callable[[], object] | None] = queue.SimpleQueue()
+        self._schedule = Schedule()
+        self._news = News()
+        self._locks: dict[Path, StoreLock] = {}
+        self._asked: set[str] = set()  # stores that a sweep is asked for
+        self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
+        self._tell(ServiceManager({}))
+        self._stopping = self._renewing = False
+
+    def _find(self) -> dict[str, Store]:
+        places = self.config.opencode
+        found = self._given
+        if found is None:
+            found = find_stores(places.data_dirs, places.databases, self._env)
+        return {store.id: store for store in found}
+
+    def _tell(self, manager: ServiceManager) -> None:
+        self._manager, self._standing = manager, Standing(manager)
+        self._tick_s = min(SWEEP_S, (manager.watchdog_s or 3 * SWEEP_S) / 3)
+
+    def stop(self, *_: object) -> None:
+        """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
+        self._stopping = True
+        self._inbox.put(None)
+
+    def reload(self) -> None:
+        """Reads the configuration again, after what is under way. Safe in a signal handler and from any thread."""
+        self._renewing = True
+        self._inbox.put(None)
+
+    def run(self, *, signals: bool = False) -> None:
+        """Watch and heal until `stop`.
+
+        With `signals` the process is ours: it ends at SIGTERM and SIGINT, does `reload` at SIGHUP, and tells the
+        service manager that started it how it is.
+        """
+        if signals:
+            heed(self.stop, self.reload, lambda: self._inbox.put(None))
+            self._tell(ServiceManager(self._env))
+        try:
+            with Ledger(paths.ledger_file(self.state_dir)) as ledger:
+                self._work(ledger)
+                while not self._stopping:  # a new configuration
+                    self.stores = self._find()
+                    self._work(ledger)
+        finally:
+            for lock in self._locks.values():
+                lock.release()
+
+    def _work(self, ledger: Ledger) -> None:
+        """Until `stop`, or until there is another configuration."""
+        self._schedule = Schedule()
+        self._asked.clear()
+        self._swept.clear()
+        self._standing.unready()
+        notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
+        self._healer = Healer(
+            self.config,
+            ledger,
+            self.state_dir,
+            self._schedule,
+            notifier,
+            self._news,
+            self._callbacks,
+            self._inbox.put,
+            lambda store: self._patrol.mine(store),
+        )
+        self._patrol = Patrol(
+            self.stores,
+            ledger,
+            self._healer,
+            self._news,
+            self.state_dir,
+            config=self.config,
+            stopping=lambda: self._stopping,
+            progress=self._alive,
+            locks=self._locks,
+            place=self._lock_dir,
+        )
+        try:
+            self._patrol.take_locks()
+            with Watcher(self.stores.values(), self._told) as self._watcher:
+                self._prune(ledger)
+                self._loop(ledger)
+            self._healer.finish()
+        finally:
+            notifier.close()
+
+    def _loop(self, ledger: Ledger) -> None:
+        self._tick_later()
+        for store_id in self.stores:  # the watcher speaks only of those that have messages yet
+            self._touched(store_id, None)
+        while not self._stopping and not self._renewed():
+            self._receive()
+            while not self._stopping and (job := self._schedule.pop()) is not None:
+                self._news.safely("work", job)
+                self._news.safely("status", partial(self._speak, ledger))
+                if not self._inbox.empty():
+                    break
+        if self._stopping:
+            self._manager.stopping()
+
+    def _renewed(self) -> bool:
+        """Whether there is another configuration, which was asked for and is sound."""
+        if not self._renewing or self._load is None:
+            return False
+        self._renewing = False
+        self._manager.reloading()
+        try:
+            config = self._load()
+        except RecoverydError as error:
+            logger.error("The configuration is refused, and the one before stays:\n{}", error)
+        else:
+            if config != self.config:
+                logger.info("the configuration was read again and has changed")
+                self.config = config
+                return True
+            logger.info("the configuration was read again; nothing in it has changed")
+        self._standing.same_as_before()
+        return False
+
+    def _speak(self, ledger: Ledger) -> None:
+        """After each job: what the service manager hears of it."""
+        self._alive()
+        if self.stores.keys() <= self._swept.keys():
+            self._standing.ready(self.stores.values(), ledger, self._healer.told)
+
+    def _alive(self) -> None:
+        """This thread is, or it would not get here."""
+        if self._watcher.alive():
+            self._manager.alive()
+
+    def _receive(self) -> None:
+        """Wait for a touch or for the next job; then take all touches there are, so that many count as one."""
+        with suppress(queue.Empty):
+            touch = self._inbox.get(timeout=self._schedule.wait())
+            while True:
+                if isinstance(touch, tuple):
+                    self._touched(*touch)
+                elif touch is not None:
+                    self._schedule.at(0, touch, touch)
+                touch = self._inbox.get_nowait()
+
+    def _told(self, store_id: str, session: str | None) -> None:
+        """In the watcher's threads. A database is written to a hundred times a second while a model answers."""
+        if session is None:
+            if store_id in self._asked:
+                return
+            self._asked.add(store_id)
+        self._inbox.put((store_id, session))
+
+    def _touched(self, store_id: str, session: str | None) -> None:
+        store, key = self.stores.get(store_id), (store_id, "")
+        if store is None:  # said by the watcher of the configuration before
+            return
+        if session is not None:
+            self._healer.later(store, session)
+        elif key not in self._schedule:  # never put off: a client that streams would do so for ever
+            wait = self._swept.get(store_id, 0) + SETTLE_S - time.monotonic()
+            self._schedule.at(max(wait, 0), key, lambda: self._sweep(store))
+
+    def _sweep(self, store: Store, *, again: bool = False) -> None:
+        self._asked.discard(store.id)
+        try:
+            self._patrol.sweep(store, again=again)
+        finally:
+            self._swept[store.id] = time.monotonic()
+
+    def _tick_later(self) -> None:
+        self._schedule.at(self._tick_s, "tick", self._tick)
+
+    def _tick(self) -> None:
+        self._tick_later()
+        self._news.safely("places", self._find_again)
+        self._watcher.check()
+        for problem in self._watcher.problems():
+            self._news.say(("watch", problem), problem)
+        for store in list(self.stores.values()):
+            self._news.safely(store.id, partial(self._sweep, store, again=True))
+
+    def _find_again(self) -> None:
+        """Stores that came since, and symlinks that were pointed elsewhere."""
+        found = self._find()
+        if found.keys() != self.stores.keys():
+            now = {key: self.stores.get(key, store) for key, store in found.items()}
+            self.stores.clear()
+            self.stores.update(now)
+            self._patrol.drop_locks()
+            self._watcher.watch(now.values())
+
+    def _prune(self, ledger: Ledger) -> None:
+        self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))
+        limits = self.config.ledger
+        with suppress(RecoverydError):
+            ledger.prune(limits.keep_days, limits.keep_mb, time.time())

@@ -1,0 +1,187 @@
+"""Going round the sessions of a store: its locks, what a crash left, and which sessions changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+
+from loguru import logger
+
+from recoveryd.clients.base import Store, is_of
+from recoveryd.core.errors import BusyError, RecoverydError
+from recoveryd.daemon.said_once import News
+from recoveryd.daemon.sessions import Healer
+from recoveryd.disk.locks import StoreLock, recovery_lock
+from recoveryd.heal.moved_stores import follow
+from recoveryd.heal.undo import settle
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.version import VERSION
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+
+
+class Patrol:
+    """Sweeps stores. `stores` is the daemon's own table, which may change.
+
+    `progress` is called after each session; `locks` are those that are held already, by folder. Their owner releases
+    them, and those that are added.
+    """
+
+    def __init__(
+        self,
+        stores: dict[str, Store],
+        ledger: Ledger,
+        healer: Healer,
+        news: News,
+        state_dir: Path,
+        *,
+        config: Config,
+        stopping: Callable[[], bool],
+        progress: Callable[[], object] = lambda: None,
+        locks: dict[Path, StoreLock] | None = None,
+        place: Path | None = None,
+    ) -> None:
+        self.stores = stores
+        self._ledger = ledger
+        self._healer = healer
+        self._news = news
+        self._state_dir = state_dir
+        self._lookback_hours = config.lookback_hours
+        self._idle = config.idle
+        self._judged_by = f"{VERSION}.{config.digest}:"
+        self._place = place or paths.lock_dir(state_dir)
+        self._stopping = stopping
+        self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
+        self._progress = progress
+        self._locks = {} if locks is None else locks
+        self._marks: dict[str, dict[str, str]] = {}
+
+    def take_locks(self) -> None:
+        """One daemon a store. A store that another one watches is left to it, until that one ends.
+
+        Raises `BusyError` when there is no other store.
+        """
+        self.drop_locks()
+        busy: list[BusyError] = []
+        there = [store for store in self.stores.values() if store.exists()]
+        for store in there:
+            try:
+                self._lock(store)
+            except BusyError as error:
+                busy.append(error)
+            except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
+                self._news.say((store.id, "lock"), error.message)
+        if busy and len(busy) == len(there):
+            raise busy[0]
+
+    def drop_locks(self) -> None:
+        """Release those of folders that none of the stores is in any more."""
+        for folder in self._locks.keys() - {store.lock_path for store in self.stores.values()}:
+            self._locks.pop(folder).release()
+
+    def mine(self, store: Store) -> bool:
+        """Whether this daemon is the one that watches the store: only then anything in it is repaired."""
+        lock = self._locks.get(store.lock_path)
+        return lock is not None and lock.holds()
+
+    def sweep(self, store: Store, *, again: bool = False) -> None:
+        """Look at every session that changed since it was last found in order; the first one catches up.
+
+        `again`: also at those that are open. Raises nothing of the store's.
+        """
+        try:
+            if again:
+                self._settled.discard(store.id)
+            if store.exists():
+                self._lock(store)
+                self._sweep_sessions(store, self._healer.open(store) if again else ())
+            elif not any(other.exists() for other in self.stores.values()):
+                places = ", ".join(str(other.root) for other in self.stores.values())
+                self._news.say("absent", f"OpenCode is not there yet; waiting for {places}")
+        except BusyError as error:
+            self._news.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
+        except RecoverydError as error:
+            self._news.say((store.id, "sweep"), error.message)
+
+    def _lock(self, store: Store) -> None:
+        """Several stores may share a lock: databases in one folder."""
+        lock = self._locks.get(store.lock_path)
+        if lock is None or not lock.holds():
+            if lock is not None:
+                lock.release()
+            self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
+            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._place, store.id)
+            lock.acquire()
+        lock.watch(store.id, self._idle)
+        if store.id not in self._settled:
+            follow(store, self._ledger)
+            self._settle(store)
+
+    def _settle(self, store: Store) -> None:
+        """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
+        waiting = self._healer.open(store)
+        cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
+        held = self._healer.held(store)
+        if held is not None and cut_off:
+            for entry in self._ledger.pending():
+                if is_of(store, entry.store):
+                    text = f"{entry.id} of session {entry.session} was cut off and stays half done: {held}"
+                    self._news.say((store.id, entry.id), text)
+            return
+        for session in cut_off.difference(waiting):
+            with recovery_lock(self._state_dir, store.id):
+                ended = settle(store, self._ledger, session)
+            for settled in ended:
+                text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
+                self._news.say((store.id, settled.entry.id), text)
+                self._healer.later(store, session)  # it may be as it was remembered, and stuck
+        self._settled.add(store.id)
+
+    def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
+        first = store.id not in self._marks
+        if first:
+            self._marks[store.id] = self._still_good(self._ledger.remembered(store.id))
+        known = self._marks[store.id]
+        named = store.fresh(known, int((time.time() - self._lookback_hours * 3600) * 1000))
+        fresh: dict[str, str] = {}
+        seen: set[str] = set()
+        old: dict[str, str] = {}
+        for session, mark in chain(named, ((session, "") for session in waiting)):
+            if session in seen:
+                continue
+            seen.add(session)
+            if self._stopping():
+                return
+            attended = self._healer.attend(store, session)
+            self._progress()
+            if attended == "old":
+                old[session] = mark
+            elif attended != "open":
+                fresh[session] = mark
+        self._remember(store, fresh)
+        known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
+        if first:
+            logger.info("watching {} ({} sessions)", store.root, len(known.keys() | seen))
+            if old:
+                logger.info(
+                    "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",
+                    len(old),
+                    self._lookback_hours,
+                )
+
+    def _remember(self, store: Store, fresh: Mapping[str, str]) -> None:
+        known = self._marks[store.id]
+        marks = {session: mark for session, mark in fresh.items() if mark}
+        gone = {session for session in fresh if session in known and session not in marks}
+        if marks or gone:
+            self._ledger.remember_many(store.id, {s: self._judged_by + mark for s, mark in marks.items()}, gone)
+            known.update(marks)  # in place: there may be ten thousand
+            for session in gone:
+                del known[session]
+
+    def _still_good(self, marks: Mapping[str, str]) -> dict[str, str]:
+        """What other rules, or another configuration, left as it was has to be looked at again."""
+        prefix = self._judged_by
+        return {s: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for s, mark in marks.items()}

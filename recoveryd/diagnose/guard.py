@@ -1,0 +1,108 @@
+"""Whether a failure may be handled automatically: once, ever, and never in a loop. Pure: the clock is an argument.
+
+What a person asks for (`scan --repair`) does not come by here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from recoveryd.core.model import Failure, Outcome, Session, Try
+from recoveryd.heal.resume import resumed_by
+
+_HOUR_MS = 3_600_000
+# What is not tried again, whatever changes.
+_FINAL = {
+    Outcome.HEALED: "it was repaired before",
+    Outcome.UNDOING: "its repair is being undone",
+    Outcome.UNDONE: "its repair was undone by the user",
+    Outcome.GAVE_UP: "its session was given up",
+    Outcome.PENDING: "it is being repaired",
+}
+
+
+class Seen(Protocol):
+    """What the ledger remembers of a failure that was handled before (`ledger.Handled`)."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def session_state(self) -> str: ...
+    @property
+    def rules_version(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Handle it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Leave it alone, and say nothing; `reason` is for the log."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The session is at its cap: one last notice with this `reason`, then quiet."""
+
+    reason: str
+
+
+def decide(
+    failure: Failure,
+    handled: Seen | None,
+    *,
+    tries: Sequence[Try],
+    max_retries: int,
+    session_state: str,
+    rules_version: int,
+    now: float,
+    lookback_hours: float,
+    tried: str = "repaired",
+) -> Admit | Skip | GiveUp:
+    """What to do with a failure that the session is stuck on.
+
+    `tries` are those since a prompt of the user had success (`since_success`), the oldest first; `tried` is what one
+    did. `now` is in seconds since the epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal
+    (or a conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
+    """
+    attempts = [one for one in tries if one.outcome is not Outcome.GAVE_UP]
+    if handled is not None:
+        if handled.outcome in _FINAL:
+            return Skip(_FINAL[handled.outcome])
+        if (handled.session_state, handled.rules_version) == (session_state, rules_version):
+            return Skip(f"it was handled before ({handled.outcome}), and nothing changed since")
+    if failure.time < now * 1000 - lookback_hours * _HOUR_MS:
+        return Skip(f"it is older than {lookback_hours:g} hours")
+    if taken_back(tries) is not None:
+        return Skip("the last repair of its session was undone by the user, and no prompt was answered since")
+    if len(attempts) < max_retries:
+        return Admit()
+    if len(attempts) < len(tries):
+        return Skip("its session was given up until a prompt is answered")
+    times = "once" if len(attempts) == 1 else f"{len(attempts)} times"
+    return GiveUp(f"The session was {tried} {times} and is refused again.")
+
+
+def taken_back(tries: Sequence[Try]) -> Try | None:
+    """The newest repair, if the user undid it: it is not made again without a question."""
+    newest = next((one for one in reversed(tries) if one.outcome is not Outcome.GAVE_UP), None)
+    return newest if newest is not None and newest.outcome is Outcome.UNDONE else None
+
+
+def since_success(session: Session, tries: Sequence[Try]) -> list[Try]:
+    """Those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
+
+    A prompt of our own (a resume) proves nothing, so nothing goes round without a person. What is not found counts.
+    """
+    order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
+    asked = {m.id for m in session.messages if m.role == "user" and resumed_by(m) is None}
+    steps = (m for m in session.messages if m.role == "assistant" and m.completed and m.error is None)
+    prompts = (str(message.data.get("parentID")) for message in steps)
+    last = max((order[prompt] for prompt in prompts if prompt in asked), default=0)
+    return [one for one in tries if order.get(one.message, last) >= last]

@@ -1,0 +1,57 @@
+"""Putting what was written on the disk: file by file, or all of it at once where that is what takes the time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from recoveryd.disk import tree
+
+MANY = 64  # writes; from there on one wait for the whole file system is shorter than one for each
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """`sync` puts a file or folder on the disk, or leaves it to the next `barrier`, behind which all is there."""
+
+    root: Path
+    at_once: bool
+
+    def sync(self, fd: int) -> None:
+        if not self.at_once:
+            fsync(fd)
+
+    def barrier(self) -> None:
+        """OSError when the disk reports an error."""
+        if self.at_once:
+            with tree.folder(self.root) as fd:
+                _syncfs(fd)
+
+
+def disk(root: Path, writes: int) -> Disk:
+    """For so many writes below `root`."""
+    return Disk(root, writes >= MANY and sys.platform == "linux")
+
+
+def fsync(fd: int) -> None:
+    if sys.platform == "darwin":
+        import fcntl
+
+        # There fsync() leaves the data in the drive's cache. Not every file system has the stronger one.
+        with suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(fd)
+
+
+def _syncfs(fd: int) -> None:
+    """syncfs(2), which Python has not: all of the file system of `fd`, and its errors (since Linux 5.8)."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(fd):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,269 @@
+"""One daemon a store, one recovery at a time. The kernel frees a lock with its process; notes only say who has it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from recoveryd.core.errors import BusyError, DiskError, NotFoundError, RecoverydError, StoreError
+from recoveryd.core.version import __version__
+from recoveryd.settings import paths
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
+
+    Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
+    `idle` is why it repairs nothing; "" when it repairs.
+    """
+
+    pid: int
+    since: float
+    version: str = __version__
+    doing: str = ""
+    stores: tuple[str, ...] = ()
+    idle: str = ""
+
+    def __str__(self) -> str:
+        when = time.localtime(self.since)
+        today = when[:3] == time.localtime()[:3]
+        return f"pid {self.pid}, since {time.strftime('%H:%M' if today else '%Y-%m-%d %H:%M', when)}"
+
+
+class StoreLock:
+    """That one `run` of this user watches a store. Held on a file in `place` (`paths.lock_dir`), which is private: who
+    can read the store can't hold the lock.
+
+    The file is named for the device and the number of the store's `folder`, so every path to it is the same lock.
+    Databases in one folder share it; the note in the file says which of them are watched (`watch`). `store` is named
+    in messages.
+    """
+
+    def __init__(self, folder: Path, place: Path, store: str) -> None:
+        self.folder = folder
+        self.store = store
+        self._place = place
+        self._holder: Holder | None = None
+        self._fd = -1
+
+    def acquire(self) -> None:
+        """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `RecoverydError`."""
+        file = _run_file(self._place, self.folder)
+        paths.make_private(self._place)
+        fd = _open(file)
+        try:
+            taken = _try_lock(fd, file)
+            if taken:
+                self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
+                _say(fd, self._holder)
+        except BaseException:
+            os.close(fd)
+            raise
+        if not taken:
+            os.close(fd)
+            who = _read_note(file)
+            raise BusyError(
+                f"recoveryd is already watching {self.store} ({who or 'it does not say which process'}).",
+                "Stop that one first. `undo` and `scan --repair` work beside it.",
+            )
+        self._fd = fd
+
+    def watch(self, store: str, idle: str = "") -> None:
+        """Say that this store is watched under this lock, too, and why nothing is repaired (`idle`), if that is so."""
+        known = self._holder
+        if known is not None and (store not in known.stores or idle != known.idle):
+            self._holder = replace(known, stores=tuple(dict.fromkeys((*known.stores, store))), idle=idle)
+            _say(self._fd, self._holder)
+
+    def release(self) -> None:
+        """The file stays: whoever opened it meanwhile would else lock what nobody sees any more."""
+        if self._fd >= 0:
+            with suppress(OSError):
+                os.truncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = -1
+
+    def holds(self) -> bool:
+        """Whether what was locked is still the lock of the folder at the path, which may have been replaced."""
+        try:
+            here, locked = _run_file(self._place, self.folder).stat(), os.fstat(self._fd)
+        except (OSError, RecoverydError):
+            return False
+        return (here.st_dev, here.st_ino) == (locked.st_dev, locked.st_ino)
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def watcher(place: Path, folder: Path) -> Holder | None:
+    """Which `run` holds the lock of `folder`, by its note; None if none does."""
+    try:
+        return _believed(_run_file(place, folder))
+    except RecoverydError:
+        return None
+
+
+def stale(place: Path, folder: Path) -> bool:
+    """Whether a crash left a note. It does no harm: the next `run` writes over it."""
+    try:
+        file = _run_file(place, folder)
+        return file.stat().st_size > 0 and _believed(file) is None
+    except (OSError, RecoverydError):
+        return False
+
+
+def lockers(place: Path, folder: Path) -> set[int] | None:
+    """The processes that hold the lock of a folder; None where the kernel does not tell."""
+    try:
+        return _lockers(_run_file(place, folder))
+    except RecoverydError:
+        return None
+
+
+def watchers(place: Path) -> list[Holder]:
+    """Every `run` of this user that watches a store."""
+    found = [_believed(file) for file in sorted(place.glob("*.run.json"))]
+    return [holder for holder in found if holder is not None]
+
+
+def _believed(file: Path) -> Holder | None:
+    """Who a note names; a note that a crash left is believed no longer once the kernel says so."""
+    holder = _read_note(file)
+    if holder is not None and (pids := _lockers(file)) is not None and holder.pid not in pids:
+        return None
+    return holder
+
+
+def _lockers(file: Path) -> set[int] | None:
+    """The processes that hold a lock on a file; None where the kernel does not tell (macOS, another namespace).
+
+    Told by the inode's number alone: some file systems tell `stat` another device than they tell here (proc_locks(5)).
+    """
+    try:
+        found = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        inode = str(file.stat().st_ino)
+    except FileNotFoundError:
+        return set() if Path("/proc/locks").exists() else None
+    except OSError:
+        return None
+    held = [words for words in found if words[1] == "FLOCK"]  # a second word "->": one that waits
+    return {int(words[4]) for words in held if words[5].rpartition(":")[2] == inode}
+
+
+@contextmanager
+def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str = "a recovery") -> Iterator[None]:
+    """The short lock that recoveries, `undo` and `scan --repair` share for a store. Waits up to `timeout` seconds.
+
+    Raises `BusyError` with who has it, `StoreError`.
+    """
+    # Never removed: whoever waits on a file that was unlinked would lock what nobody else sees.
+    path = _note(state_dir, store, "lock")
+    fd = _open(path)
+    try:
+        deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
+        while not _try_lock(fd, path):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                who = _read_note(path)
+                said = f"{who.doing} ({who})" if who else "another process"
+                raise BusyError(f"{store} is being repaired by {said}.", "Try again in a moment.")
+            time.sleep(min(wait, left))
+            wait = min(wait * 2, _LONGEST_WAIT)
+        _say(fd, Holder(os.getpid(), time.time(), doing=doing))
+        try:
+            yield
+        finally:
+            os.truncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def _note(state_dir: Path, store: str, suffix: str) -> Path:
+    name = hashlib.blake2s(store.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return state_dir / f"{name}.{suffix}"
+
+
+def _run_file(place: Path, folder: Path) -> Path:
+    try:
+        found = folder.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"There is no folder {folder} to lock.") from error
+    except OSError as error:
+        raise StoreError(f"{folder} can't be locked: {error.strerror or error}.") from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotFoundError(f"There is no folder {folder} to lock.")
+    return _note(place, f"{found.st_dev}:{found.st_ino}", "run.json")
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DiskError(f"The lock {path} can't be made: {error.strerror or error}.") from error
+
+
+def _try_lock(fd: int, path: Path) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise StoreError(f"{path} can't be locked: {error.strerror or error}.") from error
+    return True
+
+
+def _started() -> str:
+    """How this process was started: systemd says which process it started itself (systemd.exec(5))."""
+    if os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid()) or "recoveryd" in os.environ.get("XPC_SERVICE_NAME", ""):
+        return "service"
+    with suppress(OSError):
+        return "terminal" if os.isatty(0) else "program"
+    return "program"
+
+
+def _say(fd: int, holder: Holder) -> None:
+    """The lock is what counts, not the note: a full disk must not stop anything here."""
+    with suppress(OSError):
+        os.truncate(fd, 0)
+        os.pwrite(fd, json.dumps(asdict(holder)).encode(), 0)
+
+
+def _read_note(path: Path) -> Holder | None:
+    """None when there is none, it is half written, or its process is gone (a crash left it)."""
+    try:
+        data = json.loads(path.read_bytes())
+        stores = tuple(map(str, data.get("stores", ())))
+        said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", ""))
+        holder = Holder(int(data["pid"]), float(data["since"]), *said)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    return holder if _alive(holder.pid) else None
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:  # for kill() those are groups
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True  # another user's
+    except (OSError, OverflowError):
+        return False
+    return True

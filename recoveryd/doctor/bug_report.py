@@ -1,0 +1,195 @@
+"""What a bug report needs of a session, without a word of its content. Writes nothing."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.unsendable import crashed
+from recoveryd.clients.opencode.versions import forms_of
+from recoveryd.core.errors import NotFoundError, RecoverydError
+from recoveryd.core.kinds import UNREPAIRED
+from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
+from recoveryd.core.version import __version__
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
+from recoveryd.heal.recovery import Recovery
+from recoveryd.ledger.images import said_by_row
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.find import family
+from recoveryd.providers.sentences.classify import classify
+from recoveryd.providers.version import VERSION
+from recoveryd.repair.plan import objections, requests_of
+from recoveryd.settings.load import Config
+
+FORMAT = 1
+_WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."
+_NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a bundle is made from."""
+
+    config: Config
+    stores: Sequence[Store]
+    ledger: Ledger
+    state_dir: Path
+
+
+def bundle(sources: Sources, name: str) -> dict[str, Any]:
+    """Of a recovery, or of a session, by its id. NotFoundError when neither is there."""
+    entry, store, session = _found(sources, name)
+    shaper = Shaper()
+    made: dict[str, Any] = {"format": FORMAT, **_versions(sources, store)}
+    if store is not None and session is not None:
+        made |= _session(sources, store, session, shaper, entry)
+    if entry is not None:
+        made["recovery"] = _recovery(entry, sources.ledger.changes(entry.id), shaper)
+        made["history"] = [
+            {"kind": one.kind, "outcome": one.outcome, "edits": one.edits, "actions": list(one.actions)}
+            for one in sources.ledger.history(20, entry.session)
+        ]
+    return made
+
+
+def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Session | None]:
+    """The recovery (of a session: its newest one), the store and the session; what is gone is None."""
+    newest = sources.ledger.history(1, name)
+    for store in sources.stores:
+        with suppress(RecoverydError):
+            session = store.load(name)
+            if session.messages:
+                return (newest[0] if newest else None), store, session
+    if not newest and is_session_id(name):
+        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", _WHICH)
+    entry = newest[0] if newest else sources.ledger.get(name)
+    for store in sources.stores:
+        if store.id == entry.store:
+            with suppress(RecoverydError):
+                return entry, store, store.load(entry.session)
+            return entry, store, None
+    return entry, None, None
+
+
+def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
+    default, changed = Config().model_dump(), sources.config.model_dump()
+    generation: str | None = None
+    if store is not None:
+        with suppress(RecoverydError):
+            generation = store.generation()
+    client = Client(sources.config.opencode).any_version()
+    return {
+        "recoveryd": __version__,
+        "rules": VERSION,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": platform.system(),
+        "client": ".".join(map(str, client)) if client else None,
+        "store": generation,
+        "settings_changed": sorted(key for key in changed if changed[key] != default[key]),
+    }
+
+
+def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, entry: Entry | None) -> dict[str, Any]:
+    made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
+    recovery = Recovery(sources.ledger, sources.config, sources.state_dir)
+    forms = forms_of(store, recovery.client, session.id)
+    failure = _failure(store, session, entry) or crashed(session, None, forms)
+    if failure is None:
+        return {**made, "failure": None}
+    kind = classify(failure.error) or (entry.kind if entry is not None else None)
+    made["failure"] = {
+        "message": shaper.messages.of(failure.message),
+        "kind": kind,
+        "family": family(failure),
+        "model": model_shape(failure.model),
+        "running": bool(store.look(session.id).running),
+    }
+    found = {form.name: objections(session, requests_of(failure, (form,)), Claims()) for form in forms}
+    made["objections"] = {name: [_violation(one, shaper) for one in each] for name, each in found.items()}
+    if kind is not None:
+        made["plan"] = _plan(recovery, store, failure, kind, session, shaper)
+    return made
+
+
+def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | None:
+    """What is stuck now, else what the recovery was about."""
+    stuck = store.look(session.id).failure
+    if stuck is not None or entry is None:
+        return stuck
+    for message in session.messages:
+        if message.id == entry.message and message.error is not None:
+            named = {key: str(message.data.get(f"{key}ID", "")) for key in ("provider", "model")}
+            return Failure(store.id, session.id, message.id, message.created, message.error, **named)
+    return None
+
+
+def _violation(found: Violation, shaper: Shaper) -> dict[str, Any]:
+    block = found.block
+    part = block.part_id if block is not None else found.part_id
+    return {
+        "kind": found.kind,
+        "turn": found.turn,
+        "block": block.type if block is not None else None,
+        "message": shaper.messages.of(block.message_id) if block is not None and block.message_id else None,
+        "part": shaper.parts.of(part) if part else None,
+    }
+
+
+def _plan(
+    recovery: Recovery, store: Store, failure: Failure, kind: Kind, session: Session, shaper: Shaper
+) -> dict[str, Any]:
+    """What would be edited now. A fault on the way is what the report is about: its type is told, not its words."""
+    try:
+        _, planned = recovery.propose(store, failure, kind)
+    except Exception as error:
+        return {"fault": type(error).__name__}
+    if isinstance(planned, Refusal):
+        known = planned.reason in (*UNREPAIRED.values(), _NOTHING_EXPLAINS)
+        return {"refused": planned.reason if known else OTHER, "understood": planned.understood}
+    return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
+
+
+def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "time": int(entry.time),
+        "kind": entry.kind,
+        "outcome": entry.outcome,
+        "edits": entry.edits,
+        "actions": list(entry.actions),
+        "images": [
+            {
+                "of": "part" if change.key.startswith("part/") else "message",
+                "before": _image(change.before, shaper),
+                "after": _image(change.after, shaper),
+            }
+            for change in changes
+        ],
+    }
+
+
+def _image(raw: bytes | None, shaper: Shaper) -> dict[str, Any] | None:
+    if raw is None:
+        return None
+    return {"bytes": len(raw), **shaper.part(_record(raw))}
+
+
+def _record(raw: bytes) -> Json | None:
+    """What an image says: a file's JSON, or that in the `data` of a row; None when it is no JSON object."""
+    try:
+        data = json.loads(raw)
+        said = said_by_row(data)
+        data = data if said is None else json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

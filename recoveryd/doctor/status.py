@@ -1,0 +1,168 @@
+"""What there is to be known at a glance: which stores are watched, by whom, and what came of it. Writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recoveryd.clients.base import Generation, Store
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Entry, Failure, Outcome
+from recoveryd.daemon.service_manager import midnight
+from recoveryd.diagnose.diagnosis import tries
+from recoveryd.disk.locks import Holder, lockers, watcher
+from recoveryd.ledger.peek import peek
+from recoveryd.ledger.upkeep import Upkeep
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.settings.overrides import Pause, ignored, paused
+
+GENERATIONS: Mapping[Generation | None, str] = {
+    Generation.JSON: "a tree of JSON files (OpenCode up to 1.1)",
+    Generation.JSON_DEAD: "a tree of JSON files that OpenCode left behind when it moved to a database",
+    Generation.SQLITE: "a database without events (OpenCode 1.2 to about 1.13)",
+    Generation.SQLITE_EVENTS: "a database with events (OpenCode 1.14 to 1.18)",
+    Generation.OPENCODE_2: "a database of OpenCode 2; what recoveryd knows of is frozen there",
+    Generation.UNKNOWN: "a database that recoveryd does not know",
+    None: "not readable",
+}
+# How a `run` was started (`Holder.doing`).
+HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """`watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is.
+
+    `locked`: the processes that have its lock where no `run` is known to.
+    """
+
+    id: str
+    generation: Generation | None
+    watched: Holder | None
+    problem: str
+    locked: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the ledger says. `today` and `ever` count recoveries by outcome; `capped`: store, session and title."""
+
+    today: Mapping[Outcome, int] = field(default_factory=dict)
+    ever: Mapping[Outcome, int] = field(default_factory=dict)
+    pending: Sequence[Entry] = ()
+    conflicts: Sequence[Entry] = ()
+    capped: Sequence[tuple[str, str, str]] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    stores: Sequence[StoreStatus]
+    books: Books
+    pause: Pause | None
+    idle: str  # why the configuration has nothing repaired; "" when it does not
+    ignored: Sequence[str]
+    config: Path
+    ledger: Path
+    log: Path
+
+    @property
+    def running(self) -> Sequence[Holder]:
+        """The daemons that watch these stores, each once."""
+        by_pid = {store.watched.pid: store.watched for store in self.stores if store.watched}
+        return list(by_pid.values())
+
+    @property
+    def unrepaired(self) -> str:
+        """Why nothing at all is repaired now; "" when it is."""
+        if not self.running:
+            return "nothing runs that would"
+        if self.pause is not None:
+            return f"paused{self.pause.ending}"
+        idle = [holder.idle for holder in self.running]
+        return idle[0] if all(idle) else ""
+
+
+def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
+    """`stores`: those that exist. What can't be read is said in the answer; nothing is raised."""
+    try:
+        named: Sequence[str] = (*config.ignore, *ignored(state_dir))
+    except RecoverydError as error:
+        named = (error.message,)
+    return Status(
+        stores=[_store(store, state_dir) for store in stores],
+        books=books(config, stores, paths.ledger_file(state_dir), now),
+        pause=paused(state_dir, now),
+        idle=config.idle,
+        ignored=named,
+        config=config_file,
+        ledger=paths.ledger_file(state_dir),
+        log=paths.log_file(state_dir),
+    )
+
+
+def watched_by(store: Store, state_dir: Path) -> Holder | None:
+    """The `run` that watches a store. The note of a shared lock names which of its stores are meant."""
+    holder = watcher(paths.lock_dir(state_dir), store.lock_path)
+    return holder if holder is not None and store.id in holder.stores else None
+
+
+def generation_of(store: Store) -> tuple[Generation | None, str]:
+    """The generation of a store, and why nothing in it is repaired; "" when it is."""
+    try:
+        return store.generation(), store.live() or ""
+    except RecoverydError as error:
+        return None, error.message
+
+
+def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> Books:
+    """What the ledger holds; `Books.problem` when it can't be read."""
+    today = midnight(now)
+
+    def work(opened: Upkeep) -> Books:
+        ended = opened.ended()
+        return Books(
+            today=Counter(one.outcome for one in ended if one.time >= today),
+            ever=Counter(one.outcome for one in ended),
+            pending=opened.pending(),
+            conflicts=opened.conflicts(),
+            capped=_capped(opened, stores, config.max_retries),
+        )
+
+    try:
+        return peek(ledger, work) or Books()
+    except RecoverydError as error:
+        return Books(problem=error.message)
+
+
+def _store(store: Store, state_dir: Path) -> StoreStatus:
+    generation, problem = generation_of(store)
+    watched = watched_by(store, state_dir)
+    locked = () if watched else sorted(lockers(paths.lock_dir(state_dir), store.lock_path) or ())
+    return StoreStatus(store.id, generation, watched, problem, locked)
+
+
+def _capped(ledger: Upkeep, stores: Sequence[Store], max_retries: int) -> list[tuple[str, str, str]]:
+    """Sessions that had all their recoveries since a prompt was last answered."""
+    by_id = {store.id: store for store in stores}
+    found = []
+    for store_id, session in ledger.busiest(max_retries):
+        [newest] = ledger.history(1, session)
+        if _spent(ledger, by_id.get(store_id), newest) >= max_retries:
+            found.append((store_id, session, newest.title))
+    return found
+
+
+def _spent(ledger: Upkeep, store: Store | None, newest: Entry) -> int:
+    """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
+    if store is None:
+        return 0
+    failure = Failure(newest.store, newest.session, "", 0, {})
+    try:
+        made = tries(store, ledger, failure, store.look(newest.session).last_answer)
+    except RecoverydError:
+        return 0
+    return sum(one.outcome is not Outcome.GAVE_UP for one in made)

@@ -1,0 +1,129 @@
+"""What of a recovery goes into the ledger, and when: before an edit its images, then how it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from loguru import logger
+
+from recoveryd.clients.base import Stamp, Store, root, untouched
+from recoveryd.core.errors import DiskError, RecoverydError
+from recoveryd.core.model import Change, Entry, Event, Failure, Judged, Outcome
+from recoveryd.heal.undo import settle, taken_back
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.version import VERSION
+from recoveryd.settings.load import Config
+
+
+def state_of(stamp: Stamp, config: Config) -> str:
+    """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
+    return f"{stamp.digest}/{config.digest}"
+
+
+class Book:
+    """Keeps the account of recoveries in `ledger`, each under the id of its event."""
+
+    def __init__(self, ledger: Ledger, config: Config) -> None:
+        self._ledger = ledger
+        self._config = config
+        self.started = 0.0  # when the repair that is under way began, time.monotonic()
+
+    def entry(self, event: Event) -> Entry | None:
+        """What the ledger has of it so far."""
+        return self._ledger.find(event.id)
+
+    def keep(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
+        """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
+        if self.entry(event) is not None:
+            self._ledger.rewrite(event.id, event.changes, event.actions, event.detail, keep=written)
+            return
+        self._ledger.begin(
+            event.id,
+            failure,
+            event.title,
+            event.kind,
+            event.changes,
+            event.actions,
+            event.detail,
+            **self._judged(store, failure),
+        )
+
+    def close(self, store: Store, failure: Failure, event: Event) -> Event:
+        """The outcome. What was begun and stands half written stays pending: the next attempt or start ends it."""
+        if self.entry(event) is not None:
+            if event.outcome is not Outcome.FAILED or self._untouched(store, event):
+                seconds = time.monotonic() - self.started
+                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
+            return event
+        try:
+            judged = self._judged(store, failure)
+        except RecoverydError:
+            judged = Judged(session_state="", rules_version=VERSION, answered=0, root="")
+        self._ledger.record(
+            event.id,
+            failure,
+            event.title,
+            event.kind,
+            event.outcome,
+            event.detail,
+            **judged,
+        )
+        return event
+
+    def _judged(self, store: Store, failure: Failure) -> Judged:
+        session = failure.session
+        state, answered = state_of(store.stamp(session), self._config), store.look(session).last_answer
+        return Judged(session_state=state, rules_version=VERSION, answered=answered, root=root(store, session)[0])
+
+    def drop_untouched(self, store: Store, event: Event) -> None:
+        """Forget what was begun if nothing of it was written."""
+        if self.entry(event) is not None and self._untouched(store, event):
+            self._ledger.drop(event.id)
+
+    def settle(self, store: Store, failure: Failure, event: Event) -> Event | None:
+        """Bring what was cut off in this session to an end; the event of this failure's own repair, if that stands.
+
+        An earlier try at it that was taken back counts for nothing. DiskError: a half repair is still there.
+        """
+        healed = None
+        for settled in settle(store, self._ledger, failure.session):
+            if settled.open:
+                raise DiskError(settled.detail)
+            entry = settled.entry
+            own = entry.message == failure.message
+            if own and settled.outcome is Outcome.FAILED:
+                self._ledger.drop(entry.id)
+                continue
+            logger.warning("{} {} {}: {}", entry.session, entry.id, settled.outcome, settled.detail)
+            if own and settled.outcome is Outcome.HEALED:
+                changes = tuple(self._ledger.changes(entry.id))
+                healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)
+                healed = replace(healed, actions=entry.actions, changes=changes)
+        return healed
+
+    def healed(self, failure: Failure, message: str) -> bool:
+        """Whether the failure of `message`, in the session of `failure`, was repaired."""
+        handled = self._ledger.handled(failure.store, failure.session, message)
+        return handled is not None and handled.outcome is Outcome.HEALED
+
+    def changes(self, event: Event) -> tuple[Change, ...]:
+        """The images that are kept of it."""
+        return tuple(self._ledger.changes(event.id))
+
+    def repaired_since(self, entry: Entry) -> bool:
+        """Whether a newer repair of the session stands: that one was proved on all that is there."""
+        return bool(self._ledger.later(entry))
+
+    def taken_back(self, store: Store, event: Event) -> tuple[Outcome, bool]:
+        """Take back all of the edits that stands as it was written: what that comes to, and whether any did.
+
+        `failed`: all is as it was before; `conflict`: but for what the client wrote over, whose version stays.
+        """
+        return taken_back(store, self._ledger.get(event.id), self._ledger.changes(event.id))
+
+    def _untouched(self, store: Store, event: Event) -> bool:
+        try:
+            return untouched(store, self._ledger.changes(event.id))
+        except RecoverydError:
+            return False

@@ -1,0 +1,289 @@
+"""One repair: wait for quiet, plan, stop the turn, keep the images, write, read back; and again a second later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from loguru import logger
+
+from recoveryd.clients.base import Stamp, Store, root_title, stand
+from recoveryd.clients.opencode.holders import Holders
+from recoveryd.clients.opencode.server import Client
+from recoveryd.core import failpoint
+from recoveryd.core.bounded import note
+from recoveryd.core.errors import (
+    ActiveError,
+    BusyError,
+    BusyStoreError,
+    ConflictError,
+    DiskError,
+    LeftAloneError,
+    RecoverydError,
+)
+from recoveryd.core.kinds import OPEN_TURNS
+from recoveryd.core.model import Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.core.text import capital
+from recoveryd.disk.locks import recovery_lock
+from recoveryd.heal.book import Book
+from recoveryd.heal.propose import Proposal, Proposer
+from recoveryd.heal.stop_turn import settled, stop_turn
+from recoveryd.ledger.ledger import Ledger, LedgerError, new_id
+from recoveryd.repair.kept_thinking import thinking
+from recoveryd.settings.load import Config
+from recoveryd.tell.callbacks import Callbacks, safely
+from recoveryd.tell.words import marked
+
+ROUNDS = 3  # the first plan, and two more when the client wrote in between
+
+
+class Recovery:
+    """Carries out recoveries. `client` is the one that runs, if one does.
+
+    `held(store)` says why nothing may be written now, None when it may: asked first, and right before each write.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        config: Config,
+        state_dir: Path,
+        *,
+        callbacks: Callbacks | None = None,
+        client: Client | None = None,
+        clock: Callable[[], float] = time.time,
+        held: Callable[[Store], str | None] | None = None,
+    ) -> None:
+        self._book = Book(ledger, config)
+        self._state_dir = state_dir
+        self._clock = clock
+        self._held = held or (lambda _: config.idle if config.dry_run else None)  # `enabled` is for the daemon
+        self._callbacks = callbacks or Callbacks()
+        self.client = client or Client(config.opencode)
+        self.holders = Holders(config.interrupted_minutes, clock)
+        self._proposer = Proposer(config, state_dir, self.client, self.holders, clock)
+        self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
+        self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
+
+    def on_abort(self, session_id: str) -> None:
+        """Before a session is touched: the parent system is told that its turn is over."""
+        safely(f"{session_id}: on_abort", self._callbacks.on_abort, session_id)
+
+    def on_complete(self, event: Event) -> None:
+        """After a recovery, whatever it came to."""
+        safely(f"{marked(event)}: on_complete", self._callbacks.on_complete, event)
+
+    def attempt(
+        self, store: Store, failure: Failure, kind: Kind, name: str = "", still: Callable[[], bool] = lambda: True
+    ) -> Event:
+        """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
+
+        `name`: the id that a proposal was given. `still`, asked under the lock: whether it is still to be done.
+        """
+        self._book.started = started = time.monotonic()
+        event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
+        event = self._locked(store, failure, event, still)
+        if event.outcome is not Outcome.HEALED:
+            self._proposed.pop(event.id, None)
+        return replace(event, seconds=time.monotonic() - started)
+
+    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
+        """What `attempt` of this name would do, without doing it."""
+        session = store.load(failure.session)
+        return session, self._proposer.propose(store, session, failure, kind, name or new_id())
+
+    def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
+        """Read back once more, after the client had time to clean up; what it undid is applied again, once.
+
+        `event` is what `attempt` gave. `pending`: not now; confirm it later.
+        """
+        event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
+        if event.outcome is not Outcome.PENDING:
+            self._proposed.pop(event.id, None)
+        return event
+
+    def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
+        try:
+            with recovery_lock(self._state_dir, store.id):
+                if event.outcome is Outcome.PENDING:
+                    if not still():
+                        return replace(event, detail="Another process saw to it meanwhile.")
+                    return self._repair(store, failure, event)
+                return self._confirm(store, failure, event)
+        except (ActiveError, BusyError, BusyStoreError) as error:
+            return self._not_now(store, event, error.message)
+        except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
+            left = self._not_now(store, event, error.message)
+            return left if event.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
+        except LedgerError:
+            raise  # without a ledger nothing is written, and nothing can be recorded
+        except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
+            return self._failed(store, failure, event, f"{error.message} {error.hint}".rstrip(), close=False)
+        except RecoverydError as error:
+            return self._failed(store, failure, event, error.message)
+        except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
+            logger.exception("{}: a fault of recoveryd", marked(event))
+            return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
+
+    def _confirm(self, store: Store, failure: Failure, event: Event) -> Event:
+        known = self._book.entry(event)
+        if known is None:  # taken back by an attempt that came between, which is told for itself
+            return replace(event, outcome=Outcome.UNDONE)
+        if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
+            return replace(event, outcome=known.outcome, detail=known.detail)
+        failpoint.reach("confirm")
+        if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
+            return event
+        logger.info("{}: the client wrote over the repair; it is made again", marked(event))
+        return self._repair(store, failure, event)
+
+    def _not_now(self, store: Store, event: Event, detail: str) -> Event:
+        """Nothing is recorded of what passes by itself: the failure stays open, and is looked at again."""
+        if event.outcome is Outcome.HEALED:  # what stands of it is known to the ledger, for a later look or a start
+            detail = f"Repaired ({event.id}), and the client wrote over the repair since. {detail}"
+        else:
+            self._book.drop_untouched(store, event)
+        return replace(event, outcome=Outcome.PENDING, detail=detail, changes=())
+
+    def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
+        known = self._book.entry(event)
+        if known is not None and known.outcome is Outcome.HEALED:
+            logger.warning("{}: could not be confirmed: {}", marked(event), detail)
+            return event
+        event = replace(event, outcome=Outcome.FAILED, detail=detail)
+        return self._book.close(store, failure, event) if close else event
+
+    def _repair(self, store: Store, failure: Failure, event: Event) -> Event:
+        """Plan and write until it stands. An event that is healed already is made again, as the same recovery."""
+        written = event.outcome is Outcome.HEALED
+        self._allowed(store)
+        if not written:
+            settled(store, failure.session, self._clock)
+            self._at_rest(store, failure, event)
+            healed = self._book.settle(store, failure, event)
+            if healed is not None:
+                return healed
+        applied = False
+        for _ in range(ROUNDS):
+            session, planned, read = self._planned(store, failure, event, written=written)
+            event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
+            if isinstance(planned, Refusal):
+                if written:
+                    return self._settled(store, failure, event, session, planned)
+                return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
+            event = _told(event, planned, again=written)
+            self._book.keep(store, failure, event, written=written)
+            if not self._as_read(store, failure, event, read):
+                continue
+            applied = True
+            try:
+                store.apply(planned.changes)
+            except ConflictError as error:
+                logger.info("{}: {} It is planned again.", marked(event), error.message)
+                continue
+            written = True
+            self._proposed[event.id] = replace(planned, changes=(), edits=())
+            if self._stands(store, event, planned):
+                return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+        if not applied:
+            raise ActiveError("The client kept writing to this session: it is left alone until it is quiet.")
+        return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
+
+    def _planned(
+        self, store: Store, failure: Failure, event: Event, *, written: bool
+    ) -> tuple[Session, Proposal | Refusal, Stamp]:
+        """What to write, made from what is read when all is quiet and no turn runs, with the stamp of that."""
+        assert event.kind is not None
+        while True:
+            read = settled(store, failure.session, self._clock)
+            self._at_rest(store, failure, event)
+            session = store.load(failure.session)
+            earlier = self._proposed.get(event.id)
+            planned = self._proposer.propose(store, session, failure, event.kind, event.id, earlier)
+            if isinstance(planned, Refusal):
+                return session, planned, read
+            if written or not self._stop_turn(store, session, failure):
+                for line in thinking(session, planned.edits, event.kind):
+                    logger.debug("{}: {}", marked(event), line)
+                return session, planned, read
+
+    def _allowed(self, store: Store) -> None:
+        """ActiveError while nothing may be written, DiskError where nothing ever is."""
+        held = self._held(store)
+        if held is not None:
+            raise ActiveError(f"Nothing is written: {held}.")
+        reason = store.live()
+        if reason is not None:
+            raise DiskError(reason)
+
+    def _at_rest(self, store: Store, failure: Failure, event: Event) -> None:
+        """ActiveError while a turn runs that the repair is not about."""
+        if store.look(failure.session).running and event.kind not in OPEN_TURNS:
+            raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
+
+    def _as_read(self, store: Store, failure: Failure, event: Event, read: Stamp) -> bool:
+        """Whether the session is as it was when the plan was made: hooks, an abort and planning take their time.
+
+        The last question before the write. What was quiet and is unchanged still is quiet.
+        """
+        self._allowed(store)
+        self._at_rest(store, failure, event)
+        if store.stamp(failure.session) == read:
+            return True
+        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(event))
+        return False
+
+    def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
+        """What was written is refused when read back: no half of it stays. Where nobody wrote, the fault is ours."""
+        outcome, back = self._book.taken_back(store, event)
+        if outcome is Outcome.FAILED:
+            detail = f"Read back, the repair was still refused; it was taken back. {detail}"
+        elif back:
+            detail = f"The client wrote over a part of the repair, and the rest of it was taken back. {detail}"
+        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail))
+
+    def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
+        """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
+        proposed = self._proposed.get(event.id)
+        if proposed is not None and not proposed.objections(session):
+            return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+        return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
+
+    def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
+        """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
+        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
+        if planned.understood or not self._book.healed(failure, asked):
+            return planned
+        return Refusal("it was repaired while this prompt was on its way: prompt it again")
+
+    def _stands(self, store: Store, event: Event, proposed: Proposal) -> bool:
+        """Whether what is read back is what was written, and nothing speaks against it."""
+        if not stand(store, proposed.changes):
+            return False
+        failpoint.reach("read back")
+        left = proposed.objections(store.load(event.session))
+        for reason in left:
+            logger.warning("{}: read back, the rules object: {}", marked(event), reason)
+        return not left
+
+    def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
+        if (key := (failure.store, failure.session, failure.message)) in self._stopped:
+            return False
+        note(self._stopped, key, value=True)
+        self.on_abort(failure.session)
+        return stop_turn(store, self.client, session, failure)
+
+    def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
+        outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
+        detail = f"{capital(refusal.reason)}."
+        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
+
+
+def _told(event: Event, planned: Proposal, *, again: bool) -> Event:
+    """With what is done. Made again where the client wrote over a part of it, a repair is the same and told whole."""
+    event = replace(event, changes=planned.changes)
+    if again and set(planned.actions) <= set(event.actions):
+        return event
+    return replace(event, actions=planned.actions, detail=planned.detail, places=planned.places)

@@ -1,0 +1,219 @@
+"""Putting images back: for a person who asks, and for a start after a crash. One way of writing for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recoveryd.clients.base import Store, is_of, states, untouched
+from recoveryd.core.errors import ConflictError, NotFoundError, RefusedError, StoreError
+from recoveryd.core.kinds import OPEN_TURNS
+from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
+from recoveryd.disk.locks import recovery_lock
+from recoveryd.heal.stop_turn import settled
+from recoveryd.ledger.ledger import Ledger
+
+_UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a recovery that a crash had cut off."""
+
+    entry: Entry
+    outcome: Outcome
+    detail: str
+
+    @property
+    def open(self) -> bool:
+        """Whether it could not be brought to an end now."""
+        return self.outcome in CUT_OFF
+
+
+def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:
+    """Bring every recovery of `store` (or of one session) that was cut off to an end: whole, taken back, or a conflict.
+
+    Only under the recovery lock: without it, what another process is just writing looks cut off.
+    """
+    mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
+    return [_settle(store, ledger, entry) for entry in mine]
+
+
+def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
+    changes = ledger.changes(entry.id)
+    try:
+        store.clean(change.key for change in changes)
+        found = states(store, changes)
+        ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
+        staged = _staged_since(store, entry, changes)
+        if staged and "before" in found:  # neither way is safe before the revert is taken back
+            return Settled(entry, entry.outcome, staged)
+        if entry.outcome is Outcome.UNDOING:
+            put_back(store, ours)
+            if "other" in found:
+                detail = (
+                    "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
+                )
+                return _close(ledger, entry, Outcome.CONFLICT, detail)
+            return _close(ledger, entry, Outcome.UNDONE, entry.detail)
+        if len(ours) < len(changes) and ledger.later(entry):
+            detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
+            return _close(ledger, entry, Outcome.CONFLICT, detail)
+        if entry.kind is Kind.WRAPPED_IDS and "before" not in found:
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)  # the client goes on under the new ids
+        if "other" in found:
+            put_back(store, ours)
+            detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
+            return _close(ledger, entry, Outcome.CONFLICT, detail)
+        if len(ours) == len(changes):
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)
+        put_back(store, ours)
+    except ConflictError as error:
+        return _close(ledger, entry, Outcome.CONFLICT, error.message)
+    except StoreError as error:  # not there now, or not writable: left pending for the next start
+        return Settled(entry, entry.outcome, error.message)
+    return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
+
+
+def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Settled:
+    ledger.finish(entry.id, outcome, detail, settled=settled)
+    return Settled(entry, outcome, detail)
+
+
+def put_back(store: Store, changes: Sequence[Change]) -> None:
+    """Write the before-images of `changes`. ConflictError when one of them is not what we wrote any more."""
+    store.apply([change.reversed() for change in reversed(changes)])
+
+
+def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[Outcome, bool]:
+    """Put back what of `changes` stands as it was written: what the recovery comes to then, and whether anything stood.
+
+    `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
+    that the client goes on under, or while a revert is staged on them.
+    """
+    found = states(store, changes)
+    ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
+    goes_on = entry.kind is Kind.WRAPPED_IDS and "other" in found and "before" not in found
+    if not ours or goes_on or _staged_since(store, entry, changes):
+        return Outcome.CONFLICT, False
+    put_back(store, ours)
+    return Outcome.CONFLICT if "other" in found else Outcome.FAILED, True
+
+
+def take_back(
+    store: Store, ledger: Ledger, state_dir: Path, name: str, *, force: bool = False, dry_run: bool = False
+) -> tuple[Entry, list[Change]]:
+    """`undo` as a person asks for it: under the lock that repairs take, and when the session is quiet.
+
+    Returns the recovery as it is then, and what was written. Raises also `BusyError` and, if the session does not get
+    quiet, `ActiveError`.
+    """
+    with recovery_lock(state_dir, store.id, doing="an undo"):
+        entry = ledger.get(name)
+        if not (dry_run or force):
+            settled(store, entry.session)
+        changes = undo(store, ledger, entry, force=force, dry_run=dry_run)
+        return ledger.get(entry.id), changes
+
+
+def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:
+    """Take back a recovery; returns what is (or with `dry_run` would be) written.
+
+    RefusedError when something would be lost: a newer recovery stands on it, a part changed since, or a prompt was
+    answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
+    NotFoundError: the images are gone.
+    """
+    if entry.outcome is Outcome.UNDONE:
+        raise RefusedError(f"{entry.id} was undone before.")
+    if entry.outcome not in _UNDOABLE:
+        raise RefusedError(f"{entry.id} changed nothing ({entry.outcome}), so there is nothing to undo.")
+    newer = ledger.later(entry)
+    if newer:
+        raise RefusedError(
+            f"{entry.id} lies below a newer recovery of its session.",
+            f"First: recoveryd undo {newer[0].id}",
+            recoveries=[newer[0].id],
+        )
+    changes = ledger.changes(entry.id)
+    if not changes:
+        raise NotFoundError(
+            f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
+        )
+    store.clean(change.key for change in changes)
+    staged = _staged_since(store, entry, changes)
+    if staged:  # with `force`, too
+        raise RefusedError(staged, "Take the revert back (/redo) or prompt the session, and undo then.")
+    obstacle = _obstacle(store, entry, changes)
+    if obstacle is None:
+        todo = [change.reversed() for change in reversed(changes)]
+    elif force:
+        now = store.read_all([change.key for change in reversed(changes)])
+        todo = [replace(c, before=n, after=c.before) for c, n in zip(reversed(changes), now, strict=True)]
+        todo = [change for change in todo if change.before != change.after]
+    else:
+        raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
+    if not dry_run:
+        _write(store, ledger, entry, todo, forced=obstacle is not None)
+    return todo
+
+
+def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
+    found = states(store, changes)
+    changed = [change.key for change, now in zip(changes, found, strict=True) if now != "after"]
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        return f"{changed[0]}{more} changed since {entry.id}."
+    if entry.kind not in OPEN_TURNS and store.look(entry.session).running:
+        return "A turn of this session is running, or was cut off."
+    if _answered(store, entry):
+        return f"The session went on since {entry.id}: the model answered, on the repaired history."
+    return None
+
+
+def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
+    """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
+
+    One that was staged before is among the changes, and goes back with them.
+    """
+    if entry.kind is not Kind.WRAPPED_IDS or any(change.key.startswith("session/") for change in changes):
+        return None
+    with suppress(NotFoundError):
+        revert = store.load(entry.session).revert or {}
+        gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
+        if not gone.isdisjoint(str(revert.get(key)) for key in ("messageID", "partID")):
+            return f"A revert was staged in the session since {entry.id}, to a message that would get another id."
+    return None
+
+
+def _answered(store: Store, entry: Entry) -> bool:
+    """Whether the model answered behind what had failed, be it with a tool call alone.
+
+    By the client's clock alone, which made all of them; only where that message is gone by ours.
+    """
+    messages = store.load(entry.session).messages
+    answers = [m for m in messages if m.role == "assistant" and m.error is None and m.completed]
+    failed = next((m for m in messages if m.id == entry.message), None)
+    if failed is None:
+        return any(m.completed > entry.time * 1000 for m in answers)
+    return any(m.by_time > failed.by_time for m in answers)
+
+
+def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
+    if forced:  # cut off by a crash, it is itself taken back: never a heal
+        failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
+        doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+    else:  # a crash in the middle is finished at the next start
+        doing = entry.id
+        ledger.mark(doing, Outcome.UNDOING)
+    try:
+        store.apply(todo)
+    except StoreError as error:
+        if untouched(store, todo):  # else it is left to `settle`
+            if forced:
+                ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
+            else:
+                ledger.mark(doing, entry.outcome)
+        raise
+    ledger.undone(doing, entry.id)

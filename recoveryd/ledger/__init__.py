@@ -1,0 +1,1 @@
+"""recoveryd.ledger."""

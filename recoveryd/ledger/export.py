@@ -1,0 +1,53 @@
+"""The originals of a recovery as files, for a person who wants to look at them or keep them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from recoveryd.core.errors import NotFoundError, RecoverydError, RefusedError
+from recoveryd.core.model import Change, Entry
+
+
+def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
+    """Write each before-image into `folder` (new, 0700), and an `index.json` of what is what. Returns the names.
+
+    NotFoundError when the ledger has no images of it any more; RefusedError when there is something at `folder`.
+    """
+    if not changes:
+        raise NotFoundError(f"The ledger has no originals of {entry.id} (any more).", "It keeps them as [ledger] says.")
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise RefusedError(
+            f"{folder} is there already; nothing is written over.", "Name another with --out."
+        ) from error
+    except OSError as error:
+        raise RecoverydError(f"{folder} can't be made: {error.strerror or error}.") from error
+    index: list[dict[str, Any]] = []
+    for number, change in enumerate(changes, 1):
+        name = None if change.before is None else f"{number:03d}-{_safe(change.key)}"
+        if name is not None:
+            _write(folder / name, change.before or b"")
+        index.append({"file": name, "record": change.key, "mode": change.mode, "removed": change.after is None})
+    said = {"id": entry.id, "time": entry.time, "store": entry.store, "session": entry.session, "records": index}
+    _write(folder / "index.json", (json.dumps(said, indent=2) + "\n").encode())
+    return [*(one["file"] for one in index if one["file"]), "index.json"]
+
+
+def _safe(key: str) -> str:
+    """The end of a record's key as a file's name: it comes from a store, so nothing in it is a path here."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", key).lstrip(".")[-100:]
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error

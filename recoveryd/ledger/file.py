@@ -1,0 +1,196 @@
+"""The ledger's file: making it, opening it, its rows as values, and what SQLite says in words for a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from recoveryd.core import failpoint
+from recoveryd.core.errors import BusyError, RecoverydError
+from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
+
+__all__ = ["INSERT", "KINDS", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
+
+_APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
+_BUSY_SECONDS = 5.0
+SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
+INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
+    session_state, rules_version, answered, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+KINDS = {kind.value: kind for kind in Kind}
+_PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
+_HINTS = {
+    sqlite3.SQLITE_FULL: "Make room on its disk. Nothing is repaired meanwhile.",
+    sqlite3.SQLITE_READONLY: _PERMISSIONS,
+    sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
+}
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class LedgerFile:
+    """The file, open: 0600, its folder 0700 if it is new. Made on first use."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._clock = clock
+        with _in_words(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                _create(path)
+            elif path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+            self._db = _open(path)
+
+    @classmethod
+    def on(cls, path: Path, db: sqlite3.Connection) -> Self:
+        """Over a connection that somebody else opened, and closes: for reading alone."""
+        made = cls.__new__(cls)
+        made.path, made._clock, made._db = path, time.time, db
+        return made
+
+    @classmethod
+    def empty(cls, path: Path) -> Self:
+        """One in memory, for who asks where there is no ledger at `path`; nothing of it is kept."""
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        make(db, _APPLICATION_ID)
+        return cls.on(path, db)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def size(self) -> int:
+        """Bytes on the disk."""
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with _in_words(self.path):
+            failpoint.reach("ledger begin")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                failpoint.reach("ledger commit")
+                self._db.execute("COMMIT")
+                failpoint.reach("ledger committed")
+            except BaseException:
+                self._db.rollback()
+                raise
+
+    def _has(self, column: str) -> bool:
+        """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
+        return column in [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with _in_words(self.path):
+            return self._db.execute(query, [put(v) for v in values]).fetchall()
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    """Turns what SQLite and the system raise into `BusyError` or `LedgerError`."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explained(path, error) from error
+    except OSError as error:
+        raise LedgerError(f"The ledger {path} can't be opened: {error.strerror or error}.", _PERMISSIONS) from error
+
+
+def put(value: Any) -> Any:
+    """A value as SQLite takes it. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return str(value)
+
+
+def text(value: str | bytes) -> str:
+    """The text that `put` was given."""
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
+
+
+def entry(row: Sequence[Any]) -> Entry:
+    """A row of `SELECT`."""
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions = row
+    texts = (text(store), text(session), text(message), text(title))
+    known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), tuple(json.loads(actions)))
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _version(db):
+            make(db, _APPLICATION_ID)
+        elif check(db, path) < SCHEMA_VERSION:
+            bring_forward(db, path)
+        sweep(path)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA journal_size_limit = 4194304")
+        db.execute("PRAGMA secure_delete = ON")  # what is forgotten is to be gone from the file
+        db.execute("PRAGMA cache_size = -512")  # KiB: what is asked for lies at the end of the file
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def check(db: sqlite3.Connection, path: Path) -> int:
+    """The schema's version. `LedgerError` for one that is not known, and for another program's database."""
+    version = _version(db)
+    if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        raise unknown(path, None)
+    if not 0 < version <= SCHEMA_VERSION:
+        raise unknown(path, version)
+    return version
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _create(path: Path) -> None:
+    """Made aside and linked into place: nobody meets a ledger without its tables, or with wider permissions."""
+    aside = path.with_name(f".{path.name}.{os.urandom(5).hex()}")
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        _open(aside).close()
+        path.hardlink_to(aside)
+    except FileExistsError:
+        pass  # another process was first
+    finally:
+        aside.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.")
+    if code in _DAMAGED:
+        return LedgerError(
+            f"The ledger {path} is damaged ({error}).",
+            "Stop recoveryd and move the file (with its -wal and -shm) to a safe place: it holds the originals of what "
+            "was repaired, and `sqlite3 FILE .recover` may read them. A new ledger is made at the next start.",
+        )
+    return LedgerError(f"The ledger {path} can't be used: {error}.", _HINTS.get(code, ""))

@@ -1,0 +1,47 @@
+"""A look into the ledger that leaves no trace: for commands that only tell."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from recoveryd.core.errors import BusyError, StoreError
+from recoveryd.disk.sqlite import BUSY_S, Database, in_time
+from recoveryd.ledger.file import LedgerError, check
+from recoveryd.ledger.upkeep import Upkeep, integrity
+
+MAX_ROW = 1 << 30
+SMALL = 64_000_000  # bytes up to which a ledger is checked
+_CHECK_S = 1.0
+
+T = TypeVar("T")
+
+
+def peek(path: Path, work: Callable[[Upkeep], T]) -> T | None:
+    """What `work` makes of the ledger as it is; None when there is none. LedgerError, BusyError."""
+    return _read(path, lambda db: work(Upkeep.on(path, db))) if path.exists() else None
+
+
+def damage(path: Path) -> str:
+    """What SQLite finds wrong with the ledger; "" when nothing is, when it is large, or when it takes too long."""
+    if path.stat().st_size > SMALL:
+        return ""
+    deadline = time.monotonic() + _CHECK_S
+    return _read(path, lambda db: in_time(db, deadline, lambda: integrity(db)) or "")
+
+
+def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    def checked(db: sqlite3.Connection) -> T:
+        check(db, path)
+        return work(db)
+
+    try:
+        return Database(path, max_row=MAX_ROW, busy_s=BUSY_S).read(checked)
+    except StoreError as error:
+        if error.exit_code == BusyError.exit_code:
+            raise BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.") from error
+        hint = "It holds the originals of what was repaired: keep a copy before anything else."
+        raise LedgerError(f"The ledger can't be read. {error.message}", hint) from error

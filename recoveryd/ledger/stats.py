@@ -1,0 +1,48 @@
+"""What came of all recoveries, by kind. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from recoveryd.core.model import Kind, Outcome
+from recoveryd.ledger.upkeep import Ended
+
+# Tried to repair, whatever came of it; a refusal is none, and what was undone or wrote over was repaired first.
+_TRIED = (Outcome.HEALED, Outcome.UNDONE, Outcome.CONFLICT, Outcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Of one kind (None: not known). `success`: healed of those tried, 0 to 1; None when nothing was tried.
+
+    `median_seconds`: from the start of a repair to the disk, of those where it was recorded.
+    """
+
+    kind: Kind | None
+    outcomes: Mapping[Outcome, int]
+    success: float | None
+    median_seconds: float | None
+
+    @property
+    def total(self) -> int:
+        return sum(self.outcomes.values())
+
+
+def by_kind(ended: Iterable[Ended]) -> list[Line]:
+    """A line for each kind, the most frequent first."""
+    groups: dict[Kind | None, list[Ended]] = {}
+    for one in ended:
+        groups.setdefault(one.kind, []).append(one)
+    lines = [_line(kind, group) for kind, group in groups.items()]
+    return sorted(lines, key=lambda line: (-line.total, line.kind or ""))
+
+
+def _line(kind: Kind | None, group: list[Ended]) -> Line:
+    outcomes = Counter(one.outcome for one in group)
+    tried = sum(outcomes[outcome] for outcome in _TRIED)
+    seconds = [one.seconds for one in group if one.seconds is not None and one.outcome is not Outcome.FAILED]
+    success = outcomes[Outcome.HEALED] / tried if tried else None
+    return Line(kind, outcomes, success, median(seconds) if seconds else None)

@@ -1,0 +1,58 @@
+"""Which thinking no longer fits, for providers that bind it to all that stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recoveryd.core.model import Json
+from recoveryd.core.request import Block, Wire
+
+
+def unbound(before: Wire, after: Wire) -> list[Block]:
+    """The thinking of `after` that a provider which binds it to all that stands before would reject.
+
+    Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and
+    nothing else that changes in front of a block.
+    """
+    order = [block.part_id for block in before.blocks() if block.is_thinking]
+    places, now = _places(before), _places(after)
+    agree = _agreement(_spoken(before), _spoken(after))
+    rejected: list[Block] = []
+    expected = -1
+    for block in (b for b in after.blocks() if b.is_thinking):
+        place = now[block.part_id]
+        if expected < 0 and block.part_id in places:
+            expected = order.index(block.part_id)
+        in_order = 0 <= expected < len(order) and order[expected] == block.part_id
+        if rejected or not in_order or place > agree or place != places[block.part_id]:
+            rejected.append(block)
+        expected += 1
+    return rejected
+
+
+def _spoken(wire: Wire) -> list[tuple[str, Json]]:
+    """All that is not thinking, in order; a turn without content counts as one."""
+    return [
+        (turn.role, body)
+        for turn in wire.turns
+        for body in ([b.body for b in turn.blocks if not b.is_thinking] if turn.blocks else [{}])
+    ]
+
+
+def _places(wire: Wire) -> Mapping[str, int]:
+    """For each thinking block, how much of `_spoken` stands before it."""
+    places: dict[str, int] = {}
+    count = 0
+    for turn in wire.turns:
+        count += not turn.blocks
+        for block in turn.blocks:
+            if block.is_thinking:
+                places[block.part_id] = count
+            else:
+                count += 1
+    return places
+
+
+def _agreement(old: Sequence[tuple[str, Json]], new: Sequence[tuple[str, Json]]) -> int:
+    same = (a == b for a, b in zip(old, new, strict=False))
+    return next((i for i, equal in enumerate(same) if not equal), min(len(old), len(new)))

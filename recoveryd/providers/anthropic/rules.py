@@ -1,0 +1,122 @@
+"""What an Anthropic provider refuses: a request's turns in, violations out, each naming its kind and its part.
+
+Source of the rules: the provider's own error texts, and its documentation of extended thinking (the assistant
+message in front of tool results must start with thinking while thinking is on, and must hold none while it is off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from recoveryd.clients.opencode.wire.anthropic_parts import INTERRUPTED
+from recoveryd.core.model import Json, Kind
+from recoveryd.core.request import Block, Turn, Wire
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.anthropic.block_rules import check_blocks
+from recoveryd.providers.anthropic.media import sources
+
+
+def check(wire: Wire, claims: Claims) -> list[Violation]:
+    """Every violation of `wire`, in the order of the request; what the client can't send at all comes first."""
+    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in wire.unsendable]
+    turns = wire.turns
+    for index, turn in enumerate(turns):
+        if turn.role == "assistant":
+            found += _calls(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
+            found += _final_block(index, turn)
+        else:
+            found += _results(index, turn, turns[index - 1] if index else None)
+        found += _content(index, turn, last=index == len(turns) - 1)
+        found += _accused(index, turn, claims)
+    if turns and turns[0].role != "user":
+        found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
+    found += check_blocks(turns)
+    found += _rejected_thinking(turns, claims)
+    found += _open_loop(turns, claims.thinking)
+    return sorted(found, key=lambda v: v.turn)
+
+
+def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
+    answered = _results_at_start(following)
+    called = False
+    for block in turn.blocks:
+        if block.type == "tool_use":
+            called = True
+            if block.body["id"] not in answered:
+                yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "a tool call has no result in the next message")
+        elif called:
+            reason = f"{_noun(block)} stands behind a tool call in one step, so the result does not follow the call"
+            yield Violation(Kind.TOOL_RESULT_MISSING, index, block, reason)
+
+
+def _results(index: int, turn: Turn, previous: Turn | None) -> Iterator[Violation]:
+    called = {b.body["id"] for b in previous.blocks if b.type == "tool_use"} if previous else set()
+    for block in turn.blocks:
+        if block.type == "tool_result" and block.body["tool_use_id"] not in called:
+            yield Violation(Kind.TOOL_RESULT_ORPHAN, index, block, "a tool result has no call in the message before")
+
+
+def _results_at_start(turn: Turn | None) -> set[str]:
+    ids: set[str] = set()
+    for block in turn.blocks if turn is not None and turn.role == "user" else ():
+        if block.type != "tool_result":
+            break
+        ids.add(block.body["tool_use_id"])
+    return ids
+
+
+def _final_block(index: int, turn: Turn) -> Iterator[Violation]:
+    if turn.blocks and turn.blocks[-1].is_thinking:
+        yield Violation(Kind.THINKING_FINAL_BLOCK, index, turn.blocks[-1], "an assistant message ends in thinking")
+
+
+def _content(index: int, turn: Turn, *, last: bool) -> Iterator[Violation]:
+    if not turn.blocks and not (last and turn.role == "assistant"):
+        yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
+    for block in turn.blocks:
+        texts = [block.body] if block.type == "text" else _nested(block.body)
+        if any(not str(text["text"]).strip() for text in texts):
+            yield Violation(Kind.EMPTY_CONTENT, index, block, "a text holds nothing but white space")
+
+
+def _nested(body: Json) -> Sequence[Json]:
+    content = body.get("content")
+    return [item for item in content if item["type"] == "text"] if isinstance(content, list) else ()
+
+
+def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
+    for block in turn.blocks:
+        if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
+            yield Violation(Kind.MEDIA_REJECTED, index, block, "the provider can't read it")
+        if block.part_id in claims.unfinished and block.body.get("content") == INTERRUPTED:
+            yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
+
+
+def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:
+    """The first block that is accused: what stands behind it goes with it."""
+    for index, turn in enumerate(turns):
+        for block in turn.blocks:
+            if block.is_thinking and block.part_id in claims.accused:
+                reason = "the provider rejects this thinking block, or one before it"
+                yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
+                return
+
+
+def _open_loop(turns: Sequence[Turn], thinking: Collection[bool]) -> Iterator[Violation]:
+    index = next((i for i in range(len(turns) - 1, -1, -1) if turns[i].role == "assistant"), None)
+    if index is None:
+        return
+    blocks = turns[index].blocks
+    if not blocks or not (index == len(turns) - 1 or any(b.type == "tool_use" for b in blocks)):
+        return
+    if True in thinking and not blocks[0].is_thinking:
+        reason = "with thinking on, the open turn must begin with a thinking block"
+        yield Violation(Kind.THINKING_BLOCK_ORDER, index, blocks[0], reason)
+    held = next((b for b in blocks if b.is_thinking), None)
+    if False in thinking and held is not None:
+        reason = "with thinking off, the open turn must not hold thinking"
+        yield Violation(Kind.THINKING_DISABLED_VIOLATION, index, held, reason)
+
+
+def _noun(block: Block) -> str:
+    return {"text": "text", "thinking": "thinking", "redacted_thinking": "thinking"}.get(block.type, block.type)

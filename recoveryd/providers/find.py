@@ -1,0 +1,96 @@
+"""Which form of request an error came from: only a form that `wire` and `rules` know may be edited."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from recoveryd.clients.opencode.error_record import address
+from recoveryd.core.model import Failure
+
+ANTHROPIC = "anthropic"
+_PROVIDERS = frozenset({"anthropic", "google-vertex-anthropic"})
+_CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
+# Other makers' models, some of which are served in Anthropic's form, with rules of their own about thinking.
+_OTHERS = re.compile(
+    r"deepseek|kimi|moonshot|minimax|abab|glm|z-?ai|zhipu|qwen|qwq|mimo|longcat|doubao|seed-|ernie|hunyuan|step-|gpt"
+    r"|codex|gemini|gemma|grok|llama|mistral|mixtral|magistral|devstral|codestral|ministral|nova-|nemotron|phi-|granite"
+)
+# Makers that answer at `/messages` themselves, whatever the model is called there: some take Claude's names for theirs.
+_OTHER_HOSTS = (
+    "deepseek.com",
+    "moonshot.cn",
+    "moonshot.ai",
+    "kimi.com",
+    "minimax.io",
+    "minimax.chat",
+    "minimaxi.com",
+    "z.ai",
+    "bigmodel.cn",
+    "aliyuncs.com",
+    "volces.com",
+    "bytepluses.com",
+    "xiaomimimo.com",
+    "longcat.chat",
+    "siliconflow.cn",
+    "siliconflow.com",
+    "modelscope.cn",
+    "baidubce.com",
+    "tencent.com",
+    "stepfun.com",
+    "stepfun.ai",
+    "x.ai",
+    "openai.com",
+    "mistral.ai",
+)
+
+
+def family(failure: Failure) -> str | None:
+    """ "anthropic", or None for a form that is not known.
+
+    The address that was asked is the best witness: a proxy of any name that speaks Anthropic's Messages API gets that
+    form, and an "anthropic" behind another API does not. Without an address the provider's name has to do. Of either
+    it must be Anthropic's own models that answer: who else speaks that API has other rules.
+    """
+    host, path = _address(failure)
+    if path:
+        vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
+        own = vertex or _is_of(host, ("anthropic.com",))
+        spoken = vertex or path.endswith("/messages")
+        known = spoken and not _is_of(host, _OTHER_HOSTS) and _may_be_claude(failure.model, own=own)
+    else:
+        known = failure.provider in _PROVIDERS and _may_be_claude(failure.model, own=True)
+    return ANTHROPIC if known else None
+
+
+def unknown(failure: Failure) -> str:
+    """Why the form of a failure is not known, as a clause: who answered, and what of it recoveryd does not know."""
+    host, path = _address(failure)
+    who = failure.provider or "this provider"
+    if path.endswith("/messages") or (not path and failure.provider in _PROVIDERS):
+        at = f"{who} at {host}" if host else who
+        model = f"model ({failure.model})" if failure.model else "model"
+        return f"{at} is asked in Anthropic's form, but the {model} is not known to be Anthropic's and has other rules"
+    return f"how the client talks to {who} is not known to recoveryd"
+
+
+def _may_be_claude(model: str, *, own: bool) -> bool:
+    """Whether a model is Anthropic's by its name; `own`: it is asked where Anthropic's models are, by whatever name."""
+    name = model.lower()
+    if _OTHERS.search(name):
+        return False
+    return own or _CLAUDE.search(name) is not None
+
+
+def _is_of(host: str, domains: tuple[str, ...]) -> bool:
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def _address(failure: Failure) -> tuple[str, str]:
+    """Host and path of the address that the error tells; "" and "" when it tells none."""
+    url = address(failure.error)
+    try:
+        parts = urlsplit(url)
+        return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/") or "/") if "://" in url else ("", "")
+    except ValueError:
+        return "", ""

@@ -1,0 +1,91 @@
+"""What an error without a kind is about, where that can be told: not the history, so nobody need look there. Pure.
+
+Asked only when there is no kind, for the words of `explain`; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from recoveryd.providers.sentences.classify import texts_of
+
+# The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
+_FAMILIES = (
+    (
+        r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
+        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to|more credits"
+        r"|余额",
+        "the account with the provider. Look at its balance, plan or usage limit.",
+    ),
+    (
+        r"rate.?limit|too many (requests|tokens)|per.?(minute|min|day)\b|throttl|resource.?(has been )?exhausted"
+        r"|rate increased too quickly|request limit reached|key limit exceeded",
+        "a rate limit of the provider. Wait a little, then send the prompt again.",
+    ),
+    (
+        r"api.?key|unauthori[sz]ed|authenticat|auth.?error|oauth|invalid token|token (is )?(expired|invalid)|permission"
+        r"|forbidden|access denied|credentials|request signature|signature expired|security token|not have access",
+        "the key or the rights of the account. Log in again, or ask for access.",
+    ),
+    (
+        r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
+        r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters",
+        "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
+    ),
+    (
+        r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
+        r"|reasoning.{0,3}effort|temperature|top_p|unsupported (parameter|value)|argument not supported|extra inputs"
+        r"|cache_control|prompt_cache|thinking (is|may) not|reasoning is mandatory|invalid chat setting",
+        "a setting of the request. Look at the model's options in the client.",
+    ),
+    (
+        r"(not|that) support (image|vision|multimodal)|image input",
+        "a model that takes no images. Choose one that does, or start a new session without them.",
+    ),
+    (
+        r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
+        r"|on-demand throughput|unknown model|not found for api version|^model: ",
+        "the choice of the model. The provider does not offer it, or not for this: choose another one.",
+    ),
+    (
+        r"content.?filter|content.?policy|safety|flagged|moderation|usage policy",
+        "the provider's filter. Put what you asked in other words.",
+    ),
+    (
+        r"econn|enotfound|eai_again|socket|certificate|connect|getaddrinfo|fetch failed|name resolution|timed? ?out"
+        r"|unreachable|unresponsive|without sending|stream (closed|disconnected)|download",
+        "the network. Look at the connection, then send the prompt again.",
+    ),
+    (
+        r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time|\b5[02]\d\b",
+        "the provider's server. Send the prompt again in a while.",
+    ),
+    (r"output.?length", "the length of the answer, which is at the model's limit. Send “continue”."),
+    (r"abort|cancel|interrupted", "a turn that was stopped, which is no failure."),
+)
+_STATUS: dict[object, str] = {
+    401: "unauthorized",
+    402: "payment",
+    403: "forbidden",
+    408: "timed out",
+    429: "rate limit",
+    **dict.fromkeys(range(500, 600), "internal server error"),
+}
+_PATTERNS = tuple((re.compile(pattern), words) for pattern, words in _FAMILIES)
+_LOOKED_AT = 8_000  # characters of a text
+_BLANKS = re.compile(r"\s+")
+
+
+def _by_status(error: object) -> str | None:
+    """What an error that says nothing of it is about, by the status of the answer."""
+    data = error.get("data") if isinstance(error, Mapping) else None
+    status = data.get("statusCode") if isinstance(data, Mapping) else None
+    return next((words for pattern, words in _PATTERNS if pattern.search(_STATUS.get(status, ""))), None)
+
+
+def elsewhere(error: object) -> str | None:
+    """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
+    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in texts_of(error)[:8])).strip().lower()
+    about = next((words for pattern, words in _PATTERNS if pattern.search(text)), None) or _by_status(error)
+    return about and f"It seems to be about {about}"

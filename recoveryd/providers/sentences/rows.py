@@ -1,0 +1,93 @@
+"""How a sentence of a provider is written down, read and looked for.
+
+Letters and digits are compared, nothing else: case, blanks, quotes and punctuation do not count (`classify` says why).
+` * ` stands for up to 80 letters, `#` for a number or nothing, `{a/b}` for one of the words, `{/a}` for it or nothing.
+`[unless a, b]`: not if these words are anywhere in the error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from recoveryd.core.model import Kind
+
+_GAP = 80
+_NO_LETTERS = re.compile(r"[\W_]+")
+_GROUP = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sentence. `kind` is None for a trap; a text must hold one word of each of `needs` for `pattern` to match."""
+
+    kind: Kind | None
+    words: str
+    said_by: str
+    unless: tuple[str, ...] = ()
+    needs: tuple[tuple[str, ...], ...] = field(init=False)
+    pattern: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        first, *rest = pieces = self.words.split("*")
+        # Atomic groups: a gap is tried once, so that no text makes the search slow.
+        pattern = _regex(first) + "".join(f"(?>.{{0,{_GAP}}}?{_regex(piece)})" for piece in rest)
+        object.__setattr__(self, "pattern", re.compile(pattern))
+        object.__setattr__(self, "needs", tuple(need for piece in pieces for need in _needs(piece)))
+        object.__setattr__(self, "unless", tuple(map(squeeze, self.unless)))
+
+    def find(self, text: str) -> re.Match[str] | None:
+        """Where a squeezed text holds the sentence. The look at single words first is what makes it quick."""
+        for words in self.needs:
+            for word in words:
+                if word in text:
+                    break
+            else:
+                return None
+        return self.pattern.search(text)
+
+
+def squeeze(text: str) -> str:
+    """Letters and digits alone, in lower case: ``messages.1: Invalid `signature` `` is messages1invalidsignature."""
+    return _NO_LETTERS.sub("", text.lower())
+
+
+def read(table: str) -> tuple[Row, ...]:
+    """The rows of a table: a line with a kind (or `none`), below it lines with who says what: `who: words | words`."""
+    return tuple(_rows(table))
+
+
+def _rows(table: str) -> Iterator[Row]:
+    kind: Kind | None = None
+    for line in table.strip().splitlines():
+        if not line.startswith(" "):
+            kind = None if line == "none" else Kind(line)
+            continue
+        source, _, sentences = line.strip().partition(": ")
+        said_by, _, but = source.removesuffix("]").partition(" [unless ")
+        unless = tuple(but.split(", ")) if but else ()
+        yield from (Row(kind, words.strip(), said_by, unless) for words in sentences.split(" | "))
+
+
+def _parts(piece: str) -> list[tuple[str, ...]]:
+    """Words and groups of a piece, one after the other; a plain word is a group of one."""
+    return [
+        tuple(map(squeeze, text.split("/"))) if index % 2 else (text,) for index, text in enumerate(_GROUP.split(piece))
+    ]
+
+
+def _regex(piece: str) -> str:
+    return "".join(
+        r"\d{0,12}".join(map(squeeze, part[0].split("#"))) if len(part) == 1 else f"(?:{'|'.join(part)})"
+        for part in _parts(piece)
+    )
+
+
+def _needs(piece: str) -> Iterator[tuple[str, ...]]:
+    for part in _parts(piece):
+        words = tuple(map(squeeze, part[0].split("#"))) if len(part) == 1 else None
+        if words is not None:
+            yield from ((word,) for word in words if word)
+        elif "" not in part:
+            yield part

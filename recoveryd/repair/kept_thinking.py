@@ -1,0 +1,27 @@
+"""What becomes of a session's thinking, block by block: for whoever wonders what the model forgot, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recoveryd.core.model import Edit, Kind, Session
+
+_REJECTED = frozenset({Kind.THINKING_SIGNATURE_INVALID, Kind.THINKING_BLOCK_MODIFIED})
+
+
+def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:
+    """A line for each stored block of thinking, kept or set aside by `edits`, and why. None where nothing is set aside.
+
+    No content: ids alone.
+    """
+    gone = {edit.part_id for edit in edits if edit.action == "set_aside_thinking"}
+    first = "the provider rejects it" if kind in _REJECTED else "it stands behind an edit, and may be bound to it"
+    reason = first
+    for message in session.messages if gone else ():
+        for part in message.parts:
+            if part.id in gone:
+                yield f"thinking {part.id} of message {message.id}: set aside, {reason}"
+                reason = "it stands behind another, and may be bound to it"
+            elif part.type == "reasoning":
+                where = "before all that is edited" if reason is first else "where nothing objects to it"
+                yield f"thinking {part.id} of message {message.id}: kept, it stands {where}"

@@ -1,0 +1,33 @@
+"""What can be done about a violation: one function a kind, from a violation to the sets of edits that may answer it.
+
+A repair proposes and never decides: `plan` tries the proposals, cheapest first, until the rules are content. So a
+repair looks only at its own violation; what its edits bring about elsewhere is the next violation's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from recoveryd.clients.opencode import mend_unsendable
+from recoveryd.core.model import Edit, Kind
+from recoveryd.core.violation import Violation
+from recoveryd.repair.bench import Bench, Settings
+from recoveryd.repair.kinds import calls, content, media, thinking, tools, unicode
+
+Repair = Callable[[Bench, Violation], Sequence[tuple[Edit, ...]]]
+
+REPAIRS: Mapping[Kind, Repair] = {
+    Kind.TOOL_RESULT_MISSING: tools.result_missing,
+    Kind.THINKING_BLOCK_ORDER: thinking.open_loop,
+    Kind.THINKING_DISABLED_VIOLATION: thinking.open_loop,
+    Kind.THINKING_SIGNATURE_INVALID: thinking.rejected,
+    Kind.THINKING_FINAL_BLOCK: thinking.final_block,
+    Kind.EMPTY_CONTENT: content.empty,
+    Kind.ROLE_ORDER: content.first_message,
+    Kind.TOOL_CALL_INVALID: calls.invalid,
+    Kind.INVALID_UNICODE: unicode.half,
+    Kind.MEDIA_REJECTED: media.rejected,
+    Kind.UNSENDABLE_PART: mend_unsendable.mended,
+}
+
+__all__ = ["REPAIRS", "Bench", "Repair", "Settings"]

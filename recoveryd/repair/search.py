@@ -1,0 +1,218 @@
+"""The search for the cheapest edits that satisfy all rules at once.
+
+Best first over sets of edits, where few turns are refused. Faults of different turns hardly touch each other, so beyond
+that one refused turn after the other is settled by a search of its own; and where very many are refused, the first
+choices of the repairs are tried on all of them at once. Whatever is found was accepted by the rules.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+
+from recoveryd.clients.opencode.wire.anthropic import Builder, Request
+from recoveryd.core.edits import edited, merged, stored
+from recoveryd.core.model import Edit, Kind, Refusal, Session
+from recoveryd.core.request import Wire
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.anthropic.bound_thinking import unbound
+from recoveryd.providers.anthropic.rules import check
+from recoveryd.repair.kinds import REPAIRS, Bench, Settings
+
+LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
+_PATIENCE = 20  # how many times the limit a greedy search may go on
+FEW = 5  # refused turns up to which the cheapest plan for all of them is searched for
+# A fault of these kinds is settled where it stands, whatever is done about the others.
+_LOCAL = frozenset(
+    {
+        Kind.EMPTY_CONTENT,
+        Kind.TOOL_RESULT_MISSING,
+        Kind.THINKING_FINAL_BLOCK,
+        Kind.TOOL_CALL_INVALID,
+        Kind.INVALID_UNICODE,
+        Kind.UNSENDABLE_PART,
+    }
+)
+ALL_KINDS = frozenset(Kind)
+Key = tuple[Kind, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A set of edits, the session with them, and what the rules still say of it."""
+
+    edits: tuple[Edit, ...]
+    bench: Bench
+    open: tuple[Violation, ...]
+    keys: frozenset[Key]
+
+
+class Search:
+    """Finds edits for one session, or says why there are none. `found`: what the rules object to without any.
+
+    Violations of other kinds than `kinds` are not answered; they may only vanish by what answers another.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        requests: Sequence[Request],
+        claims: Claims,
+        settings: Settings,
+        recovery: str,
+        now: int,
+        kinds: Collection[Kind] = ALL_KINDS,
+    ) -> None:
+        self._session = session
+        self._kinds = kinds
+        self._off: dict[Kind, Violation] = {}  # met on the way, and not to be repaired: the first of each kind
+        self._builders = [Builder(request) for request in requests]
+        self._claims = claims
+        self._settings = settings
+        self._recovery = recovery
+        self._now = now
+        self._known = stored(session)
+        self._place = {message.id: index for index, message in enumerate(session.messages)}
+        self._before = [builder.build(session) for builder in self._builders]
+        self.found = [violation for wire in self._before for violation in check(wire, claims)]
+
+    def run(self) -> tuple[Edit, ...] | Refusal:
+        """The cheapest edits that the rules accept; a refusal names what nothing may be done about."""
+        start = self._node(())
+        if len({violation.turn for violation in start.open}) <= FEW:
+            whole = self._settle(start, None)
+            if isinstance(whole, _Node):
+                return whole.edits
+        node = self._all_at_once(start)
+        while node.open:
+            settled = self._settle(node, {_key(v, node) for v in node.open if v.turn == node.open[0].turn})
+            if settled is None:
+                stuck = (v for v in node.open if not any(self._proposals(node, v)))
+                return self._refusal(next(stuck, next(iter(self._off.values()), node.open[0])))
+            node = settled
+        return node.edits
+
+    def _all_at_once(self, node: _Node) -> _Node:
+        while len({violation.turn for violation in node.open if violation.kind in _LOCAL}) > FEW:
+            edits = node.edits
+            for _, violation in sorted({v.turn: v for v in reversed(node.open) if v.kind in _LOCAL}.items()):
+                proposal = next(self._proposals(node, violation), ())
+                edits = merged(edits, proposal, self._session)
+            following = self._node(edits)
+            if len(following.open) >= len(node.open):
+                return node
+            node = following
+        return node
+
+    def _settle(self, start: _Node, targets: set[Key] | None) -> _Node | None:
+        """The cheapest way on after which no violation of `targets` (None: none at all) is left, and no new one.
+
+        None when there is none, or it is not found within the limit. For `targets` the search then goes on greedily,
+        where the fewest violations are left: still proven by the rules, perhaps not the cheapest.
+        """
+        order = count()
+        heap: list[tuple[tuple[int, ...], int, _Node]] = [((0,), next(order), start)]
+        seen: set[frozenset[tuple[tuple[str, str], str]]] = set()
+        limit, looked, greedy = self._limit(start), 0, False
+        while heap and looked < limit * (_PATIENCE if targets else 1):
+            node = heapq.heappop(heap)[-1]
+            due = self._due(node, start, targets)
+            if not due:
+                return node
+            if looked > limit and targets and not greedy:
+                greedy = True
+                heap = [(self._rank(known, greedy), number, known) for _, number, known in heap]
+                heapq.heapify(heap)
+            for proposal in self._branches(node, due, targets is None):
+                edits = merged(node.edits, proposal, self._session)
+                key = frozenset((e.record, repr(e.after)) for e in edits)
+                if key not in seen:
+                    seen.add(key)
+                    looked += 1
+                    following = self._node(edits)
+                    heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
+        return None
+
+    def _refusal(self, violation: Violation) -> Refusal:
+        kind = violation.kind
+        where = f"messages.{violation.turn}" if violation.turn >= 0 else f"part {violation.part_id}"
+        if kind in self._off:
+            what = f"this would also have to be repaired: {violation.reason} ({where})"
+            return Refusal(f"{what}; {kind} is not among the kinds that your configuration names")
+        return Refusal(f"nothing that recoveryd may do answers this: {violation.reason} ({kind}, {where})")
+
+    @staticmethod
+    def _limit(start: _Node) -> int:
+        return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.bench.wire.turns))))
+
+    @staticmethod
+    def _due(node: _Node, start: _Node, targets: set[Key] | None) -> list[Violation]:
+        if targets is None:
+            return list(node.open)
+        return [v for v in node.open if _key(v, node) in targets or _key(v, node) not in start.keys]
+
+    def _branches(self, node: _Node, due: Sequence[Violation], whole: bool) -> list[tuple[Edit, ...]]:
+        """What may be done next. With `whole`, about any violation: what answers one may settle another on the way.
+        Else about the first refused turn, whose violations all have to be answered."""
+        here = due if whole else [violation for violation in due if violation.turn == due[0].turn]
+        return [edits for violation in here for edits in self._proposals(node, violation)]
+
+    def _node(self, edits: tuple[Edit, ...]) -> _Node:
+        session = edited(self._session, edits)
+        wires = [builder.build(session) for builder in self._builders]
+        for wire in wires:
+            found = check(wire, self._claims)
+            if found:
+                break
+        else:
+            wire, found = wires[0], []
+            for before, after in zip(self._before, wires, strict=True):
+                found = _unbound(before, after) if edits else []
+                if found:
+                    wire = after
+                    break
+        bench = Bench(session, wire, self._settings, self._recovery, self._now)
+        node = _Node(edits, bench, tuple(found), frozenset())
+        return _Node(edits, bench, node.open, frozenset(_key(violation, node) for violation in found))
+
+    def _proposals(self, node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:
+        repair = REPAIRS.get(violation.kind)
+        if repair is not None and violation.kind not in self._kinds:
+            self._off.setdefault(violation.kind, violation)
+        elif repair is not None:
+            with suppress(ValueError):  # two ids with no room between them: another proposal may do
+                yield from (edits for edits in repair(node.bench, violation) if edits)
+
+    def _rank(self, node: _Node, greedy: bool) -> tuple[int, ...]:
+        """Cost (at least one more while something is refused), what is still refused, later edits before earlier ones.
+
+        What only adds (a placeholder, a closed turn) costs one however many parts it takes; what changes or takes away
+        a stored part costs two each.
+        """
+        changed = sum(edit.record in self._known for edit in node.edits)
+        added = sum(edit.record not in self._known and not _is_half(edit) for edit in node.edits)
+        earliest = min((self._place.get(edit.message_id, -1) for edit in node.edits), default=0)
+        cost, left = 2 * changed + added + bool(node.open), len(node.open)
+        return (left, cost, -earliest) if greedy else (cost, left, -earliest)
+
+
+def _key(violation: Violation, node: _Node) -> Key:
+    """What a violation is, whatever its turn's number has become."""
+    if violation.block is not None:
+        return violation.kind, (violation.block.message_id, violation.block.part_id)
+    if violation.part_id:
+        return violation.kind, violation.part_id
+    return violation.kind, node.bench.wire.turns[violation.turn].origins
+
+
+def _unbound(before: Wire, after: Wire) -> list[Violation]:
+    reason = "this thinking may be bound to what was edited before it"
+    return [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, block, reason) for block in unbound(before, after)[:1]]
+
+
+def _is_half(edit: Edit) -> bool:
+    """A closed turn is two parts and one deed, a new message and its text likewise."""
+    return edit.part_id is None or (edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start")

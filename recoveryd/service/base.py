@@ -1,0 +1,165 @@
+"""What a service of the user is made of, whichever manager runs it: the command, its environment, the files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Protocol
+
+from recoveryd.core.errors import RecoverydError, RefusedError
+from recoveryd.core.version import __version__
+
+MARK = "recoveryd install"  # in every file that is ours
+# Where recoveryd's own files are. What else the shell says goes into the configuration.
+_PLACES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+_OTHERWISE = "Without it: `recoveryd run` in a terminal (or in tmux, to leave it running)."
+_LATER = "Try again, or log in anew."
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """`command`: the program and its arguments; `writable`: folders that `strict` leaves open; `state`: our own one."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    state: Path
+    writable: tuple[Path, ...] = ()
+    strict: bool = False
+
+
+class Manager(Protocol):
+    """Runs a service for this user. All of it raises `RecoverydError`."""
+
+    @property
+    def log_command(self) -> str:
+        """What shows the log."""
+
+    def check(self) -> None:
+        """RecoverydError when this manager can't be reached, with what to do instead."""
+
+    def state(self) -> str:
+        """ "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
+
+    def unit(self, service: Service) -> dict[Path, str]:
+        """The files that make the service, with their texts."""
+
+    def was_strict(self) -> bool:
+        """Whether the service that is installed is a strict one."""
+
+    def start(self, service: Service, say: Say) -> None:
+        """Have it run now, in place of one that runs, and at each login."""
+
+    def stop(self, say: Say) -> None:
+        """Have it run no more, neither now nor at the next login."""
+
+    def gone(self, say: Say) -> list[Path]:
+        """Remove its files; the folders that may be empty now."""
+
+
+def unreachable(what: str, hint: str = "") -> RecoverydError:
+    """No manager of services: the error that says how to live without."""
+    return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
+
+
+def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
+    """What a manager answers within `limit` seconds. TimeoutExpired; RecoverydError: it can't be run at all."""
+    try:
+        return subprocess.run(  # noqa: S603
+            command, env=dict(env), capture_output=True, errors="surrogateescape", timeout=limit, check=False
+        )
+    except OSError as error:
+        why = f"`{' '.join(command)}` can't be run: {error.strerror or error}."
+        raise RecoverydError(why, _LATER) from error
+
+
+def silent(command: Sequence[str]) -> RecoverydError:
+    """The error for a manager that takes too long."""
+    return RecoverydError(f"`{' '.join(command)}` does not answer.", _LATER)
+
+
+def refuse_sudo(env: Mapping[str, str]) -> None:
+    """With sudo it would be a service of root, in somebody's home."""
+    if os.geteuid() == 0 and env.get("SUDO_USER"):
+        raise RefusedError("This is a service of yours, not of the system.", "Run it again without sudo.")
+
+
+def template(*names: str) -> str:
+    """A file of `systemd/` or `launchd/`: in the wheel, or in the source tree."""
+    shipped = files("recoveryd").joinpath("units", *names)
+    if shipped.is_file():
+        return shipped.read_text("utf-8")
+    return Path(__file__).parents[2].joinpath(*names).read_text("utf-8")
+
+
+def command() -> tuple[str, ...]:
+    """What starts recoveryd, by absolute paths: the script that runs now, that of this interpreter, or its module."""
+    scripts = [Path(sys.argv[0]), Path(sysconfig.get_path("scripts"), "recoveryd")]
+    for script in scripts:
+        if script.name == "recoveryd" and script.is_file() and os.access(script, os.X_OK):
+            return (str(script.absolute()),)
+    return sys.executable, "-m", "recoveryd"
+
+
+def try_out(command: tuple[str, ...], env: Mapping[str, str]) -> None:
+    """Raises `RecoverydError` if it does not start away from this shell, or is another version."""
+    bare = {name: env[name] for name in ("HOME", "PATH", "LANG") if name in env}
+    words = [*command, "--version"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            words, env=bare, cwd="/", capture_output=True, text=True, timeout=60, check=False
+        )
+        said = (done.stdout + done.stderr).strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    if said != f"recoveryd {__version__}":
+        raise RecoverydError(
+            f"`{' '.join(words)}` does not say recoveryd {__version__}: {said[-300:]}",
+            "Install recoveryd (pipx install, or pip into a venv), and run `recoveryd install` of that installation.",
+        )
+
+
+def environment(env: Mapping[str, str]) -> dict[str, str]:
+    """What the service has to be told of this shell: where the configuration and the state are, if not as usual."""
+    home = Path(env.get("HOME") or Path.home())
+    seen = {name: env.get(name, "") for name in _PLACES}
+    return {name: v for name, v in seen.items() if Path(v).is_absolute() and Path(v) != home / _PLACES[name]}
+
+
+def write(path: Path, text: str, say: Say) -> None:
+    """Write a file of ours. RefusedError: there is one that is not; RecoverydError."""
+    try:
+        there = path.read_text("utf-8", "replace") if path.exists() else None
+        if there == text:
+            say(f"unchanged: {path}")
+            return
+        if there is not None and MARK not in there:
+            raise RefusedError(f"{path} is not from `{MARK}`.", "Move it away, then run it again.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.new")
+        aside.write_text(text, "utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error
+    say(f"{'wrote' if there is None else 'updated'}: {path}")
+
+
+def remove(path: Path, say: Say) -> None:
+    """Remove a file if it is there and ours."""
+    try:
+        if MARK in path.read_text("utf-8", "replace"):
+            path.unlink()
+            say(f"removed: {path}")
+        else:
+            say(f"left: {path} is not from `{MARK}`")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise RecoverydError(f"{path} can't be removed: {error.strerror or error}.") from error

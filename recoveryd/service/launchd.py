@@ -1,0 +1,106 @@
+"""The service under launchd, on macOS: its plist and the calls of `launchctl`. Not run yet on a real macOS."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from recoveryd.core.errors import RecoverydError
+from recoveryd.service.base import MARK, Say, Service, asked, remove, silent, template, unreachable, write
+from recoveryd.settings import paths
+
+LABEL = "recoveryd"
+_TRIES, _PAUSE_S = 5, 1.0  # a service that was just stopped is still in the way for a moment
+
+
+class Launchd:
+    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+
+    def __init__(self, env: Mapping[str, str], limit: float = 90.0) -> None:
+        self._env = env
+        self._limit = limit
+        home = Path(env.get("HOME") or Path.home())
+        self._plist = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"  # launchd does not expand ~
+        self._domain = f"gui/{os.getuid()}"
+
+    @property
+    def log_command(self) -> str:
+        return f"tail -f '{paths.log_file(paths.state_dir())}'"
+
+    def check(self) -> None:
+        if shutil.which("launchctl", path=self._env.get("PATH")) is None:
+            raise unreachable("there is no launchctl")
+        if self._call("print", self._domain).returncode:
+            raise unreachable(f"launchd has no {self._domain}", "Log in at the desktop, not by ssh alone.")
+
+    def state(self) -> str:
+        try:
+            self.check()
+            if not self._plist.exists():
+                return "absent"
+            return (
+                "active" if "state = running" in self._call("print", f"{self._domain}/{LABEL}").stdout else "inactive"
+            )
+        except RecoverydError:
+            return "none"
+
+    def unit(self, service: Service) -> dict[Path, str]:
+        if service.strict:
+            raise RecoverydError("--strict is systemd's; launchd has nothing like it.", "Install it without.")
+        return {self._plist: plist(service)}
+
+    def was_strict(self) -> bool:
+        return False
+
+    def start(self, service: Service, say: Say) -> None:
+        for path, text in self.unit(service).items():
+            write(path, text, say)
+        self._call("bootout", f"{self._domain}/{LABEL}")
+        self._call("enable", f"{self._domain}/{LABEL}")
+        for left in reversed(range(_TRIES)):
+            done = self._call("bootstrap", self._domain, str(self._plist))
+            if not done.returncode:
+                say("running, and it starts when you log in")
+                return
+            if left:
+                time.sleep(_PAUSE_S)
+        raise RecoverydError(f"launchd did not take {self._plist}: {done.stderr.strip()}", f"`{MARK}` tries again.")
+
+    def stop(self, say: Say) -> None:
+        if not self._plist.exists():
+            say("there is no service of recoveryd")
+        elif shutil.which("launchctl", path=self._env.get("PATH")):
+            try:
+                self._call("bootout", f"{self._domain}/{LABEL}")
+            except RecoverydError as error:
+                say(f"not stopped: {error.message}")
+            else:
+                say("stopped")
+
+    def gone(self, say: Say) -> list[Path]:
+        remove(self._plist, say)
+        return []
+
+    def _call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["launchctl", *words]
+        try:
+            return asked(command, self._env, self._limit)
+        except subprocess.TimeoutExpired as error:
+            raise silent(command) from error
+
+
+def plist(service: Service) -> str:
+    """The property list: launchd.plist(5)."""
+    made = plistlib.loads(template("launchd", f"{LABEL}.plist").encode())
+    made["ProgramArguments"] = [*service.command, "run", "--launchd"]
+    made["EnvironmentVariables"] = dict(service.environment)
+    # What is said before there is a log, and a traceback; the log itself is beside it.
+    made["StandardErrorPath"] = str(service.state / "launchd.err")
+    return (
+        plistlib.dumps(made).decode().replace("<plist ", f"<!-- From `{MARK}`, which writes it anew. -->\n<plist ", 1)
+    )

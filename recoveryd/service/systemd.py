@@ -1,0 +1,172 @@
+"""The service under systemd's user manager: its unit, its stricter form, and the calls of `systemctl --user`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.core.errors import RecoverydError
+from recoveryd.service.base import Say, Service, asked, remove, silent, template, unreachable, write
+
+UNIT = "recoveryd.service"
+_STRICT = "strict.conf"
+_PATIENCE_S = 60.0  # for the first look at all sessions; it goes on without us
+_PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
+_HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 what PrivateTmp= replaces
+
+
+class Systemd:
+    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+
+    log_command = "journalctl --user -u recoveryd -f"
+
+    def __init__(self, env: Mapping[str, str], limit: float = 90.0) -> None:
+        self._env = env
+        self._limit = limit
+        home = Path(env.get("HOME") or Path.home())
+        self._units = home / ".config" / "systemd" / "user"
+
+    @property
+    def _drop_in(self) -> Path:
+        return self._units / f"{UNIT}.d" / _STRICT
+
+    def check(self) -> None:
+        if shutil.which("systemctl", path=self._env.get("PATH")) is None:
+            raise unreachable("there is no systemd")
+        done = self._call("show-environment")
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or ["it does not answer"])[-1].rstrip(".")
+            hint = "Log in as this user, not by su or sudo."
+            if self._env.get("WSL_DISTRO_NAME"):
+                hint = "In WSL: `systemd=true` under [boot] in /etc/wsl.conf, then `wsl --shutdown`."
+            raise unreachable(f"systemd's user manager can't be reached ({why})", hint)
+        # The manager looks where its own environment says, not where this shell's does.
+        for line in done.stdout.splitlines():
+            name, _, value = line.partition("=")
+            if name == "XDG_CONFIG_HOME" and value.startswith("/"):
+                self._units = Path(value) / "systemd" / "user"
+
+    def state(self) -> str:
+        try:
+            self.check()
+            if not (self._units / UNIT).exists():
+                return "absent"
+            return self._call("is-active", UNIT).stdout.strip() or "none"
+        except RecoverydError:
+            return "none"
+
+    def unit(self, service: Service) -> dict[Path, str]:
+        made = {self._units / UNIT: unit(service)}
+        return {**made, self._drop_in: strict(service.writable)} if service.strict else made
+
+    def was_strict(self) -> bool:
+        return self._drop_in.exists()
+
+    def start(self, service: Service, say: Say) -> None:
+        for path, text in self.unit(service).items():
+            write(path, text, say)
+        if not service.strict:
+            self._remove_drop_in(say)
+        self._must("daemon-reload")
+        self._must("enable", UNIT)
+        say("enabled: it starts when you log in")
+        try:
+            done = self._call("restart", UNIT, timeout=_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            say("starting: it is still looking through your sessions (`systemctl --user status recoveryd`)")
+            return
+        if done.returncode:
+            raise self._not_started(strict=service.strict)
+        say(f"running: {self._show('StatusText') or 'recoveryd'}")
+
+    def stop(self, say: Say) -> None:
+        if not (self._units / UNIT).exists():
+            say("there is no service of recoveryd")
+            return
+        try:
+            self.check()
+            self._must("disable", "--now", UNIT)
+        except RecoverydError as error:
+            say(f"not stopped: {error.message}")
+        else:
+            say("stopped and disabled")
+
+    def gone(self, say: Say) -> list[Path]:
+        there = (self._units / UNIT).exists()
+        remove(self._units / UNIT, say)
+        self._remove_drop_in(say)
+        wanted = self._units / "default.target.wants"
+        (wanted / UNIT).unlink(missing_ok=True)  # of a manager that could not be reached
+        if there and shutil.which("systemctl", path=self._env.get("PATH")):
+            with suppress(RecoverydError):  # the files are gone, which is what counts
+                self._call("daemon-reload")
+                self._call("reset-failed", UNIT)  # nothing is left of it in `systemctl --user --failed`
+        return [wanted, self._units, self._units.parent]
+
+    def _remove_drop_in(self, say: Say) -> None:
+        remove(self._drop_in, say)
+        if self._drop_in.parent.is_dir() and not any(self._drop_in.parent.iterdir()):
+            self._drop_in.parent.rmdir()
+
+    def _not_started(self, *, strict: bool) -> RecoverydError:
+        status = self._show("ExecMainStatus")
+        hint = "The log says why: journalctl --user -u recoveryd -n 20"
+        if status == "75":
+            hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
+        elif strict:
+            hint += "\nIf this system does not allow namespaces to users: recoveryd install --no-strict"
+        return RecoverydError(f"The service is installed, and did not start (it ended with {status or '?'}).", hint)
+
+    def _show(self, name: str) -> str:
+        return self._call("show", "-p", name, "--value", UNIT).stdout.strip()
+
+    def _must(self, *words: str) -> None:
+        done = self._call(*words)
+        if done.returncode:
+            raise RecoverydError(f"`systemctl --user {' '.join(words)}` failed: {done.stderr.strip()}")
+
+    def _call(self, *words: str, timeout: float = 0.0) -> subprocess.CompletedProcess[str]:
+        """RecoverydError: it does not answer; TimeoutExpired: not within a `timeout` that was given."""
+        command = ["systemctl", "--user", *words]
+        try:
+            return asked(command, self._env, timeout or self._limit)
+        except subprocess.TimeoutExpired as error:
+            if timeout:
+                raise
+            raise silent(command) from error
+
+
+def unit(service: Service) -> str:
+    """The text of the unit. RecoverydError for a path that can't be written in one."""
+    words = (*service.command, "run")
+    if any(c in "'\"\\" for c in words[0]):  # not allowed in the name of a program: systemd's string_is_safe()
+        words = "/usr/bin/env", *words
+    if any("$" in word for word in words):
+        words = f":{words[0]}", *words[1:]  # no variables in it: systemd.service(5)
+    lines = [f"Environment={quoted(f'{name}={value}')}" for name, value in service.environment.items()]
+    text = template("systemd", UNIT).replace("@COMMAND@", " ".join(map(quoted, words)))
+    return text.replace("@ENVIRONMENT@\n", "".join(f"{line}\n" for line in lines))
+
+
+def strict(writable: Iterable[Path]) -> str:
+    """The text of the drop-in. RecoverydError for a folder that its sandbox can't show."""
+    folders = sorted(str(folder) for folder in writable)
+    for folder in folders:
+        if any(Path(folder).is_relative_to(hidden) for hidden in _HIDDEN):
+            raise RecoverydError(f"{folder} would be hidden by --strict.", "Install it without, or move the folder.")
+    # A folder that is not there when the service starts is passed over.
+    lines = "".join(f"ReadWritePaths={quoted(f'-{folder}')}\n" for folder in folders)
+    return template("systemd", _STRICT).replace("@WRITABLE@\n", lines)
+
+
+def quoted(text: str) -> str:
+    """A word in a unit file: systemd.syntax(7), and `%` of systemd.unit(5)."""
+    if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text):
+        raise RecoverydError(f"{text!r} can't be written in a unit of systemd.", "It needs a path without such names.")
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

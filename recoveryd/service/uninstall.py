@@ -1,0 +1,88 @@
+"""What stays of recoveryd when its service goes: the ledger, or nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.core.errors import BusyError, RecoverydError
+from recoveryd.disk.locks import watchers
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.service import shell_settings
+from recoveryd.service.base import Say
+from recoveryd.settings import paths
+
+
+def recoveries(state: Path) -> int:
+    """How many the ledger knows, up to 1000; those of one that can't be read count as one."""
+    file = paths.ledger_file(state)
+    if not file.exists():
+        return 0
+    try:
+        with Ledger(file) as ledger:
+            return len(ledger.history(1000))
+    except RecoverydError:
+        return 1
+
+
+def while_alone(state: Path) -> None:
+    """Raises `BusyError` while any recoveryd runs: its files can't be taken from it."""
+    for holder in watchers(paths.lock_dir(state)):
+        raise BusyError(
+            f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
+            "End that one, and run `recoveryd uninstall` again.",
+        )
+
+
+def drop_locks(state: Path) -> Path:
+    """Remove the locks of stores, which may be in a folder of their own; returns that."""
+    place = paths.lock_dir(state)
+    for file in place.glob("*.run.json"):
+        file.unlink()
+    return place
+
+
+def tidy(state: Path, config: Path, say: Say) -> Path | None:
+    """Remove all of the state folder but what a configuration goes on naming, and a ledger that holds something.
+
+    Returns that ledger.
+    """
+    noted = shell_settings.forget(state, say)
+    ledger = paths.ledger_file(state)
+    kept = recoveries(state) > 0
+    there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
+    named = {path: one for one in {*noted, config} for path in there if shell_settings.names(one, path)}
+    elsewhere = bool((noted - {config}) & {*named.values()})
+    names = []
+    for path in there:
+        ours = path.name.startswith(ledger.name)
+        # On macOS the configuration is in the same folder. The note alone knows of one that is elsewhere.
+        if path == paths.config_file() or (ours and kept) or (path.name == shell_settings.NOTE and elsewhere):
+            continue
+        if path in named:
+            say(f"left: {path}, which {named[path]} names")
+            continue
+        path.unlink()
+        names.append(path.name)
+    if names:
+        say(f"removed: the log and what else was in {state} ({', '.join(names)})")
+    return ledger if kept else None
+
+
+def purge(state: Path, config: Path, say: Say) -> None:
+    """Remove the ledger, the log and the configuration."""
+    if config.exists() or config.is_symlink():
+        config.unlink()
+        say(f"removed: {config}")
+    if state.is_dir():
+        shutil.rmtree(state.resolve())
+        say(f"removed: {state}, with the ledger and the log")
+
+
+def drop_empty(folders: Iterable[Path]) -> None:
+    """Remove those folders that nothing is left in."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()

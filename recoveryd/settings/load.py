@@ -1,0 +1,194 @@
+"""The settings of a TOML file and the environment; errors that say which key of which file is wrong, and what fits."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from recoveryd.core.errors import ConfigError
+from recoveryd.core.model import Kind
+from recoveryd.settings.schema import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, Section
+
+__all__ = ["Config", "Hooks", "LedgerLimits", "Log", "Notify", "OpenCode", "load", "load_sound", "show"]
+
+_PREFIX = "RECOVERYD_"
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_FOUND = {bool: "a boolean", int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "a table"}
+_WIDTH = 100
+
+
+def load(path: Path | None, env: Mapping[str, str] | None = None) -> Config:
+    """The settings of a file (none, or a missing one: the defaults) with `RECOVERYD_<KEY>` of `env` over them.
+
+    `env` is the process's own when None. Raises `ConfigError`: a sentence for each thing that is wrong.
+    """
+    data = _read(path) if path is not None else {}
+    sources, problems = _overlay(data, os.environ if env is None else env)
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        problems += [_problem(e, sources, str(path)) for e in error.errors(include_url=False, include_context=False)]
+    if problems:
+        raise ConfigError("\n".join(problems), "Every key is optional; `recoveryd config show` prints them all.")
+    return config
+
+
+def load_sound(path: Path | None, env: Mapping[str, str] | None = None) -> tuple[Config, ConfigError | None]:
+    """As `load`, for what must work beside a broken configuration: what of it is sound, and what is wrong with it."""
+    try:
+        return load(path, env), None
+    except ConfigError as error:
+        problem = error
+    try:
+        data = _read(path) if path is not None else {}
+    except ConfigError:
+        data = {}
+    _overlay(data, os.environ if env is None else env)
+    while True:  # each round takes out at least one key
+        try:
+            return Config.model_validate(data), problem
+        except ValidationError as error:
+            for one in error.errors(include_url=False, include_context=False, include_input=False):
+                _take_out(data, [part for part in one["loc"] if isinstance(part, str)])
+
+
+def show(config: Config) -> str:
+    """The settings as TOML that `load` reads; what is not the default says so in a comment."""
+    default = Config()
+    tops = [name for name, field in Config.model_fields.items() if not _is_section(field)]
+    blocks = [[_line(name, getattr(config, name), getattr(default, name)) for name in tops]]
+    for name in Config.model_fields:
+        section, usual = getattr(config, name), getattr(default, name)
+        if isinstance(section, Section):
+            keys = type(section).model_fields
+            blocks.append([f"[{name}]", *(_line(key, getattr(section, key), getattr(usual, key)) for key in keys)])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}, line {line}: this is not UTF-8.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}.", "The file is TOML: key = value; texts in quotes.") from error
+
+
+def _take_out(data: dict[str, Any], key: list[str]) -> None:
+    section, inner = data.get(key[0]), key[1:]
+    if inner and isinstance(section, dict):
+        section.pop(inner[0], None)
+    else:
+        data.pop(key[0], None)
+
+
+def _is_section(field: FieldInfo) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+
+
+def _fields() -> Iterator[tuple[str, FieldInfo]]:
+    """Each key that has a value, dotted: `max_retries`, `notify.desktop`."""
+    for name, field in Config.model_fields.items():
+        if isinstance(field.default, Section):
+            yield from ((f"{name}.{key}", inner) for key, inner in type(field.default).model_fields.items())
+        else:
+            yield name, field
+
+
+def _overlay(data: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Put the environment over `data`, in place. Returns which key came from which variable, and what is wrong."""
+    known = {_PREFIX + key.upper().replace(".", "_"): (key, field) for key, field in _fields()}
+    sources, problems = {}, []
+    for name in sorted(name for name in env if name.startswith(_PREFIX)):
+        if name not in known:
+            problems.append(f"The environment has {name}, which is no setting{_nearest(name, known)}.")
+            continue
+        key, field = known[name]
+        section, _, last = key.rpartition(".")
+        table = data.setdefault(section, {}) if section else data
+        if isinstance(table, dict):
+            table[last] = _value(env[name], field.default)
+            sources[key] = name
+    return sources, problems
+
+
+def _value(text: str, default: object) -> object:
+    """The text of a variable as the kind of value that the default is; as it is where it does not fit one."""
+    low = text.strip().lower()
+    try:
+        if isinstance(default, bool):
+            value: object = True if low in _TRUE else False if low in _FALSE else text
+        elif isinstance(default, tuple):
+            listed = [item.strip() for item in text.split(",") if item.strip()]
+            value = json.loads(text) if low.startswith("[") else listed
+        elif isinstance(default, (int, float)):
+            value = type(default)(low)
+        else:
+            value = text if low or default is not None else None
+    except ValueError:
+        value = text
+    return value
+
+
+def _problem(error: Any, sources: Mapping[str, str], path: str) -> str:
+    key = ".".join(part for part in error["loc"] if isinstance(part, str))
+    fields = dict(_fields())
+    if error["type"] == "extra_forbidden":
+        return f"{path}: unknown key `{key}`{_nearest(key, [*fields, *Config.model_fields])}."
+    field = fields.get(key) or Config.model_fields[key]
+    value = error["input"]
+    where = f"The environment: {sources[key]}" if key in sources else f"{path}: `{key}`"
+    verb = "holds" if any(isinstance(part, int) for part in error["loc"]) else "is"
+    near = _nearest(str(value), [*Kind]) if key == "kinds" else ""
+    return f"{where} {verb} {_found(value)}; expected {field.description}{near}."
+
+
+def _found(value: object) -> str:
+    text = repr(value) if not isinstance(value, (str, bool)) else json.dumps(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({_FOUND.get(type(value), type(value).__name__)})"
+
+
+def _nearest(name: str, known: Any) -> str:
+    """By the whole name, else by its last piece: `desktop` is `notify.desktop`."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 1, 0.7)
+    near = near or [n for n in names if n.rpartition(".")[2] == name.rpartition(".")[2]]
+    near = near or difflib.get_close_matches(name, names, 1, 0.4)
+    return f"; the nearest one is `{near[0]}`" if near else ""
+
+
+def _line(key: str, value: object, default: object) -> str:
+    if value is None:
+        return f"# {key} is not set"
+    line = f"{key} = {_toml(value)}"
+    if value == default:
+        return line
+    usual = "not set" if default is None else _toml(default)
+    return f"{line}  # default: {usual}" if "\n" not in usual else f"{line}  # not the default"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(int(value) if value == int(value) else value)
+    if isinstance(value, tuple):
+        items = [_toml(item) for item in value]
+        line = f"[{', '.join(items)}]"
+        return line if len(line) <= _WIDTH else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+    # A JSON string is a TOML one but for DEL; what is no UTF-8 has no spelling in TOML.
+    text = str(value).encode("utf-8", "replace").decode()
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

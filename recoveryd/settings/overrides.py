@@ -1,0 +1,150 @@
+"""What the user told the daemon to leave alone: a pause, and sessions and folders. Files in the state folder.
+
+They are read again before each recovery, so a daemon that runs obeys at once. The configuration may name sessions and
+folders, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from recoveryd.clients.base import Store, lineage
+from recoveryd.core.errors import RecoverydError
+from recoveryd.settings.load import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Seconds since the epoch; without `until` it lasts until it is ended."""
+
+    since: float
+    until: float | None = None
+
+    @property
+    def ending(self) -> str:
+        """ " until 2026-08-14 11:19", or nothing."""
+        return "" if self.until is None else time.strftime(" until %Y-%m-%d %H:%M", time.localtime(self.until))
+
+
+def pause(state_dir: Path, now: float, seconds: float | None = None) -> Pause:
+    made = Pause(now, None if seconds is None else now + seconds)
+    _write(_pause(state_dir), {"since": made.since, "until": made.until})
+    return made
+
+
+def unpause(state_dir: Path) -> bool:
+    """Whether there was a pause to end, be it one that was over."""
+    try:
+        _pause(state_dir).unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _trouble(_pause(state_dir), error) from error
+    return True
+
+
+def paused(state_dir: Path, now: float) -> Pause | None:
+    """The pause that holds now. A file that can't be understood counts as one: somebody wanted quiet."""
+    path = _pause(state_dir)
+    try:
+        said = json.loads(path.read_bytes())
+        found = Pause(float(said["since"]), None if said["until"] is None else float(said["until"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return Pause(now)
+    return found if found.until is None or now < found.until else None
+
+
+def held(config: Config, state_dir: Path, now: float) -> str | None:
+    """Why the daemon may write to no store now, not even what a crash left half done; None when it may."""
+    pause = paused(state_dir, now)
+    return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")
+
+
+def ignored(state_dir: Path) -> tuple[str, ...]:
+    """The sessions and folders of `recoveryd ignore`, in the order in which they were named."""
+    try:
+        said = json.loads(_ignored(state_dir).read_bytes())
+        if not isinstance(said, list):
+            raise ValueError("it holds no list")
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
+        raise RecoverydError(f"{_ignored(state_dir)} can't be read: {error}.", hint) from error
+    return tuple(str(item) for item in said)
+
+
+def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
+    """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
+
+    A folder stands for all in it, by whatever path it is reached. Errors of the store pass.
+    """
+    names = (*config.ignore, *ignored(state_dir))
+    return bool(names) and any(
+        of in names or any(_is_in(about.directory, name) for name in names if name.startswith("/"))
+        for of, about in lineage(store, session)
+    )
+
+
+def _is_in(folder: str, other: str) -> bool:
+    """As both are spelled, or as they really are."""
+    if not folder.startswith("/"):
+        return False
+    try:
+        real = PurePath(os.path.realpath(folder)).is_relative_to(os.path.realpath(other))
+    except ValueError:  # a null character: no folder has that name
+        real = False
+    return real or PurePath(folder).is_relative_to(other)
+
+
+def ignore(state_dir: Path, what: str) -> bool:
+    """Whether that is new."""
+    known = ignored(state_dir)
+    if what not in known:
+        _write(_ignored(state_dir), [*known, what])
+    return what not in known
+
+
+def heed(state_dir: Path, what: str) -> bool:
+    """The opposite of `ignore`: whether it was ignored."""
+    known = ignored(state_dir)
+    if what in known:
+        _write(_ignored(state_dir), [item for item in known if item != what])
+    return what in known
+
+
+def _pause(state_dir: Path) -> Path:
+    return state_dir / "pause.json"
+
+
+def _ignored(state_dir: Path) -> Path:
+    return state_dir / "ignore.json"
+
+
+def _write(path: Path, data: Any) -> None:
+    """The whole file or the old one: a daemon may read it at any moment."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, json.dumps(data).encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        aside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink()
+        raise _trouble(path, error) from error
+
+
+def _trouble(path: Path, error: OSError) -> RecoverydError:
+    return RecoverydError(f"{path} can't be written: {error.strerror or error}.", "Check its folder and the disk.")

@@ -1,0 +1,160 @@
+"""The settings as values: each key with its default, its type, and what an error says is expected there."""
+
+from __future__ import annotations
+
+import hashlib
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from recoveryd.core.model import Kind
+
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def _written(text: str) -> str:
+    if not text.strip():
+        raise ValueError("blank")
+    return text
+
+
+def _absolute(path: Path) -> Path:
+    path = _expanded(path)
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError("relative")
+    return path
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # "~nobody"
+        raise ValueError("no home") from error
+
+
+def _level(text: str) -> str:
+    if text.upper() not in _LEVELS:
+        raise ValueError("unknown")
+    return text.upper()
+
+
+def _loopback(url: str) -> str:
+    """Design: no network but the client's own, on loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or (host != "localhost" and not ip_address(host).is_loopback):
+        raise ValueError("elsewhere")
+    if parts.port == 0 or parts.username or parts.query or parts.fragment:  # a port that is none raises by itself
+        raise ValueError("more than an address")
+    return url.rstrip("/")
+
+
+def _user(text: str) -> str:
+    """What HTTP's basic authentication can say."""
+    if ":" in _written(text):
+        raise ValueError("colon")
+    return text
+
+
+def _home(text: str) -> str:
+    return str(_expanded(Path(text))) if _written(text).startswith("~") else text
+
+
+Text = Annotated[str, AfterValidator(_written)]
+Folder = Annotated[Path, AfterValidator(_absolute)]
+_KINDS = tuple(kind for kind in Kind if kind is not Kind.INTERRUPTED_TURN)  # that one only if it is named
+_BOOL, _TEXT = "true or false", "a text that is not blank"
+_FOLDERS = "a list of absolute paths, or ones that begin with ~"
+_ARGV = "a list of texts: the program and its arguments"
+
+
+class Section(BaseModel):
+    """Each field's description is what an error says is expected there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Notify(Section):
+    """`[notify]`: which notices there are. `quiet` turns all of them off."""
+
+    desktop: StrictBool = Field(default=True, description=_BOOL)
+    tui: StrictBool = Field(default=True, description=_BOOL)
+    quiet: StrictBool = Field(default=False, description=_BOOL)
+
+
+class Hooks(Section):
+    """`[hooks]`: commands of the user; they get the event as JSON on stdin."""
+
+    on_abort: tuple[Text, ...] = Field(default=(), description=_ARGV)
+    on_complete: tuple[Text, ...] = Field(default=(), description=_ARGV)
+
+
+class OpenCode(Section):
+    """`[opencode]`: where its sessions are, beyond where they usually are, and how to reach a running one."""
+
+    data_dirs: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    databases: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    server_url: Annotated[str, AfterValidator(_loopback)] | None = Field(
+        default=None, description="an http address on this machine, such as http://127.0.0.1:4096"
+    )
+    username: Annotated[str, AfterValidator(_user)] | None = Field(
+        default=None, description="the name that goes with the password, without a colon"
+    )
+    password_file: Folder | None = Field(default=None, description="an absolute path, or one that begins with ~")
+
+
+class LedgerLimits(Section):
+    """`[ledger]`: how long images are kept for `undo`, whichever is met first."""
+
+    keep_days: StrictInt = Field(default=30, ge=1, description="a whole number of days, 1 or more")
+    keep_mb: StrictInt = Field(default=200, ge=1, description="a whole number of megabytes, 1 or more")
+
+
+class Log(Section):
+    """`[log]`."""
+
+    level: Annotated[str, AfterValidator(_level)] = Field(default="INFO", description="one of " + ", ".join(_LEVELS))
+
+
+class Config(Section):
+    """All settings, each with its default. Frozen; `Config(max_retries=5)` does as well as a file."""
+
+    enabled: StrictBool = Field(default=True, description=_BOOL)
+    kinds: tuple[Kind, ...] = Field(default=_KINDS, description="a list of kinds to repair")
+    interrupted_minutes: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = Field(
+        default=10.0, description="a number of minutes, 0 or more"
+    )
+    max_retries: StrictInt = Field(default=3, ge=1, description="a whole number, 1 or more")
+    placeholder: Text = Field(default="[user interrupted]", description=_TEXT)
+    cancelled_text: Text = Field(default="Operation cancelled by user (ESC pressed)", description=_TEXT)
+    keep_thinking: StrictBool = Field(default=True, description=_BOOL)
+    auto_resume: StrictBool = Field(default=False, description=_BOOL)
+    resume_text: Text = Field(default="continue", description=_TEXT)
+    dry_run: StrictBool = Field(default=False, description=_BOOL)
+    lookback_hours: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = Field(
+        default=24.0, description="a number of hours, more than 0"
+    )
+    ignore: tuple[Annotated[str, AfterValidator(_home)], ...] = Field(
+        default=(), description="a list of session ids and project folders"
+    )
+    notify: Notify = Field(default=Notify(), description="a table, [notify]")
+    hooks: Hooks = Field(default=Hooks(), description="a table, [hooks]")
+    opencode: OpenCode = Field(default=OpenCode(), description="a table, [opencode]")
+    ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
+    log: Log = Field(default=Log(), description="a table, [log]")
+
+    @property
+    def idle(self) -> str:
+        """Why the daemon writes to no store; "" when it repairs."""
+        if self.dry_run:
+            return "it is a dry run (`dry_run`)"
+        return "" if self.enabled else "repairs are turned off (`enabled = false`)"
+
+    @property
+    def digest(self) -> str:
+        """Of what refusals hang on: where it changed, they are looked at again."""
+        decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore)
+        return hashlib.sha256(repr(decides).encode("utf-8", "surrogateescape")).hexdigest()[:8]

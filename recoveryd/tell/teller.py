@@ -1,0 +1,92 @@
+"""Telling what a recovery came to: in the log, to callbacks, on the desktop and in the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from loguru import logger
+
+from recoveryd.clients.base import Store
+from recoveryd.clients.opencode.server import Client
+from recoveryd.core.errors import RecoverydError
+from recoveryd.core.model import Event, Failure, Outcome
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.load import Config
+from recoveryd.tell.notifier import Notifier
+from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast, clean
+from recoveryd.tell.tui import TuiToasts
+from recoveryd.tell.words import buttons, details, headline, marked, notice
+
+Press = Callable[[str, Store, Failure, Event], object]
+
+
+class Teller:
+    """Tells each recovery once. `press(title, store, failure, event)` hears of the buttons "Continue" and "Undo".
+
+    It is called in a thread of the notice's own; "Show" is answered here.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        ledger: Ledger,
+        notifier: Notifier,
+        on_complete: Callable[[Event], object],
+        press: Press,
+    ) -> None:
+        self._ledger = ledger
+        self._notifier = notifier
+        self._on_complete = on_complete
+        self._press = press
+        # One of its own: what a slow toast costs in patience with a client may not cost a resume.
+        self._client = Client(config.opencode)
+        self._tui = TuiToasts(self._client, enabled=config.notify.tui and not config.notify.quiet)
+        self.told = 0  # recoveries that came to an end, healed or not
+
+    def tell(self, store: Store, failure: Failure, event: Event) -> None:
+        """Say it everywhere; a notice only if it is news."""
+        self.told += 1
+        level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
+        logger.log(level, "{}", headline(event))
+        self._on_complete(event)
+        event = replace(event, changes=())  # buttons wait for minutes, and read them in the ledger
+        if self._told_before(event):
+            return
+        directory = _folder(store, failure.session)
+        goes_on = None if event.resumed else partial(self._client.has, failure, directory)
+        toast = notice(event, buttons(event, partial(self._pressed, store, failure), can_continue=goes_on))
+        self._notifier.send(toast)
+        title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
+        self._tui.send(failure, directory, title, text, "success" if event.outcome is Outcome.HEALED else "warning")
+
+    def answer(self, event: Event, title: str, body: str) -> None:
+        """What came of a button."""
+        logger.info("{}: {}: {}", marked(event), title, body)
+        self._notifier.send(Toast(title, body))
+
+    def close(self) -> None:
+        """Give the notices in the client a moment."""
+        self._tui.close()
+
+    def _pressed(self, store: Store, failure: Failure, title: str, event: Event) -> None:
+        if title == "Show":
+            self._notifier.send(details(event))
+        else:
+            self._press(title, store, failure, event)
+
+    def _told_before(self, event: Event) -> bool:
+        """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
+        if event.not_resumed or event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
+            return False
+        now = (event.store, event.kind, event.outcome, event.detail)
+        said = self._ledger.history(50, event.session)
+        return any(e.id != event.id and (e.store, e.kind, e.outcome, e.detail) == now for e in said)
+
+
+def _folder(store: Store, session: str) -> str:
+    try:
+        return store.about(session).directory
+    except RecoverydError:  # the session is gone, or its store
+        return ""

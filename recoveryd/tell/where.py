@@ -1,0 +1,62 @@
+"""Where in a session something was done, as a person would look for it: "turn 14, tool bash"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recoveryd.core.edits import deeds, edited
+from recoveryd.core.model import Edit, Message, Session
+
+_NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool"}
+
+
+def places(session: Session, edits: Sequence[Edit]) -> tuple[str, ...]:
+    """The place of each deed of `edits`, in the order of `edits.deeds`. A turn is a prompt of the user and its answer,
+    numbered as they are stored once `edits` are done.
+    """
+    after = edited(session, edits)
+    turns = _turns(session) | _turns(after)
+    messages = {message.id: message for message in (*session.messages, *after.messages)}
+    return tuple(_place(session, messages[edit.message_id], turns[edit.message_id], edit) for edit in deeds(edits))
+
+
+def _turns(session: Session) -> dict[str, int]:
+    number, turns = 0, {}
+    for message in session.messages:
+        number += _is_prompt(message)
+        turns[message.id] = number
+    return turns
+
+
+def _is_prompt(message: Message) -> bool:
+    """Not what the client itself puts among the user's messages: a compaction, or nothing but synthetic text."""
+    added = [part.type == "compaction" or (part.data or {}).get("synthetic") is True for part in message.parts]
+    return message.role == "user" and (not added or not all(added))
+
+
+def _place(session: Session, message: Message, turn: int, edit: Edit) -> str:
+    if edit.action == "close_turn":
+        return f"end of turn {turn}" if turn else "before turn 1"
+    return f"{f'turn {turn}' if turn else 'before turn 1'}, {_name(session, message, edit)}"
+
+
+def _name(session: Session, message: Message, edit: Edit) -> str:
+    old = session.part(edit.part_id) if edit.part_id is not None else None
+    if old is None and edit.action == "split_step":  # what is put in stands behind the call that it is about
+        calls = [part for part in message.parts if part.type == "tool" and part.id < (edit.part_id or "")]
+        old = calls[-1] if calls else None
+    if old is None:
+        return "prompt" if message.role == "user" else "answer"
+    if old.data is None:
+        return "unreadable part"
+    if old.type == "tool":
+        return f"tool {_tool(old.data)}".rstrip()
+    if old.type == "file" and str(old.data.get("mime")).startswith("image/"):
+        return "image"
+    return _NAMES.get(old.type, "part")
+
+
+def _tool(data: Mapping[str, object]) -> str:
+    """A tool's name is the model's word: only what a legal one is made of, and not for ever."""
+    name = data.get("tool")
+    return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""

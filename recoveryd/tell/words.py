@@ -1,0 +1,98 @@
+"""What happened, as a person would say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.core.text import capital
+from recoveryd.tell.actions import by_place
+from recoveryd.tell.kinds import cause
+from recoveryd.tell.toast import BODY_LENGTH, Button, Toast, clean
+
+
+def marked(event: Event) -> str:
+    """How each line of the log about a recovery begins: its session, its id, and what became of it so far."""
+    return f"{event.session} {event.id} {event.outcome}"
+
+
+def headline(event: Event) -> str:
+    """One line for the log: what was wrong, and what became of it."""
+    return f"{marked(event)}: {cause(event.kind)} ({event.detail})"
+
+
+def notice(event: Event, buttons: tuple[Button, ...] = ()) -> Toast:
+    """A desktop notice: which session, what was done and where, how to go on."""
+    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
+    name = clean(event.title, 80) or event.session
+    body = _healed(event) if event.outcome is Outcome.HEALED else f"{_unhealed(event)}\n{_next_step(event)}"
+    return Toast(f"Session {news}: {name}", body.strip(), buttons, news, event.session, name)
+
+
+_NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}
+_LINES = 5  # deeds that "Show" shows
+
+
+def _healed(event: Event) -> str:
+    degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
+    place = where(event.places)
+    did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
+    rest = f"{degraded}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
+    return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
+
+
+def _going_on(event: Event) -> str:
+    """What there is to do after a repair: nothing, if the session was told to go on."""
+    if event.resumed:
+        return "It was told to go on."
+    problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
+    return f"{problem}Say “continue” to go on; an open TUI shows it once the session is loaded again."
+
+
+def _unhealed(event: Event) -> str:
+    if event.resumed:
+        return f"It was refused for {cause(event.kind)}."
+    if event.outcome is Outcome.GAVE_UP or event.kind is Kind.CONTEXT_OVERFLOW:  # said in the detail
+        return event.detail
+    return f"{capital(cause(event.kind))}. {event.detail}"
+
+
+def _next_step(event: Event) -> str:
+    """What a refusal asks of the user is in its detail."""
+    if event.resumed or event.not_resumed:
+        return _going_on(event)
+    if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
+        return f"What it is: recoveryd explain --session {event.session}"
+    if event.outcome in (Outcome.CONFLICT, Outcome.FAILED):
+        return f"To try again: recoveryd scan --repair --session {event.session}"
+    return ""
+
+
+def where(places: Sequence[str]) -> str:
+    """ "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
+    named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
+    more = len(named) - 1
+    rest = f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
+    return f"{named[0]}{rest}" if named else ""
+
+
+def details(event: Event) -> Toast:
+    """What the button "Show" shows: the deeds of a recovery, one line each, and no content."""
+    lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
+    more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
+    return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
+
+
+def buttons(
+    event: Event, press: Callable[[str, Event], object], *, can_continue: Callable[[], bool] | None = None
+) -> tuple[Button, ...]:
+    """The buttons under a healed session; each calls `press(its title, event)`.
+
+    "Continue" is among them unless `can_continue` is None, and offered if that says so: it needs a client.
+    """
+    if event.outcome is not Outcome.HEALED:
+        return ()
+    going_on = () if can_continue is None else (Button("Continue", partial(press, "Continue", event), can_continue),)
+    return (*going_on, *(Button(title, partial(press, title, event)) for title in ("Undo", "Show")))

@@ -1,0 +1,47 @@
+"""A folder that is written to so fast that a look at its files, a few times a second, is cheaper than to be told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from recoveryd.clients.base import Store
+
+LOOK_S = 0.15
+CALM_S = 2.0
+
+_Facts = tuple[tuple[int, int, int], ...]
+
+
+class Burst:
+    """The `watch_files` of all stores of one folder. While it lasts, nobody needs to be told that they are modified."""
+
+    def __init__(self, stores: Iterable[Store]) -> None:
+        self._stores = tuple(stores)
+        self._facts = {store.id: _facts(store.watch_files) for store in self._stores}
+        self._last = time.monotonic()
+        self.over = False
+
+    def changed(self) -> list[str]:
+        """The ids of the stores that were written to since the last call; `over` when none was for a while."""
+        now = time.monotonic()
+        found = {store.id: _facts(store.watch_files) for store in self._stores}
+        changed = [store_id for store_id, facts in found.items() if facts != self._facts[store_id]]
+        self._facts = found
+        if changed:
+            self._last = now
+        self.over = now - self._last > CALM_S
+        return changed
+
+
+def _facts(files: Iterable[Path]) -> _Facts:
+    facts = []
+    for file in files:
+        try:
+            found = file.stat()
+        except OSError:
+            facts.append((0, 0, 0))
+        else:
+            facts.append((found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(facts)

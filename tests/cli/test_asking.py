@@ -1,0 +1,103 @@
+"""What asks a person first, what asks nobody, and what is shown before that."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
+from tests.conftest import Run
+from tests.support.judge import refusal
+from tests.support.terminal import in_terminal
+from tests.support.trees import EMPTY, Tree, blank_answer
+
+NEW = '+  "text": "[user interrupted]",'
+
+
+def held(run: Run) -> int:
+    """How many recoveries still have their originals."""
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        return sum(bool(ledger.changes(entry.id)) for entry in ledger.history(99))
+
+
+class TestRepair:
+    def test_in_a_terminal_the_diffs_are_shown_once_and_a_no_changes_nothing(self, tree: Tree) -> None:
+        tree.stuck(blank_answer, EMPTY)
+        tree.stuck(title="Another")
+        before = tree.files()
+        shown = in_terminal("scan", "--repair", typed="\n", whole=True)
+        assert shown.code == 1 and tree.files() == before
+        assert shown.text.count("Make these 2 repairs? [y/N]") == 1
+        assert shown.text.index(NEW) < shown.text.index("Make these 2 repairs?")
+        assert shown.text.count(NEW) == 1
+        assert shown.text.rstrip().endswith("Nothing was repaired.")
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_a_yes_repairs_and_says_what_was_done(self, tree: Tree, named: bool) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        only = ("--session", session) if named else ()
+        shown = in_terminal("scan", "--repair", *only, typed="y\n", whole=True)
+        before, after = shown.text.split("Make this repair? [y/N]")
+        assert shown.code == 0 and refusal(tree.store.load(session), thinking=False) is None
+        assert before.count(NEW) == 1 and "Would take out 1 thinking block, fill 1 gap" in before
+        assert NEW not in after and re.search(r"Took out 1 thinking block, filled 1 gap .*\(r\w+\)", after)
+        assert "Would" not in after and "none is stuck" in after
+
+    def test_with_yes_nobody_is_asked(self, tree: Tree) -> None:
+        tree.stuck(blank_answer, EMPTY)
+        shown = in_terminal("scan", "--repair", "--yes", typed="", whole=True)
+        assert shown.code == 0 and "[y/N]" not in shown.text and NEW in shown.text
+
+    def test_a_script_is_not_asked_and_sees_the_diff_first(self, tree: Tree, run: Run) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        code, out, err = run("scan", "--repair", "--session", session)
+        assert (code, err) == (0, "")
+        assert out.count(NEW) == 1 and out.index("Would take") < out.index(NEW) < out.index("Took out")
+
+    @pytest.mark.parametrize("argv", [["--repair", "--dry-run"], ["--dry-run"]])
+    def test_a_dry_run_shows_each_edit_and_writes_nothing(self, tree: Tree, run: Run, argv: list[str]) -> None:
+        tree.stuck(blank_answer, EMPTY)
+        before = tree.files()
+        code, out, _ = run("scan", *argv)
+        assert code == 1 and tree.files() == before
+        assert NEW in out and "Would take out" in out and "nothing was written" in out
+        assert not paths.state_dir().exists()
+
+    def test_what_changed_since_it_was_shown_is_left_alone(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        monkeypatch.setattr("recoveryd.cli.scan._asks", lambda *_: True)
+        monkeypatch.setattr("recoveryd.cli.scan.agreed", lambda *_: bool(tree.prompted(session)))
+        code, out, _ = run("scan", "--repair")
+        assert code == 1 and "changed meanwhile" in out
+        assert json.loads(run("history", "--json")[1]) == []
+
+
+class TestLedger:
+    @pytest.fixture
+    def session(self, tree: Tree, run: Run) -> str:
+        session = tree.stuck()
+        assert run("scan", "--repair")[0] == 0
+        return session
+
+    def test_what_is_gone_for_good_wants_a_yes(self, run: Run, session: str) -> None:
+        for command in (["prune", "--keep-days", "0"], ["forget", session]):
+            code, out, err = run("ledger", *command)
+            assert (code, out) == (4, "") and "Nothing was removed" in err and "--yes" in err
+            assert held(run) == 1
+            said = in_terminal("ledger", *command, typed="no\n")
+            assert said.code == 4 and "Go on? [y/N]" in said.text and held(run) == 1
+        assert in_terminal("ledger", "prune", "--keep-days", "0", typed="y\n").code == 0
+        assert held(run) == 0
+        assert run("ledger", "forget", session, "--yes")[0] == 0
+
+    def test_what_goes_by_itself_asks_nobody(self, run: Run, session: str) -> None:
+        """The limits of the configuration are the user's word already."""
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger, ledger._write() as db:
+            db.execute("UPDATE recovery SET time = 1000")
+        assert run("ledger", "prune")[0] == 0
+        assert held(run) == 0

@@ -1,0 +1,609 @@
+"""The command line: what people read, what machines read, and how a command ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from recoveryd.cli.manual import subparsers
+from recoveryd.cli.parser import make_parser
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.model import Change, Kind, Outcome
+from recoveryd.core.version import __version__
+from recoveryd.disk.locks import StoreLock, recovery_lock
+from recoveryd.heal import lifecycle
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
+from tests.conftest import Run
+from tests.support.judge import refusal
+from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
+
+COMMANDS = [command.prog.partition(" ")[2] for _, command in subparsers(make_parser())]
+# What prints no result, or a text for another program; the actions of `ledger` have it each.
+WITHOUT_JSON = ("run", "ledger", "completion", "man")
+HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def as_json(run: Run, *argv: str) -> Any:
+    _, out, err = run(*argv, "--json")
+    assert out.isascii() and not err
+    return json.loads(out)
+
+
+def newest(run: Run, outcome: str = "healed") -> str:
+    return next(str(entry["id"]) for entry in as_json(run, "history") if entry["outcome"] == outcome)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(run: Run, command: str) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert re.search(rf"^example: .*\brecoveryd {command}\b", out, re.MULTILINE)
+    assert ("--json" in out) is (command not in WITHOUT_JSON)
+
+
+def test_the_first_page_lists_all_commands_and_the_exit_codes(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(re.search(rf"^ +{command} +\w", out, re.MULTILINE) for command in COMMANDS)
+    assert all(f"{number} " in out for number in (0, 1, 2, 3, 4, 75, 78))
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_version(run: Run) -> None:
+    assert run("--version") == (0, f"recoveryd {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "argv", [["heal"], ["help", "x"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]]
+)
+def test_what_makes_no_sense_is_a_matter_of_usage(run: Run, argv: list[str]) -> None:
+    code, out, err = run(*argv)
+    assert (code, out) == (2, "")
+    assert err
+
+
+def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
+    tree.answered(tree.stuck())
+    tree.stuck(words="Overloaded")
+    code, out, err = run("scan")
+    assert (code, err) == (0, "")
+    assert out.startswith("2 sessions in ") and "none is stuck.\n" in out and "1 more ended in an error" in out
+    said = as_json(run, "scan")
+    [elsewhere] = said.pop("elsewhere")
+    assert (elsewhere["kind"], elsewhere["reason"]) == (None, "refused_elsewhere")
+    nothing = {"schema": 1, "stuck": [], "healed": [], "ignored": []}
+    assert said == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
+
+
+def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run: Run) -> None:
+    """With its words, but not with what would steer a terminal."""
+    session = tree.stuck(words="the flux of\x1b[31m all turns\nis not \\u0041ligned " + "so " * 100)
+    code, out, _ = run("scan")
+    assert code == 1 and "1 stuck" in out and "refused for a reason that recoveryd does not know" in out
+    assert "\x1b" not in out and f"recoveryd report {session}" in out and "/compact" in " ".join(out.split())
+    [found] = as_json(run, "scan")["stuck"]
+    assert (found["kind"], found["reason"]) == (None, "refused_unknown")
+    assert (
+        found["evidence"]["says"].startswith("the flux of all turns is not Aligned")
+        and found["evidence"]["status"] == 400
+    )
+    assert len(found["evidence"]["says"]) <= 200
+    told = as_json(run, "explain", "--session", session)
+    assert (told["stuck"], told["reason"]) == (True, "refused_unknown")
+    tree.answered(session)
+    assert "is not stuck" in run("explain", "--session", session)[1]
+    assert run("scan")[0] == 0
+
+
+def test_without_a_store_it_says_where_to_look(run: Run, tree: Tree) -> None:
+    tree.root.parent.rename(tree.root.parent.with_name("elsewhere"))
+    code, out, _ = run("scan")
+    assert code == 0
+    assert "[opencode] data_dirs" in out
+    found = as_json(run, "scan")
+    assert (found["stores"], found["sessions_seen"], found["stuck"]) == ([], 0, [])
+
+
+def test_what_is_stuck_is_listed_with_its_remedy(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    code, out, err = run("scan")
+    assert (code, err) == (1, "")
+    assert session in out and "To heal them: recoveryd scan --repair" in out
+    [stuck] = as_json(run, "scan")["stuck"]
+    assert {"store", "session", "message", "kind", "action", "healed"} <= stuck.keys()
+    assert (stuck["session"], stuck["kind"], stuck["healed"]) == (session, "tool_result_missing", False)
+    assert stuck["action"] == "Would put 1 tool result right behind its call"
+    assert tree.files() == before and as_json(run, "history") == []
+
+
+def test_repair_shows_what_it_does_and_does_it(tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    code, out, _ = run("scan", "--repair")
+    assert code == 0
+    assert '-  "text": " ",' in out and '+  "text": "[user interrupted]",' in out
+    assert refusal(tree.store.load(session), thinking=False) is None
+    entry = newest(run)
+    assert entry in out
+    assert f'"recovery": "{entry}"' in out, "the diff that is shown is the one that is written"
+    code, out, _ = run("scan")
+    assert code == 0 and f"({entry})" in out
+    found = as_json(run, "scan")
+    assert found["stuck"] == [], "it is not stuck any more"
+    assert [(one["healed"], one["recovery"]) for one in found["healed"]] == [(True, entry)]
+    assert entry not in found["healed"][0]["action"], "a program reads it from a field"
+
+
+def test_repair_in_json_is_one_document(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    assert as_json(run, "scan")["stuck"][0]["recovery"] is None
+    found = as_json(run, "scan", "--repair")
+    [stuck] = found["stuck"]
+    assert (stuck["healed"], stuck["recovery"], found["healed"]) == (True, newest(run), [])
+    assert newest(run) not in stuck["action"]
+
+
+def test_one_session_and_one_kind_alone(tree: Tree, run: Run) -> None:
+    first, second = tree.stuck(), tree.stuck(blank_answer, EMPTY)
+    assert [s["session"] for s in as_json(run, "scan", "--kind", "empty_content")["stuck"]] == [second]
+    code, out, _ = run("scan", "--session", first)
+    assert code == 1
+    assert "step-start" in out and second not in out
+    assert run("scan", "--session", "ses_none")[0] == 3
+    assert run("scan", "--session", "../../etc")[0] == 3
+
+
+def test_what_is_not_understood_stays_stuck(tree: Tree, run: Run) -> None:
+    tree.stuck(words=EMPTY)
+    code, out, _ = run("scan", "--repair")
+    assert code == 1
+    assert "find" in out and "nothing" in out
+
+
+def test_one_session_that_cannot_be_read_does_not_end_the_scan(tree: Tree, run: Run) -> None:
+    broken, hostile, session = tree.stuck(), tree.stuck(), tree.stuck()
+    max((tree.root / "message" / broken).iterdir()).write_bytes(b"{")
+    for path in sorted((tree.root / "message" / hostile).iterdir()):
+        write_over(path, parentID=[{}], summary=True, finish="stop")
+    code, out, _ = run("scan", "--json")
+    assert code == 1
+    found = {stuck["session"]: stuck for stuck in json.loads(out)["stuck"]}
+    assert found[session]["kind"] == "tool_result_missing"
+    assert found[broken]["action"].startswith("can't be read: ")
+
+
+def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
+    assert run("history") == (0, "No session needed a recovery so far.\n", "")
+    sessions = {tree.stuck(), tree.stuck(words=EMPTY)}
+    run("scan", "--repair")
+    listed = as_json(run, "history")
+    keys = ["id", "time", "store", "session", "title", "kind", "outcome", "edits", "detail"]
+    assert [list(entry) for entry in listed] == [keys, keys]
+    assert {entry["session"] for entry in listed} == sessions
+    assert [entry["time"] for entry in listed] == sorted((entry["time"] for entry in listed), reverse=True)
+    one = listed[0]["session"]
+    assert {entry["session"] for entry in as_json(run, "history", "--session", one)} == {one}
+    assert len(as_json(run, "history", "--limit", "1")) == 1
+    none = (0, "None of those. `recoveryd history` lists what there is.\n", "")
+    assert run("history", "--session", "ses_other") == none
+
+
+def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    code, out, _ = run("show", name)
+    assert code == 0
+    assert '+  "type": "step-start",' in out
+    assert f"recoveryd undo {name}" in out
+    data = as_json(run, "show", name[:5])
+    assert data["id"] == name
+    assert [change.keys() for change in data["changes"]] == [{"record", "diff"}]
+    assert run("show", "rzzzz")[0] == 3
+
+
+def test_undo_puts_it_back_and_says_so(tree: Tree, run: Run) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    run("scan", "--repair")
+    after, name = tree.files(), newest(run)
+    code, out, _ = run("undo", name, "--dry-run")
+    assert code == 0 and "nothing was written" in out
+    assert tree.files() == after
+    code, out, _ = run("undo", name)
+    assert code == 0 and f"Took back {name}: 2 records are as before." in out
+    assert tree.files() == before
+    code, out, err = run("undo", name)
+    assert (code, out) == (4, "")
+    assert err == f"recoveryd: {name} was undone before.\n"
+    assert run("undo", "rzzzz")[0] == 3
+
+
+def test_a_dry_run_that_is_configured_holds_for_commands_too(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    with monkeypatch.context() as patch:
+        patch.setenv("RECOVERYD_DRY_RUN", "true")
+        code, out, _ = run("scan", "--repair")
+        assert code == 1 and '+  "text": "[user interrupted]",' in out
+        assert "nothing was written. `dry_run` is set in the configuration." in out
+        assert tree.files() == before
+    run("scan", "--repair")
+    after, name = tree.files(), newest(run)
+    assert after != before
+    with monkeypatch.context() as patch:
+        patch.setenv("RECOVERYD_DRY_RUN", "true")
+        code, out, _ = run("undo", name)
+        assert code == 0 and "nothing was written, for `dry_run` is set" in " ".join(out.split())
+        assert as_json(run, "undo", name)["undone"] is False
+    assert tree.files() == after
+
+
+def test_what_is_turned_off_or_paused_for_the_daemon_is_done_by_hand(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    run("pause")
+    monkeypatch.setenv("RECOVERYD_ENABLED", "false")
+    assert run("scan", "--repair")[0] == 0
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_repair_tells_what_stands_after_the_client_had_its_time(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.4)
+    session = tree.stuck(blank_answer, EMPTY)
+    blank, healed = tree.part(session, "text", 1), threading.Event()
+    apply = tree.store.__class__.apply
+
+    def applied(store: OpencodeFiles, changes: Sequence[Change]) -> None:
+        apply(store, changes)
+        healed.set()
+
+    def client() -> None:
+        assert healed.wait(10)
+        write_over(blank, text=" ")
+
+    monkeypatch.setattr(tree.store.__class__, "apply", applied)
+    other = threading.Thread(target=client)
+    other.start()
+    code, out, _ = run("scan", "--repair")
+    other.join()
+    assert code == 0 and "healed" in out
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_undo_in_json(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    data = as_json(run, "undo", newest(run))
+    assert data["undone"] is True and len(data["records"]) == 1
+    assert data["outcome"] == Outcome.UNDONE, "what it is now, not what it was"
+
+
+def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    name = newest(run)
+    code, out, err = run("undo", name)
+    assert (code, out) == (4, "")
+    assert f"recoveryd undo {name} --force" in err
+    assert run("undo", name, "--force")[0] == 0
+
+
+def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import recoveryd.heal.undo as module
+
+    tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    monkeypatch.setattr(module, "recovery_lock", lambda *a, **kw: recovery_lock(*a, **{**kw, "timeout": 0.01}))
+    with recovery_lock(paths.state_dir(), tree.store.id):
+        code, _, err = run("undo", name)
+    assert code == 75
+    assert "Try again in a moment." in err
+
+
+def test_a_store_that_can_not_be_read_is_no_all_clear(tree: Tree, run: Run) -> None:
+    database = tree.root.parent / "opencode-local.db"
+    database.touch()  # nothing was ever kept in it
+    assert run("scan")[0] == 0
+    database.write_bytes(b"no database " * 500)
+    code, out, err = run("scan")
+    assert code == 1 and "none of those that could be read is stuck" in out and "no SQLite database" in err
+    code, out, err = run("scan", "--json")
+    [unreadable] = json.loads(out)["unreadable"]
+    assert (code, err, unreadable["store"]) == (1, "", str(database)) and "no SQLite database" in unreadable["problem"]
+    session = tree.stuck()
+    assert run("explain", "--session", session)[0] == 0
+    for command in (["explain", "--session", "ses_none"], ["scan", "--session", "ses_none"]):
+        code, _, err = run(*command)
+        assert code == 3 and "There is no session ses_none" in err and "no SQLite database" in err
+
+
+def test_undo_finds_a_store_that_was_moved(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, before = tree.stuck(), tree.files()
+    assert run("scan", "--repair")[0] == 0
+    [done] = as_json(run, "history")
+    (tmp_path / "data").rename(tmp_path / "disk")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "disk"))
+    [healed] = as_json(run, "scan")["healed"]
+    assert (healed["session"], healed["recovery"]) == (session, done["id"])
+    assert run("undo", done["id"])[0] == 0
+    moved = tmp_path / "disk" / "opencode" / "storage"
+    assert all((moved / name).read_bytes() == content for name, (content, _) in before.items())
+
+
+def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
+    state = paths.make_private(paths.state_dir())
+    with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+        code, out, err = run("run")
+    assert (code, out) == (75, "")
+    assert f"recoveryd ends: recoveryd is already watching {tree.store.id} (pid " in err
+
+
+def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("max_retry = 3\n")
+    for argv in (["run"], ["scan"], ["config", "check"], ["config", "show"]):
+        code, out, err = run("--config", str(bad), *argv)
+        assert (code, out) == (78, "")
+        assert "max_retries" in err
+    assert run("--config", str(tmp_path / "none.toml"), "scan")[0] == 3
+
+
+def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "config" / "recoveryd" / "config.toml"
+    assert run("config", "path") == (0, f"{path}\n", "")
+    assert as_json(run, "config", "path") == {"schema": 1, "path": str(path)}
+    assert run("config", "check")[1] == f"There is no {path}: all settings are the defaults.\n"
+    path.parent.mkdir(parents=True)
+    path.write_text("max_retries = 5\n")
+    assert run("config", "check") == (0, f"{path} is sound.\n", "")
+    assert as_json(run, "config", "check") == {
+        "schema": 1,
+        "path": str(path),
+        "exists": True,
+        "ok": True,
+        "problems": [],
+    }
+    assert as_json(run, "config", "show")["max_retries"] == 5
+    shown = run("config", "show")[1]
+    path.write_text(shown)
+    assert run("config", "show")[1] == shown, "what is shown can be read again"
+
+
+def test_explain_says_what_a_text_means(run: Run) -> None:
+    code, out, _ = run("explain", MISSING)
+    assert code == 0
+    assert out.startswith("tool_result_missing: a tool call without its result.\n")
+    data = as_json(run, "explain", MISSING)
+    assert data.keys() == {"schema", "kind", "repairable", "action"}
+    assert (data["kind"], data["repairable"]) == ("tool_result_missing", True)
+    assert run("explain", "-", stdin=MISSING.encode())[1] == out
+    assert as_json(run, "explain", "rate limit exceeded")["kind"] is None
+    assert "Wait a little" in run("explain", "rate limit exceeded")[1]
+    assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]
+    assert "does not know this error" in run("explain", "???")[1]
+
+
+def test_explain_names_the_part_that_killed_a_session(tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    code, out, _ = run("explain", "--session", session)
+    assert code == 0
+    assert blank.stem in out and "an empty message or text" in out
+    assert blank.stem in as_json(run, "explain", "--session", session)["parts"]
+    healthy = tree.stuck(words="Overloaded")
+    assert "not about the history" in run("explain", "--session", healthy)[1]
+    told = as_json(run, "explain", "--session", healthy)
+    assert (told["stuck"], told["reason"]) == (False, "refused_elsewhere") and "server" in told["action"]
+    assert "is not stuck" in run("explain", "--session", tree.answered(healthy))[1]
+    assert run("explain", "--session", "ses_none")[0] == 3
+
+
+GARBAGE = [
+    b'{"text": "rate limit"}',
+    b"not json",
+    b"[]",
+    b"null",
+    b"7",
+    b'"a text"',
+    b"{}",
+    b'{"error": null}',
+    b'{"error": []}',
+    b'{"text": 7}',
+    b"[" * 100_000,
+    b'{"text": ' + b"9" * 10_000 + b"}",
+    b'{"text": NaN}',
+    b'\xff\xfe{"text": "x"}',
+    b'{"text": "\xff"}',
+    b'{"text": "\\ud83d"}',
+    b'{"text": "\xe2\x80\xa8"}',
+    b'{"text":\r"x"}',
+    b"\x00",
+    b"\x1a",
+    b'\xef\xbb\xbf{"text": "x"}',
+    json.dumps({"error": {"name": "APIError", "data": {"message": MISSING}}}).encode(),
+    json.dumps({"error": MISSING}).encode(),
+    json.dumps({"text": MISSING}).encode(),
+]
+
+
+def test_explain_stays_in_step_line_by_line_whatever_it_reads(run: Run) -> None:
+    code, out, err = run("explain", "--jsonl", stdin=b"\n".join(GARBAGE) + b"\n")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (1, "")
+    assert len(answers) == len(GARBAGE)
+    assert all({"kind", "repairable", "action"} <= answer.keys() for answer in answers)
+    assert [answer["kind"] for answer in answers[-3:]] == ["tool_result_missing"] * 3
+    assert "problem" not in answers[0] and "problem" in answers[1]
+    assert [answer["kind"] for answer in answers[:-3]] == [None] * (len(GARBAGE) - 3)
+
+
+def test_explain_of_sound_lines_ends_well(run: Run) -> None:
+    line = json.dumps({"text": EMPTY}).encode()
+    assert run("explain", "--jsonl", stdin=line)[0] == 0
+    assert {"schema": 1, **json.loads(run("explain", "--jsonl", stdin=line)[1])} == as_json(run, "explain", EMPTY)
+
+
+@pytest.mark.parametrize("argv", [["scan"], ["scan", "--repair"], ["history"], ["explain", "--session"], ["show"]])
+def test_a_hostile_title_is_only_text(tree: Tree, run: Run, argv: list[str]) -> None:
+    session = tree.stuck(title=HOSTILE)
+    if argv[0] in ("history", "show"):
+        run("scan", "--repair")
+    named = {"explain": [session], "show": [newest(run)] if argv == ["show"] else []}.get(argv[0], [])
+    _, out, err = run(*argv, *named)
+    assert not UNSEEN.search(out.replace("\n", "")) and not UNSEEN.search(err.replace("\n", ""))
+    assert "[bold" in out and ":smile:" in out, "its mark-up is shown, not obeyed"
+    assert "\nsecond line" not in out
+
+
+def test_a_hostile_text_in_a_part_is_only_text(tree: Tree, run: Run) -> None:
+    def turns(made: Any) -> None:
+        made.user("go")
+        made.assistant({"type": "text", "text": " ", "metadata": {"x": {"y": HOSTILE.replace("\ud83d", "")}}})
+
+    tree.stuck(turns, EMPTY)
+    _, out, _ = run("scan", "--repair")
+    assert not UNSEEN.search(out.replace("\n", ""))
+    assert "[bold red]x[/]" in out
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("argv", [["scan"], ["history"]])
+def test_tables_fit_a_terminal_of_80_columns_and_can_be_read(tree: Tree, run: Run, argv: list[str]) -> None:
+    session = tree.stuck(title="A title of an ordinary length")
+    tree.stuck(blank_answer, EMPTY, title="日本語のセッション " * 5)
+    run("scan", "--repair")
+    tree.refused(session, EMPTY)
+    _, out, _ = run(*argv)
+    lines = [line.rstrip() for line in out.splitlines() if str(tree.root) not in line]
+    assert max(map(cell_len, lines)) <= 80
+    assert "A title of an ordinary" in " ".join(" ".join(lines).split()), "words stay whole"
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_can_be_asked_for(tree: Tree, run: Run, kind: Kind) -> None:
+    assert run("scan", "--kind", kind.value)[0] == 0
+
+
+def test_a_damaged_ledger_is_said_and_nothing_is_written(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    before = tree.files()
+    state = paths.make_private(paths.state_dir())
+    Ledger(paths.ledger_file(state)).close()
+    paths.ledger_file(state).write_bytes(b"no database " * 500)
+    code, out, err = run("scan", "--repair")
+    assert (code, out) == (1, "")
+    assert "ledger" in err and "Traceback" not in err
+    assert tree.files() == before
+
+
+def test_a_reader_that_left_is_no_error(tree: Tree) -> None:
+    tree.stuck()
+    command = [sys.executable, "-m", "recoveryd", "scan", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(60) in (0, 1)
+    assert b"Traceback" not in said
+
+
+@pytest.mark.parametrize("argv", [[], ["help"]])
+def test_alone_it_prints_its_help(run: Run, argv: list[str]) -> None:
+    code, out, err = run(*argv)
+    assert (code, err) == (0, "") and out == run("--help")[1]
+    assert run("help", "scan") == run("scan", "--help")
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_record(tree: Tree, run: Run) -> None:
+    for title in ("short", "日本語のセッション " * 9):
+        tree.stuck(title=title)
+    run("scan", "--repair")
+    header, *rows = run("history")[1].splitlines()
+    assert [row.split("  ")[0] for row in rows] == [entry["id"] for entry in as_json(run, "history")]
+    assert all(len(re.split("  +", row)) == 4 for row in (header, *rows))
+    _, *rows = run("history", "--stats")[1].partition("\n\n")[0].splitlines()
+    assert len(rows) == len(as_json(run, "history", "--stats"))
+
+
+def test_what_went_wrong_is_a_document_too(tree: Tree, run: Run) -> None:
+    """Whatever ends a command, a program that reads stdout gets JSON, and a person the same words on stderr."""
+    session = tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    for argv, code, recoveries in (
+        (["scan", "--kind", "flu"], "usage", []),
+        (["explain"], "usage", []),
+        (["scan", "--session", "ses_none"], "not_found", []),
+        (["show", "rzzzz"], "not_found", [name]),
+        (["show", session], "not_found", [name]),
+        (["report", "ses_none"], "not_found", []),
+    ):
+        exit_code, out, err = run(*argv, "--json")
+        said = json.loads(out)
+        assert (said["schema"], said["ok"], said["error"]["code"]) == (1, False, code), argv
+        assert said["error"]["exit"] == exit_code != 0
+        assert said["error"]["recoveries"] == recoveries
+        words = f"recoveryd: {said['error']['message']}\n{said['error']['hint']}"
+        assert err.strip() == words.strip()
+
+
+def test_an_id_of_the_other_sort_is_told_from_one_that_is_not_there(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    for command in (["show"], ["undo"], ["ledger", "export"]):
+        code, _, err = run(*command, session)
+        assert code == 3 and "is the id of a session" in err and f"recoveryd history --session {session}" in err
+    code, _, err = run("ledger", "forget", name)
+    assert code == 3 and f"its session is {session}" in err
+    code, _, err = run("report", "ses_none")
+    assert code == 3 and "no session ses_none" in err and "either id" in err
+
+
+def test_what_was_mistyped_is_told_with_what_is_nearest(run: Run) -> None:
+    assert "did you mean 'show'?" in run("shoe")[2]
+    assert "did you mean 'empty_content'?" in run("scan", "--kind", "empty_contents")[2]
+    assert "choose from" in run("heal")[2]
+
+
+def test_a_check_in_a_pipe_is_one_line(tree: Tree, run: Run) -> None:
+    lines = run("doctor")[1].partition("\n\n")[0].splitlines()
+    assert [line.split()[1] for line in lines] == [check["code"] for check in as_json(run, "doctor")["checks"]]
+    assert next(line for line in lines if line.startswith("warn  daemon")).endswith("Next: recoveryd run")
+
+
+def test_undo_finds_a_store_that_a_broken_configuration_names(tree: Tree, run: Run, tmp_path: Path) -> None:
+    tree.root.parent.rename(tmp_path / "elsewhere")
+    paths.config_file().parent.mkdir(parents=True)
+    sound = f'[opencode]\ndata_dirs = ["{tmp_path}/elsewhere"]\n'
+    paths.config_file().write_text(sound)
+    there = Tree.__new__(Tree)
+    there.__dict__.update(tree.__dict__, root=tmp_path / "elsewhere" / "storage")
+    there.stuck()
+    assert run("scan", "--repair")[0] == 0
+    name = newest(run)
+    paths.config_file().write_text("max_retry = 3\n" + sound)
+    code, out, err = run("undo", name)
+    assert code == 0 and f"Took back {name}" in out
+    assert err.startswith("recoveryd: warning: ") and "max_retry" in err

@@ -1,0 +1,403 @@
+"""What each stored part becomes on the wire: the table of what the real clients were seen to send, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.core.model import Session
+from recoveryd.core.request import Turn, Wire
+from tests.e2e.media import data_url, png
+from tests.support.build import SessionBuilder
+from tests.support.parts import (
+    Part,
+    aborted,
+    api_error,
+    compaction,
+    file,
+    raw,
+    reasoning,
+    step_start,
+    subtask,
+    text,
+    tool,
+)
+from tests.support.values import as_session
+
+REQUEST = Request("anthropic", "claude-sonnet-4-5")
+PICTURE = data_url(png(4, 4))
+PDF = data_url(b"%PDF-1.4\n", "application/pdf")
+BOTH = pytest.mark.parametrize("form", [OLD, NEW], ids=["old", "new"])
+Shown = list[tuple[str, list[Any]]]
+
+
+def builder() -> SessionBuilder:
+    return SessionBuilder(1_790_000_000_000, seed=1)
+
+
+def sent(session: Session, form: Form = OLD, prompt: str | None = None) -> Wire:
+    return build(session, Request(REQUEST.provider, REQUEST.model, prompt, form))
+
+
+def shown(wire: Wire) -> Shown:
+    return [(turn.role, [_short(dict(block.body)) for block in turn.blocks]) for turn in wire.turns]
+
+
+def _short(body: dict[str, Any]) -> Any:
+    """A text is its words; a call its id; a result its id and content; thinking its words in a pair."""
+    match body["type"]:
+        case "text":
+            return body["text"]
+        case "tool_use":
+            return {"call": body["id"]}
+        case "tool_result":
+            return {"result": body["tool_use_id"], "is": body["content"], "error": body.get("is_error", False)}
+        case "thinking":
+            return ("thinking", body["thinking"])
+    return body
+
+
+def of_answer(*parts: str | Part, form: Form = OLD, **fields: Any) -> Shown:
+    """What an answer of these parts to "go" becomes, without the question."""
+    made = builder()
+    made.user("go")
+    made.assistant(*parts, **fields)
+    found = shown(sent(as_session(made.planted()), form))
+    assert found[0] == ("user", ["go"])
+    return found[1:]
+
+
+def of_question(*parts: str | Part, form: Form = OLD) -> Shown:
+    made = builder()
+    made.user(*parts)
+    return shown(sent(as_session(made.planted()), form))
+
+
+def stuck_on(*parts: str | Part, form: Form = OLD, **fields: Any) -> list[str]:
+    made = builder()
+    made.user("go")
+    made.assistant(*parts, **fields)
+    return [part.fault for part in sent(as_session(made.planted()), form).unsendable]
+
+
+def done(name: str = "c1", output: Any = "done\n") -> dict[str, Any]:
+    return {"result": name, "is": output, "error": False}
+
+
+@BOTH
+def test_an_answer_is_its_texts_and_the_prompt_comes_last(form: Form) -> None:
+    made = builder()
+    made.user("one", "two")
+    made.assistant("three")
+    wire = sent(as_session(made.planted()), form, "continue")
+    assert shown(wire) == [("user", ["one", "two"]), ("assistant", ["three"]), ("user", ["continue"])]
+    assert wire.at(0, 1) is wire.turns[0].blocks[1]
+    assert wire.at(1, None) is wire.turns[1].blocks[0]
+    assert wire.at(9, 0) is wire.at(0, 9) is wire.at(-1, 0) is None
+
+
+@BOTH
+def test_each_step_is_a_message_and_a_message_of_results(form: Form) -> None:
+    parts = (reasoning("hm"), tool(call_id="c1"), step_start(), text("seen"), tool(call_id="c2"))
+    assert of_answer(*parts, form=form) == [
+        ("assistant", [("thinking", "hm"), {"call": "c1"}]),
+        ("user", [done("c1")]),
+        ("assistant", ["seen", {"call": "c2"}]),
+        ("user", [done("c2")]),
+    ]
+
+
+@BOTH
+def test_neighbours_of_a_role_are_one_message_and_remember_what_they_are_made_of(form: Form) -> None:
+    made = builder()
+    first, second = made.user("one"), made.user("two")
+    wire = sent(as_session(made.planted()), form)
+    assert shown(wire) == [("user", ["one", "two"])]
+    assert [message for message, _ in wire.turns[0].origins] == [first["id"], second["id"]]
+    assert [block.message_id for block in wire.turns[0].blocks] == [first["id"], second["id"]]
+
+
+@BOTH
+def test_a_failed_message_is_left_out_with_all_that_it_holds(form: Form) -> None:
+    assert of_answer("half a word", error=api_error(), form=form) == []
+
+
+@BOTH
+def test_an_aborted_message_is_sent_if_it_got_somewhere(form: Form) -> None:
+    assert of_answer("half a word", error=aborted(), form=form, bare=True) == [("assistant", ["half a word"])]
+    assert of_answer(reasoning("hm"), error=aborted(), form=form) == []
+    assert of_answer(step_start(), error=aborted(), form=form, bare=True) == []
+
+
+def test_an_abort_with_an_empty_text_sends_what_else_it_has() -> None:
+    assert of_answer(reasoning("hm"), text(""), error=aborted()) == [("assistant", [("thinking", "hm")])]
+
+
+@BOTH
+def test_a_message_without_parts_is_left_out(form: Form) -> None:
+    assert of_answer(form=form, completed=False) == []
+    assert of_question(form=form) == []
+
+
+@BOTH
+def test_behind_an_answered_compaction_nothing_older_is_sent(form: Form) -> None:
+    made = builder()
+    made.user("long ago")
+    made.assistant("\n")
+    asked = made.user(compaction())
+    made.assistant("all in short", parentID=asked["id"], summary=True)
+    made.user("and now?")
+    wire = sent(as_session(made.planted()), form)
+    assert shown(wire) == [
+        ("user", ["What did we do so far?"]),
+        ("assistant", ["all in short"]),
+        ("user", ["and now?"]),
+    ]
+
+
+@BOTH
+def test_a_part_that_is_no_json_stops_the_new_client_also_behind_a_compaction(form: Form) -> None:
+    """It reads the whole session, and then leaves out what it does not send."""
+    made = builder()
+    made.user("long ago")
+    bad = made.assistant(raw(b"{"), "fine")
+    asked = made.user(compaction())
+    made.assistant("all in short", parentID=asked["id"], summary=True)
+    stuck = [part.message_id for part in sent(as_session(made.planted()), form).unsendable]
+    assert stuck == ([bad["id"]] if form is NEW else [])
+
+
+@BOTH
+def test_a_compaction_without_its_summary_leaves_all_before_it(form: Form) -> None:
+    made = builder()
+    made.user("long ago")
+    made.user(compaction())
+    assert shown(sent(as_session(made.planted()), form)) == [("user", ["long ago", "What did we do so far?"])]
+
+
+@BOTH
+def test_what_is_reverted_is_not_sent(form: Form) -> None:
+    made = builder()
+    made.user("go")
+    made.assistant("done")
+    wrong = made.user("wrong")
+    made.assistant("wrong too")
+    made.session["revert"] = {"messageID": wrong["id"]}
+    assert shown(sent(as_session(made.planted()), form)) == [("user", ["go"]), ("assistant", ["done"])]
+
+
+@BOTH
+def test_an_output_that_was_compacted_is_a_note(form: Form) -> None:
+    cleared = tool(call_id="c1", time={"start": 1, "end": 2, "compacted": 3}, attachments=[file(PICTURE)])
+    assert of_answer(cleared, form=form)[1] == ("user", [done(output="[Old tool result content cleared]")])
+
+
+@BOTH
+def test_an_ignored_text_is_sent_of_the_assistant_alone(form: Form) -> None:
+    assert of_question(text("hidden", ignored=True), "seen", form=form) == [("user", ["seen"])]
+    assert of_answer(text("hidden", ignored=True), form=form, bare=True) == [("assistant", ["hidden"])]
+
+
+@BOTH
+def test_files_of_the_user_are_images_and_documents(form: Form) -> None:
+    [(_, [words, image, document])] = of_question(
+        "look", file(PICTURE), file(PDF, "application/pdf", "a.pdf"), form=form
+    )
+    assert words == "look"
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": PICTURE.split(",")[1]}
+    assert (document["type"], document["title"]) == ("document", "a.pdf")
+
+
+@BOTH
+def test_a_text_file_and_a_folder_are_not_sent_as_such(form: Form) -> None:
+    folder = file("file:///b", "application/x-directory", "b")
+    assert of_question("look", file("file:///a.txt", "text/plain"), folder, form=form) == [("user", ["look"])]
+
+
+@BOTH
+def test_a_type_that_the_model_does_not_take_is_said_in_words(form: Form) -> None:
+    [(_, [words])] = of_question(file("data:audio/mp3;base64,AAAA", "audio/mp3", "a.mp3"), form=form)
+    assert words.startswith('ERROR: Cannot read "a.mp3"')
+
+
+@BOTH
+def test_attachments_stand_in_the_result(form: Form) -> None:
+    [_, (_, [result])] = of_answer(tool(call_id="c1", output="seen", attachments=[file(PICTURE)]), form=form)
+    assert [item["type"] for item in result["is"]] == ["text", "image"]
+
+
+def test_an_empty_output_beside_an_attachment_is_sent_by_the_older_client_alone() -> None:
+    part = tool(call_id="c1", output="", attachments=[file(PICTURE)])
+    assert [item["type"] for item in of_answer(part)[1][1][0]["is"]] == ["text", "image"]
+    assert [item["type"] for item in of_answer(part, form=NEW)[1][1][0]["is"]] == ["image"]
+
+
+@BOTH
+def test_a_subtask_is_a_sentence(form: Form) -> None:
+    assert of_question(subtask(), form=form) == [("user", ["The following tool was executed by the user"])]
+
+
+def test_redacted_thinking_is_sent_by_the_newer_client_alone() -> None:
+    part = reasoning("", None, redactedData="red-1")
+    assert of_answer(part, "a word") == [("assistant", ["a word"])]
+    assert of_answer(part, "a word", form=NEW)[0][1][0] == {"type": "redacted_thinking", "data": "red-1"}
+
+
+def test_an_interrupted_call_with_output_has_a_plain_result_in_the_newer_client() -> None:
+    part = tool(call_id="c1", status="error", output="no", metadata={"interrupted": True, "output": "so far"})
+    assert of_answer(part)[1] == ("user", [{"result": "c1", "is": "no", "error": True}])
+    assert of_answer(part, form=NEW)[1] == ("user", [done(output="so far")])
+
+
+def test_an_empty_text_is_nothing_and_a_blank_beside_signed_thinking_in_the_newer_client() -> None:
+    assert of_answer(reasoning("hm"), text(""), "a word") == [("assistant", [("thinking", "hm"), "a word"])]
+    newer = of_answer(reasoning("hm"), text(""), "a word", form=NEW)
+    assert newer == [("assistant", [("thinking", "hm"), " ", "a word"])]
+    assert of_answer(text(""), form=NEW) == []
+
+
+@BOTH
+def test_a_text_of_white_space_is_sent_as_it_is(form: Form) -> None:
+    made = builder()
+    made.user(" \n")
+    made.assistant("\t")
+    assert shown(sent(as_session(made.planted()), form, "go")) == [
+        ("user", [" \n"]),
+        ("assistant", ["\t"]),
+        ("user", ["go"]),
+    ]
+
+
+def test_unsigned_thinking_keeps_an_empty_message() -> None:
+    assert of_answer(reasoning("hm", None)) == [("assistant", [])]
+    assert of_answer(reasoning("hm", None), "a word") == [("assistant", ["a word"])]
+
+
+def test_thinking_without_words_is_sent_by_the_newer_client_alone() -> None:
+    assert of_answer(reasoning(""), "a word") == [("assistant", ["a word"])]
+    assert of_answer(reasoning(""), "a word", form=NEW)[0][1][0] == ("thinking", "")
+
+
+def test_the_thinking_of_another_model_goes_as_text_or_not_at_all() -> None:
+    other: dict[str, Any] = {"modelID": "claude-opus-4-1"}
+    assert of_answer(reasoning("hm"), "a word", **other) == [("assistant", ["a word"])]
+    assert of_answer(reasoning("hm"), "a word", form=NEW, **other) == [("assistant", ["hm", "a word"])]
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["thinking", "patch", "snapshot", "unheard-of"])
+def test_an_unknown_type_is_nothing(form: Form, kind: str) -> None:
+    assert of_answer({"type": kind, "thinking": "hm", "text": "x"}, "a word", form=form) == [("assistant", ["a word"])]
+
+
+@BOTH
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_an_unfinished_call_has_an_error_for_a_result(form: Form, status: str) -> None:
+    [call, (_, [result])] = of_answer(tool(call_id="c1", status=status), form=form, completed=False)
+    assert call == ("assistant", [{"call": "c1"}])
+    assert result == {"result": "c1", "is": "[Tool execution was interrupted]", "error": True}
+
+
+@BOTH
+def test_a_failed_call_has_its_error_for_a_result(form: Form) -> None:
+    [_, (_, [result])] = of_answer(tool(call_id="c1", status="error", output="no such file"), form=form)
+    assert result == {"result": "c1", "is": "no such file", "error": True}
+
+
+@BOTH
+def test_a_call_of_an_unknown_status_is_nothing(form: Form) -> None:
+    assert of_answer(tool(status="streaming"), "a word", form=form) == [("assistant", ["a word"])]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "part"),
+    [
+        ("state", tool(status="")),
+        ("state", {**tool(), "state": None}),
+        ("output", tool(output=None)),
+        ("time", tool(time=None)),
+        ("not_json", raw(b'{"id": "prt_')),
+        ("not_json", raw(b"")),
+        ("metadata", text("a word", metadata="mine")),
+        ("metadata", text("a word", metadata={"recoveryd": "x"})),
+        ("text", {"type": "text"}),
+        ("signature", reasoning("hm", 7)),  # type: ignore[arg-type]
+    ],
+)
+def test_on_some_parts_the_client_fails_before_it_sends_anything(form: Form, fault: str, part: Part) -> None:
+    assert stuck_on("a word", part, form=form) == [fault]
+
+
+@BOTH
+def test_our_own_mark_is_sound(form: Form) -> None:
+    assert stuck_on(text("a word", metadata={"recoveryd": {"recovery": "r1"}}), form=form) == []
+    assert stuck_on(step_start(metadata={"recoveryd": {"recovery": "r1"}}), form=form) == []
+
+
+def test_a_call_of_the_provider_is_dropped_by_the_newer_client_and_stops_the_older_one() -> None:
+    part = {**tool(), "metadata": {"providerExecuted": True}}
+    assert stuck_on(part) == ["metadata"] or stuck_on(part) == ["provider_executed"]
+    assert of_answer(part, "a word", form=NEW) == [("assistant", ["a word"])]
+
+
+def test_text_behind_a_call_moves_in_front_of_it_in_the_newer_client_and_thinking_does_not() -> None:
+    parts = (tool(call_id="c1"), text("behind"))
+    assert of_answer(*parts)[0] == ("assistant", [{"call": "c1"}, "behind"])
+    assert of_answer(*parts, form=NEW)[0] == ("assistant", ["behind", {"call": "c1"}])
+    mixed = (tool(call_id="c1"), reasoning("hm"), text("behind"))
+    assert of_answer(*mixed, form=NEW)[0] == ("assistant", [{"call": "c1"}, ("thinking", "hm"), "behind"])
+
+
+@BOTH
+def test_illegal_calls_are_sent_as_they_are_but_for_the_ids_that_the_client_mends(form: Form) -> None:
+    made = builder()
+    made.user("go")
+    made.assistant(tool("my tool", "ls", call_id="call.1"))
+    wire = sent(as_session(made.planted()), form)
+    call = wire.turns[1].blocks[0].body
+    assert (call["id"], call["name"], call["input"]) == ("call_1", "my tool", "ls")
+
+
+def test_half_a_character_is_mended_by_the_newer_client_but_not_in_an_input() -> None:
+    half = "cut \ud83d"
+    assert of_answer(text(half)) == [("assistant", [half])]
+    assert of_answer(text(half), form=NEW) == [("assistant", ["cut \ufffd"])]
+    made = builder()
+    made.user("go")
+    made.assistant(tool(arguments={"command": half}, output=half))
+    wire = sent(as_session(made.planted()), NEW)
+    assert wire.turns[1].blocks[0].body["input"] == {"command": half}
+    assert wire.turns[2].blocks[0].body["content"] == "cut \ufffd"
+
+
+@BOTH
+def test_a_user_message_of_nothing_vanishes(form: Form) -> None:
+    made = builder()
+    made.user("")
+    made.assistant("hello")
+    assert shown(sent(as_session(made.planted()), form)) == [("assistant", ["hello"])]
+
+
+@BOTH
+def test_a_last_text_of_the_assistant_is_trimmed(form: Form) -> None:
+    made = builder()
+    made.user("go")
+    made.assistant("so \n\u00a0")
+    assert shown(sent(as_session(made.planted()), form))[-1] == ("assistant", ["so"])
+    assert shown(sent(as_session(made.planted()), form, "go"))[1] == ("assistant", ["so \n\u00a0"])
+
+
+@BOTH
+def test_every_block_remembers_its_part_and_every_turn_where_its_steps_end(form: Form) -> None:
+    made = builder()
+    made.user("go")
+    made.assistant(reasoning("hm"), text("so"), tool(call_id="c1"))
+    session = as_session(made.planted())
+    answer: Turn = sent(session, form).turns[1]
+    parts = session.messages[1].parts
+    assert [block.part_id for block in answer.blocks] == [part.id for part in parts[1:4]]
+    assert answer.origins == ((session.messages[1].id, parts[-1].id),)

@@ -1,0 +1,635 @@
+"""The daemon in this process, on real files: what a parent system sees of it, and what it survives."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recoveryd.daemon.daemon as daemon_module
+import recoveryd.heal.lifecycle as module
+from recoveryd.cli.findings import find
+from recoveryd.clients.base import Store
+from recoveryd.core.errors import BusyError, StoreError
+from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
+from recoveryd.daemon.daemon import Daemon
+from recoveryd.diagnose import triage
+from recoveryd.heal.recovery import Recovery
+from recoveryd.heal.undo import undo
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.load import Config, Notify, OpenCode
+from recoveryd.settings.overrides import pause, unpause
+from recoveryd.tell.callbacks import Callbacks
+from recoveryd.tell.notifier import Notifier
+from tests.support.build import SessionBuilder, api_error, tool
+from tests.support.fake_client import Fake, listening, saying
+from tests.support.judge import refusal
+from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
+
+WAIT = 10.0  # seconds; nothing here takes more than two
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONFIRM_S", 0.15)
+
+
+class Running:
+    """A daemon in a thread, and what it told its parent system."""
+
+    def __init__(self, folder: Path, *stores: Store, fails: bool = False, **config: Any) -> None:
+        self.state = folder / "state"
+        self.aborted: list[str] = []
+        self.events: list[Event] = []
+        self.error: BaseException | None = None
+        self._fails = fails
+        callbacks = Callbacks(on_abort=self._abort, on_complete=self._complete)
+        quiet = Config(**{"notify": Notify(desktop=False), **config})
+        self.daemon = Daemon(quiet, callbacks=callbacks, state_dir=self.state, stores=stores)
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self.daemon.run()
+        except BaseException as error:
+            self.error = error
+
+    def _abort(self, session: str) -> None:
+        self.aborted.append(session)
+        if self._fails:
+            raise RuntimeError("on_abort")
+
+    def _complete(self, event: Event) -> None:
+        self.events.append(event)
+        if self._fails:
+            raise RuntimeError("on_complete")
+
+    def stop(self) -> None:
+        self.daemon.stop()
+        self.thread.join(WAIT)
+        assert not self.thread.is_alive()
+
+    def history(self) -> list[Entry]:
+        with Ledger(self.state / "ledger.db") as ledger:
+            return ledger.history(99)
+
+
+@contextmanager
+def running(folder: Path, *stores: Store, **options: Any) -> Iterator[Running]:
+    made = Running(folder, *stores, **options)
+    made.thread.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+    assert made.error is None
+
+
+def until(true: Callable[[], object], what: str = "") -> None:
+    deadline = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < deadline, what or "it took too long"
+        time.sleep(0.01)
+
+
+def test_a_line_about_a_recovery_says_which_session_which_recovery_and_its_outcome(
+    tree: Tree, tmp_path: Path, lines: list[str]
+) -> None:
+    with running(tmp_path, tree.store, auto_resume=True) as daemon:
+        session = tree.stuck(title="Merger talks")
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    about = [line for line in lines if session in line or event.id in line]
+    begins = f"INFO {session} {event.id} healed: "
+    assert [line.removeprefix(begins).split(" (")[0].split(":")[0] for line in about] == [
+        "not resumed",
+        "a tool call without its result",
+    ]
+    assert not [line for line in lines if "Merger" in line]
+
+
+def test_what_a_callback_raises_is_logged_with_its_session(tree: Tree, tmp_path: Path, lines: list[str]) -> None:
+    with running(tmp_path, tree.store, fails=True) as daemon:
+        session = tree.stuck()
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    failed = [line.splitlines()[0] for line in lines if " failed; " in line]
+    assert failed == [
+        f"ERROR {session}: on_abort failed; the recovery goes on",
+        f"ERROR {session} {event.id} healed: on_complete failed; the recovery goes on",
+    ]
+
+
+def is_healed(tree: Tree, session: str) -> bool:
+    return refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_is_refused_while_it_runs_is_healed_and_told_once(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck()
+        until(lambda: daemon.events)
+        assert is_healed(tree, session)
+    [event] = daemon.events
+    assert (event.outcome, event.session, event.kind) == (Outcome.HEALED, session, Kind.TOOL_RESULT_MISSING)
+    assert event.changes and all(tree.store.read(change.key) == change.after for change in event.changes)
+    assert daemon.aborted == [session]
+    assert [entry.id for entry in daemon.history()] == [event.id]
+
+
+def test_the_process_of_a_parent_system_speaks_for_itself(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its service manager hears nothing of us."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind(str(tmp_path / "s"))
+        heard.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "s"))
+        with running(tmp_path, tree.store) as daemon:
+            tree.stuck()
+            until(lambda: daemon.events)
+        with pytest.raises(BlockingIOError):
+            heard.recv(99)
+
+
+SIGNALLED = """
+import signal, sys, threading, time
+from pathlib import Path
+from recoveryd.settings.load import Config
+from recoveryd.daemon.daemon import Daemon
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+
+def elsewhere():
+    while not daemon.stores.keys() <= daemon._swept.keys(): time.sleep(0.01)
+    time.sleep(0.1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+folder = Path(sys.argv[1])
+daemon = Daemon(Config(), state_dir=folder / "state", stores=[OpencodeFiles(folder / "opencode" / "storage")])
+threading.Thread(target=elsewhere).start()
+daemon.run(signals=True)
+"""
+
+
+def test_a_signal_that_does_not_interrupt_its_wait_ends_it_too(tree: Tree, tmp_path: Path) -> None:
+    """As one does that comes just before the wait; here another thread takes it."""
+    words = [sys.executable, "-c", SIGNALLED, str(tmp_path)]
+    env = {**os.environ, "HOME": str(tmp_path)}
+    assert subprocess.run(words, env=env, timeout=WAIT, capture_output=True, check=False).returncode == 0
+
+
+def test_what_was_refused_before_is_caught_up_with(tree: Tree, tmp_path: Path) -> None:
+    sessions = [tree.stuck(), tree.stuck(blank_answer, EMPTY)]
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: len(daemon.events) == 2)
+    assert all(is_healed(tree, session) for session in sessions)
+    with running(tmp_path, tree.store) as daemon:
+        time.sleep(0.5)
+    assert daemon.events == [] and daemon.aborted == [], "once, ever"
+
+
+def test_healthy_sessions_and_other_errors_are_no_business_of_ours(tree: Tree, tmp_path: Path) -> None:
+    tree.stuck(words="Overloaded")
+    tree.answered(tree.stuck(blank_answer, "credit balance is too low"))
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        time.sleep(0.5)
+    assert tree.files() == before
+    assert daemon.aborted == [] and daemon.history() == []
+
+
+def _no_state(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant(tool(status=""))
+
+
+def _then_overloaded(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.failed("again", api_error("Overloaded"))
+
+
+def _then_refused(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.failed("again", api_error(MISSING, 400))
+
+
+def _then_cut_off(session: SessionBuilder) -> None:
+    _no_state(session)
+    session.user("again")
+    session.assistant("half an ans", completed=False)
+
+
+@pytest.mark.parametrize("turns", [_no_state, _then_overloaded, _then_refused, _then_cut_off])
+def test_a_prompt_that_the_client_fails_on_is_seen_whatever_was_before_it(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: Turns
+) -> None:
+    """Two days ago something else was refused, or a turn was cut off: that is not what the session is stuck on."""
+    monkeypatch.setattr(triage, "GRACE_S", 0.2)
+    session = tree.asked(turns, 2 * 86_400)
+    with Ledger(tmp_path / "of_scan.db") as ledger:
+        recovery = Recovery(ledger, Config(), tmp_path)
+        found = find(tree.store, Config(), session, recovery, ledger)
+    assert found is not None and found.kind is Kind.UNSENDABLE_PART
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    assert (event.outcome, event.kind) == (Outcome.HEALED, Kind.UNSENDABLE_PART)
+    assert is_healed(tree, session)
+
+
+def test_what_is_not_understood_is_not_looked_at_again_while_another_prompt_is_on_its_way(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triage, "GRACE_S", 0.1)
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(lambda made: made.user("go"), EMPTY)
+        until(lambda: daemon.events)
+        tree.prompted(session)
+        time.sleep(0.6)
+    assert [event.outcome for event in daemon.events] == [Outcome.NOT_UNDERSTOOD]
+    assert len(daemon.history()) == 1
+
+
+def test_a_prompt_behind_a_turn_that_was_cut_off_is_no_fault(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be waiting for that turn to end."""
+    monkeypatch.setattr(triage, "GRACE_S", 0.1)
+    session = tree.asked(lambda s: (s.user("go"), s.assistant("half an ans", completed=False)))
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        time.sleep(0.6)
+    assert (tree.files(), daemon.events, daemon.history()) == (before, [], []), session
+
+
+def test_callbacks_that_raise_stop_nothing(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store, fails=True) as daemon:
+        first = tree.stuck()
+        until(lambda: daemon.events)
+        second = tree.stuck()
+        until(lambda: len(daemon.events) == 2)
+    assert is_healed(tree, first) and is_healed(tree, second)
+
+
+def test_a_failure_is_told_too(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise StoreError("Can't write: the disk is full.")
+
+    monkeypatch.setattr(tree.store, "apply", full)
+    session = tree.stuck()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    assert (event.outcome, event.session) == (Outcome.FAILED, session)
+    assert "the disk is full" in event.detail
+    assert [entry.outcome for entry in daemon.history()] == [Outcome.FAILED]
+
+
+def test_what_it_does_not_understand_is_recorded_and_left_alone(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck(words=EMPTY)
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+        (tree.root / "message" / session / next(iter(tree.store.load(session).messages)).id).with_suffix(
+            ".json"
+        ).touch()
+        time.sleep(0.5)
+    assert [event.outcome for event in daemon.events] == [Outcome.NOT_UNDERSTOOD] * len(daemon.events)
+    assert tree.files() == before
+    assert daemon.history()[0].outcome is Outcome.NOT_UNDERSTOOD
+
+
+def test_a_refusal_is_not_told_again_until_something_changed(tree: Tree, tmp_path: Path) -> None:
+    tree.stuck(words=EMPTY)
+    for _ in range(3):
+        with running(tmp_path, tree.store) as daemon:
+            time.sleep(0.5)
+    assert daemon.events == []
+    assert len(daemon.history()) == 1
+
+
+def test_the_client_undoing_a_repair_within_the_second_is_repaired_once_more(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONFIRM_S", 0.5)
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: is_healed(tree, session))
+        write_over(blank, text=" ")
+        assert not is_healed(tree, session)
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    assert event.outcome is Outcome.HEALED
+    assert is_healed(tree, session)
+    assert [entry.id for entry in daemon.history()] == [event.id], "the same recovery"
+    assert daemon.aborted == [session]
+
+
+def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store, max_retries=2) as daemon:
+        session = tree.stuck()
+        until(lambda: len(daemon.events) == 1)
+        for number in (2, 3):
+            text = tree.part(session, "text", 1)
+            write_over(text, text="\n" * number)
+            tree.refused(session, EMPTY)
+            until(lambda number=number: len(daemon.events) == number)  # type: ignore[misc]
+        tree.refused(session, EMPTY)
+        time.sleep(0.5)
+    outcomes = [event.outcome for event in daemon.events]
+    assert outcomes == [Outcome.HEALED, Outcome.HEALED, Outcome.GAVE_UP]
+    assert daemon.events[-1].detail.startswith("The session was repaired 2 times and is refused again.")
+    assert daemon.history()[0].outcome is Outcome.GAVE_UP
+    assert {event.title for event in daemon.events} == {"My session"}
+    assert daemon.aborted == [session] * 2, "what is given up is not touched"
+
+
+def test_after_an_answer_it_is_counted_anew(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store, max_retries=1) as daemon:
+        session = tree.stuck()
+        until(lambda: len(daemon.events) == 1)
+        tree.answered(session)
+        time.sleep(0.1)
+        write_over(tree.part(session, "text", 1), text="\n")
+        tree.refused(session, EMPTY)
+        until(lambda: len(daemon.events) == 2)
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED] * 2
+
+
+def test_a_dry_run_says_each_edit_writes_nothing_and_tells_nobody(tree: Tree, tmp_path: Path, lines: list[str]) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    with running(tmp_path, tree.store, dry_run=True) as daemon:
+        until(lambda: any("nothing is written" in line for line in lines))
+        daemon.daemon._told(tree.store.id, session)
+        time.sleep(0.3)
+    assert tree.files() == before
+    said = [line.removeprefix(f"WARNING session {session}: ") for line in lines if line.startswith("WARNING")]
+    assert said == [
+        "tool_result_missing: Would put 1 tool result right behind its call",
+        "would be done in turn 1, tool bash: put 1 tool result right behind its call",
+        "nothing is written: it is a dry run (`dry_run`)",
+    ], "each edit, once"
+    assert daemon.events == [] and daemon.aborted == [] and daemon.history() == []
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events, "a dry run does not count")
+    assert is_healed(tree, session)
+
+
+def test_one_broken_session_never_stops_the_others(tree: Tree, tmp_path: Path) -> None:
+    broken, hostile = tree.stuck(), tree.stuck()
+    folder = tree.root / "message" / broken
+    newest = max(folder.iterdir())
+    newest.unlink()
+    newest.mkdir()
+    for path in sorted((tree.root / "message" / hostile).iterdir()):
+        write_over(path, parentID=[{}], time={"created": "yesterday"}, summary=True, finish="stop")
+    session = tree.stuck()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: is_healed(tree, session))
+        again = tree.stuck()
+        until(lambda: is_healed(tree, again))
+    assert {event.session for event in daemon.events} >= {session, again}
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("nobody thought of this"), StoreError("the disk is gone")])
+def test_a_fault_while_it_confirms_does_not_end_the_daemon(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    confirm = Recovery.confirm
+    faults = iter([fault])
+
+    def faulty(self: Recovery, *arguments: Any) -> Event:
+        for raised in faults:
+            raise raised
+        return confirm(self, *arguments)
+
+    monkeypatch.setattr(Recovery, "confirm", faulty)
+    with running(tmp_path, tree.store) as daemon:
+        first = tree.stuck()
+        until(lambda: is_healed(tree, first))
+        time.sleep(0.5)
+        assert daemon.thread.is_alive()
+        second = tree.stuck()
+        until(lambda: any(event.session == second for event in daemon.events))
+    assert is_healed(tree, second)
+
+
+def test_a_second_one_does_not_watch_the_same_store(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store) as daemon:
+        tree.stuck()
+        until(lambda: daemon.events)
+        other = Running(tmp_path / "other", tree.store)
+        other.thread.start()
+        other.thread.join(WAIT)
+    assert isinstance(other.error, BusyError)
+    assert str(tree.store.id) in other.error.message
+
+
+def test_a_store_that_another_one_watches_is_left_to_it(tree: Tree, tmp_path: Path) -> None:
+    own = Tree(tmp_path / "own")
+    with running(tmp_path, tree.store) as first:
+        theirs = tree.stuck()
+        until(lambda: first.events)
+        with running(tmp_path / "own", tree.store, own.store) as second:
+            ours, again = own.stuck(), tree.stuck()
+            until(lambda: second.events and len(first.events) == 2)
+    assert [event.session for event in first.events] == [theirs, again]
+    assert [event.session for event in second.events] == [ours]
+
+
+def test_what_a_crash_cut_off_is_taken_back_at_the_start_and_then_healed(tree: Tree, tmp_path: Path) -> None:
+    session = _cut_off(tree, tmp_path)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    assert is_healed(tree, session)
+    assert [entry.outcome for entry in daemon.history()] == [Outcome.HEALED, Outcome.FAILED]
+
+
+def _cut_off(tree: Tree, folder: Path) -> str:
+    """A session of whose repair a crash left the first file written."""
+    session, bench = tree.stuck(blank_answer, EMPTY), Bench(folder)
+    whole = tree.store.apply
+
+    def crash(changes: Sequence[Change]) -> None:
+        whole(changes[:1])
+        raise SystemExit
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(tree.store, "apply", crash)
+        bench.attempt(tree, session)
+    bench.ledger.close()
+    return session
+
+
+@pytest.mark.parametrize("how", ["dry_run", "enabled", "pause"])
+def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], how: str
+) -> None:
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.2)
+    session = _cut_off(tree, tmp_path)
+    before = tree.files()
+    if how == "pause":
+        pause(tmp_path / "state", time.time())
+    off = {"dry_run": {"dry_run": True}, "enabled": {"enabled": False}}.get(how, {})
+    with running(tmp_path, tree.store, **off) as daemon:
+        [entry] = daemon.history()
+        until(lambda: any(f"{entry.id} of session {session} was cut off" in line for line in lines))
+        time.sleep(0.5)
+        assert tree.files() == before
+        assert [left.outcome for left in daemon.history()] == [Outcome.PENDING] and daemon.aborted == []
+        if how == "pause":
+            unpause(tmp_path / "state")
+            until(lambda: daemon.events)
+    if how != "pause":
+        with running(tmp_path, tree.store) as daemon:
+            until(lambda: daemon.events)
+    assert is_healed(tree, session)
+
+
+def test_a_pause_keeps_a_repair_from_being_made_again_until_it_ends(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONFIRM_S", 0.5)
+    monkeypatch.setattr(module, "_RETRY_S", 0.1)
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: [entry.outcome for entry in daemon.history()] == [Outcome.HEALED])
+        pause(daemon.state, time.time())
+        write_over(blank, text=" ")
+        before = tree.files()
+        time.sleep(0.8)
+        assert tree.files() == before and daemon.events == []
+        unpause(daemon.state)
+        until(lambda: daemon.events)
+        assert is_healed(tree, session)
+
+
+def test_a_crash_while_it_was_made_again_is_healed_at_the_next_start(tree: Tree, tmp_path: Path) -> None:
+    """The session was seen, healed and remembered before: it has to be looked at all the same."""
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(blank_answer, EMPTY)
+        until(lambda: daemon.events)
+    event = daemon.events[0]
+    with running(tmp_path, tree.store) as daemon, Ledger(daemon.state / "ledger.db") as ledger:
+        until(lambda: ledger.remembered(tree.store.id))
+    with Ledger(daemon.state / "ledger.db") as ledger:
+        changes = ledger.changes(event.id)
+        ledger.rewrite(event.id, changes, event.actions, event.detail)  # as `confirm` does before it writes
+    (tree.root / changes[0].key).write_bytes(changes[0].before or b"")
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: is_healed(tree, session))
+    assert not [entry for entry in daemon.history() if entry.outcome is Outcome.PENDING]
+
+
+def test_what_the_user_undid_stays_undone(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+        with Ledger(daemon.state / "ledger.db") as ledger:
+            undo(tree.store, ledger, ledger.get(daemon.events[0].id))
+        after = tree.files()
+        (tree.root / "message" / session / ".touched").touch()
+        (tree.root / "message" / session / ".touched").unlink()
+        time.sleep(0.5)
+        assert tree.files() == after
+    with running(tmp_path, tree.store) as daemon:
+        time.sleep(0.5)
+    assert tree.files() == after and daemon.events == []
+
+
+def test_what_was_healed_at_the_last_moment_is_still_told(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONFIRM_S", 60.0)
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck()
+        until(lambda: is_healed(tree, session))
+        assert daemon.events == []
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
+
+
+def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck(words=MISSING)
+    with running(tmp_path, tree.store, lookback_hours=1e-9) as daemon:
+        time.sleep(0.5)
+    assert daemon.events == [] and not is_healed(tree, session)
+
+
+def test_what_the_user_alone_can_mend_is_said_once_a_session(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conversation that is too long: the turn is not aborted, no byte changes, and one notice is enough."""
+    said: list[str] = []
+    monkeypatch.setattr(Notifier, "send", lambda _, toast: said.append(toast.body))
+    words = "prompt is too long: 210338 tokens > 200000 maximum"
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(blank_answer, words)
+        until(lambda: daemon.events)
+        tree.refused(session, words)
+        before = tree.files()
+        until(lambda: len(daemon.events) == 2)
+    assert [event.outcome for event in daemon.events] == [Outcome.REFUSED, Outcome.REFUSED]
+    assert len(said) == 1 and "/compact" in said[0]
+    assert tree.files() == before
+    assert daemon.aborted == []
+
+
+@contextmanager
+def client_with(tree: Tree, session: str) -> Iterator[Fake]:
+    failure = tree.failure(session)
+    known = Fake(session=session, directory="/planted", message=failure.message, made=failure.time)
+    with listening(known) as fake:
+        yield fake
+
+
+def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck(title="<b>My</b>\x1b[1m \u202esession")
+    with (
+        client_with(tree, session) as fake,
+        running(tmp_path, tree.store, opencode=OpenCode(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: fake.paths())
+        until(lambda: daemon.events)
+    assert fake.paths() == ["/tui/show-toast"], "nothing ran, and nobody asked to go on"
+    shown = fake.asked[-1].body
+    assert shown["message"].startswith(
+        "Session healed: <b>My</b>[1m session\n\nTurn 1, tool bash: put 1 tool result right behind its call."
+    )
+    assert shown["variant"] == "success"
+
+
+@pytest.mark.parametrize("notify", [Notify(desktop=False, tui=False), Notify(quiet=True)])
+def test_nothing_is_shown_in_the_client_where_nobody_wants_it(tree: Tree, tmp_path: Path, notify: Notify) -> None:
+    session = tree.stuck()
+    with (
+        client_with(tree, session) as fake,
+        running(tmp_path, tree.store, notify=notify, opencode=OpenCode(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: daemon.events)
+        time.sleep(0.2)
+    assert fake.paths() == []
+
+
+def test_a_client_that_hangs_holds_up_nothing_and_the_session_is_healed(tree: Tree, tmp_path: Path) -> None:
+    with saying(lambda sock: time.sleep(20)) as url:
+        with running(tmp_path, tree.store, auto_resume=True, opencode=OpenCode(server_url=url)) as daemon:
+            sessions = [tree.stuck() for _ in range(3)]
+            until(lambda: len(daemon.events) == 3)
+        assert all(is_healed(tree, session) for session in sessions)
+        assert not any(event.resumed for event in daemon.events)

@@ -1,0 +1,131 @@
+"""The guard: once, ever; never in a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
+from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
+from recoveryd.ledger.ledger import Handled
+
+NOW = 2_000_000_000.0
+HOUR = 3600.0
+
+
+def ask(handled: Handled | None = None, *, age: float = 0, **said: Any) -> Admit | Skip | GiveUp:
+    failure = Failure("st", "ses_1", "msg_1", int((NOW - age) * 1000), {})
+    usual = {"tries": (), "max_retries": 3, "session_state": "s1", "rules_version": 1}
+    return decide(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
+
+
+def made(*outcomes: Outcome) -> list[Try]:
+    return [Try(f"r{n}", f"msg_{n}", outcome) for n, outcome in enumerate(outcomes)]
+
+
+THRICE = made(*[Outcome.HEALED] * 3)
+LAST = Try("r9", "msg_9", Outcome.GAVE_UP)
+
+
+def test_a_new_failure_is_admitted() -> None:
+    assert ask() == Admit()
+    assert ask(tries=THRICE[:2]) == Admit()
+    assert ask(age=-5 * HOUR) == Admit(), "a clock that was put back is no reason to leave a session stuck"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HEALED, Outcome.UNDOING, Outcome.UNDONE, Outcome.GAVE_UP, Outcome.PENDING])
+def test_what_was_settled_for_good_is_never_tried_again(outcome: Outcome) -> None:
+    assert isinstance(ask(Handled(outcome, "s0", 0)), Skip)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.NOT_UNDERSTOOD, Outcome.CONFLICT, Outcome.FAILED])
+def test_a_refusal_is_tried_again_when_the_session_or_the_rules_changed(outcome: Outcome) -> None:
+    assert isinstance(ask(Handled(outcome, "s1", 1)), Skip)
+    assert ask(Handled(outcome, "s0", 1)) == Admit()
+    assert ask(Handled(outcome, "s1", 0)) == Admit()
+
+
+def test_an_old_failure_is_left_to_scan() -> None:
+    assert ask(age=23.9 * HOUR) == Admit()
+    assert ask(age=24.1 * HOUR) == Skip("it is older than 24 hours")
+    assert ask(age=24.1 * HOUR, lookback_hours=48) == Admit()
+
+
+def test_at_the_cap_there_is_one_last_notice_and_then_quiet() -> None:
+    assert ask(tries=THRICE) == GiveUp("The session was repaired 3 times and is refused again.")
+    assert ask(tries=THRICE[:1], max_retries=1) == GiveUp("The session was repaired once and is refused again.")
+    assert isinstance(ask(tries=[*THRICE, LAST]), Skip)
+    assert ask(tries=[*THRICE, LAST], max_retries=4) == Admit(), "the cap was raised"
+    assert ask(tries=[LAST]) == Admit()
+
+
+def test_what_the_user_undid_is_not_made_again_at_the_next_prompt() -> None:
+    undone = made(Outcome.HEALED, Outcome.UNDONE)
+    assert isinstance(ask(tries=undone), Skip)
+    assert isinstance(ask(tries=[*THRICE, *undone]), Skip), "and no last notice"
+    assert ask(tries=[*undone[1:], *made(Outcome.HEALED)]) == Admit(), "it was repaired again, at the user's wish"
+
+
+def test_a_failure_that_was_handled_or_is_old_gets_no_last_notice() -> None:
+    assert isinstance(ask(Handled(Outcome.HEALED, "s1", 1), tries=THRICE), Skip)
+    assert isinstance(ask(tries=THRICE, age=30 * HOUR), Skip)
+
+
+@given(
+    outcome=st.sampled_from(Outcome),
+    attempts=st.integers(0, 10),
+    cap=st.integers(1, 10),
+    gave_up=st.booleans(),
+    state=st.sampled_from(["s0", "s1"]),
+)
+def test_it_is_never_admitted_twice_alike_nor_beyond_the_cap(
+    outcome: Outcome, attempts: int, cap: int, gave_up: bool, state: str
+) -> None:
+    tries = [*made(*[Outcome.HEALED] * attempts), *([LAST] if gave_up else [])]
+    verdict = ask(Handled(outcome, state, 1), tries=tries, max_retries=cap)
+    if state == "s1" or attempts >= cap:
+        assert not isinstance(verdict, Admit)
+    if gave_up:
+        assert not isinstance(verdict, GiveUp)
+
+
+class TestSinceSuccess:
+    """A session of prompts (u: the user's, r: a resume of ours), steps (s) and failures (f), one each second."""
+
+    def left(self, turns: str, *failed: int) -> list[int]:
+        messages: list[Message] = []
+        asked = ""
+        for n, what in enumerate(turns):
+            time = {"created": 1000 * (n + 1), "completed": 1000 * (n + 1)}
+            if what in "ur":
+                asked = f"msg_{n}"
+                mark = {"metadata": {"recoveryd": {"recovery": "r1", "resume": True}}} if what == "r" else {}
+                part = Part(f"prt_{n}", asked, {"type": "text", "text": "go", **mark})
+                messages.append(Message(asked, {"role": "user", "time": time}, (part,)))
+            else:
+                error = {"error": {"name": "APIError"}} if what == "f" else {}
+                data = {"role": "assistant", "parentID": asked, "time": time, **error}
+                messages.append(Message(f"msg_{n}", data))
+        tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED) for n in failed]
+        session = Session("st", "ses_1", tuple(messages))
+        return [int(one.recovery[1:]) for one in since_success(session, tries)]
+
+    @pytest.mark.parametrize(
+        ("turns", "failed", "expected"),
+        [
+            ("ufufuf", (1, 3), [1, 3]),
+            ("ufussf", (1,), []),
+            ("ufusfuf", (1, 4), [4]),
+            ("usssfuf", (4,), [4]),  # the steps came before it failed
+            ("ufrssf", (1,), [1]),  # nobody asked but us: this could go on for ever
+            ("ufrsfrsf", (1, 4), [1, 4]),
+            ("ufus", (9,), [9]),  # the message is gone
+        ],
+    )
+    def test_a_try_behind_which_a_prompt_of_the_user_got_on_was_a_success(
+        self, turns: str, failed: tuple[int, ...], expected: list[int]
+    ) -> None:
+        assert self.left(turns, *failed) == expected

@@ -1,0 +1,228 @@
+"""`status`: what is watched and by whom, what came of it; it writes nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.model import Change, Failure, Kind, Outcome
+from recoveryd.disk.locks import StoreLock
+from recoveryd.doctor.status import GENERATIONS, books, status
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config
+from recoveryd.settings.overrides import ignore, pause
+from tests.conftest import Run
+from tests.daemon.test_daemon import running, until
+from tests.support.database import NEW, OLD, Base
+from tests.support.trees import Tree
+
+CHANGE = Change("part/x", b'{"a":1}', b'{"a":2}')
+
+
+def heal(
+    ledger: Ledger,
+    name: str,
+    store: Store,
+    session: str,
+    outcome: Outcome = Outcome.HEALED,
+    title: str = "A title",
+) -> None:
+    failure = Failure(store.id, session, f"msg_{name}", 1, {})
+    said = failure, title, Kind.EMPTY_CONTENT, [CHANGE], ["placeholder"], title
+    answered = store.look(session).last_answer
+    ledger.begin(name, *said, session_state="", rules_version=1, answered=answered)
+    if outcome is not Outcome.PENDING:
+        ledger.finish(name, outcome, title)
+
+
+def seen(*stores: Store, state: Path, **config: Any) -> Any:
+    return status(Config(**config), stores, state, state / "config.toml", time.time())
+
+
+class TestGeneration:
+    def test_a_tree_and_one_that_is_dead(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        assert tree.store.generation() is Generation.JSON
+        Base(tree.root.parent / "opencode-beta.db")
+        assert tree.store.generation() is Generation.JSON_DEAD
+
+    @pytest.mark.parametrize(("version", "found"), [(OLD, Generation.SQLITE), (NEW, Generation.SQLITE_EVENTS)])
+    def test_a_database(self, tmp_path: Path, version: str, found: Generation) -> None:
+        base = Base(tmp_path / "opencode.db", version)
+        assert base.store.generation() is found
+        base.run("CREATE TABLE session_v2 (id TEXT)")
+        assert base.store.generation() is Generation.OPENCODE_2
+
+    def test_another_database(self, tmp_path: Path) -> None:
+        base = Base(tmp_path / "opencode.db", OLD)
+        base.run("DROP TABLE part")
+        assert base.store.generation() is Generation.UNKNOWN
+
+    def test_each_has_words(self) -> None:
+        assert set(GENERATIONS) == {*Generation, None}
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    found = seen(state=tmp_path / "state")
+    assert (found.running, found.stores, found.pause, found.books.ever) == ([], [], None, {})
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_a_daemon_watches_is_said_of_each_store_of_a_shared_folder(tmp_path: Path) -> None:
+    first, second = Base(tmp_path / "db" / "opencode.db"), Base(tmp_path / "db" / "opencode-beta.db")
+    other = Base(tmp_path / "db" / "opencode-dev.db")  # in the same folder, and not watched
+    tree = Tree(tmp_path)
+    stores = first.store, second.store, tree.store
+    state = tmp_path / "state"
+    with running(tmp_path, *stores):
+        until(lambda: all(s.watched for s in seen(*stores, state=state).stores))
+        found = seen(*stores, other.store, state=state)
+        assert [bool(s.watched) for s in found.stores] == [True, True, True, False]
+        [holder] = found.running
+        assert holder.doing in ("terminal", "program")
+        assert abs(holder.since - time.time()) < 10
+    assert seen(*stores, state=state).running == []
+
+
+@pytest.mark.parametrize(
+    ("config", "why"), [({"dry_run": True}, "dry run"), ({"enabled": False}, "turned off"), ({}, "")]
+)
+def test_a_daemon_that_repairs_nothing_says_so_whatever_the_configuration_says(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, config: dict[str, Any], why: str
+) -> None:
+    """It may have been started with --dry-run, or before the configuration was changed."""
+    state = tmp_path / "state"
+    monkeypatch.setattr(paths, "state_dir", lambda: state)
+    with running(tmp_path, tree.store, **config):
+        until(lambda: seen(tree.store, state=state).running)
+        until(lambda: why in seen(tree.store, state=state).unrepaired)
+        out = " ".join(run("status")[1].split())
+        assert ("nothing is repaired" in out) is bool(why) and why in out
+        checks = json.loads(run("doctor", "--json")[1])["checks"]
+        [check] = [check for check in checks if check["code"] == "repairs"]
+        assert check["level"] == ("warn" if why else "ok") and why in check["says"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("dry_run", "true"), ("enabled", "false")])
+def test_a_configuration_that_has_nothing_repaired_is_said(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    monkeypatch.setenv(f"RECOVERYD_{key.upper()}", value)
+    assert "nothing is repaired" in " ".join(run("status")[1].split())
+    assert key in run("status")[1]
+    checks = json.loads(run("doctor", "--json")[1])["checks"]
+    assert any(check["code"] == "repairs" and check["level"] == "warn" for check in checks)
+
+
+def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    now = time.time()
+    clock = [now - 3 * 86_400]
+    path = paths.make_private(tmp_path / "state") / "ledger.db"
+    with Ledger(path, lambda: clock[0]) as ledger:
+        heal(ledger, "r1", tree.store, "ses_1")
+        clock[0] = now
+        heal(ledger, "r2", tree.store, "ses_2")
+        heal(ledger, "r3", tree.store, "ses_2", Outcome.CONFLICT)
+        heal(ledger, "r4", tree.store, "ses_3", Outcome.PENDING)
+    found = books(Config(), [tree.store], path, now)
+    assert found.today[Outcome.HEALED] == 1 and found.ever[Outcome.HEALED] == 2
+    assert [e.id for e in found.conflicts] == ["r3"]
+    assert [e.id for e in found.pending] == ["r4"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db"]
+
+
+def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    session = tree.stuck()
+    path = paths.make_private(tmp_path / "state") / "ledger.db"
+    with Ledger(path) as ledger:
+        for n in range(2):
+            heal(ledger, f"r{n}", tree.store, session)
+    assert books(Config(max_retries=3), [tree.store], path, time.time()).capped == []
+    assert books(Config(max_retries=2), [tree.store], path, time.time()).capped == [(tree.store.id, session, "A title")]
+    tree.answered(session)
+    assert books(Config(max_retries=2), [tree.store], path, time.time()).capped == []
+
+
+def test_a_ledger_that_can_not_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_bytes(b"no database " * 500)
+    assert "ledger" in books(Config(), [], tmp_path / "ledger.db", 0).problem
+
+
+class TestCommand:
+    def test_a_first_look(self, run: Run, tree: Tree, tmp_path: Path) -> None:
+        code, out, err = run("status")
+        assert (code, err) == (0, "")
+        assert re_lines(out)["running"].startswith("no;")
+        assert "not watched" in out and "a tree of JSON files" in out
+        assert not paths.state_dir().exists(), "it writes nothing"
+
+    def test_as_json(self, run: Run, tree: Tree) -> None:
+        state = paths.make_private(paths.state_dir())
+        pause(state, 1.0)
+        ignore(state, "ses_x")
+        with Ledger(paths.ledger_file(state)) as ledger:
+            heal(ledger, "r1", tree.store, "ses_1")
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+            code, out, _ = run("status", "--json")
+        found = json.loads(out)
+        assert code == 0
+        assert found.keys() == {
+            *("schema", "version", "running", "repairs", "unrepaired", "paused", "stores", "today", "ever", "pending"),
+            *("conflicts", "capped", "ignored", "ledger_problem", "config", "ledger", "log", "config_problem"),
+        }
+        [holder] = found["running"]
+        assert holder.keys() == {"pid", "since", "version", "as", "idle"}
+        [store] = found["stores"]
+        expected = {"store": tree.store.id, "generation": "json", "watched": holder["pid"], "problem": ""}
+        expected["locked_by"] = []
+        assert store == expected
+        assert found["paused"] == {"since": 1.0, "until": None}
+        assert (found["repairs"], found["unrepaired"]) == (False, "paused")
+        assert (found["ever"]["healed"], found["ignored"]) == (1, ["ses_x"])
+
+    @pytest.mark.usefixtures("terminal")
+    @pytest.mark.parametrize("columns", [80, 60])
+    def test_it_fits_the_terminal(
+        self, run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, columns: int
+    ) -> None:
+        from rich.cells import cell_len
+
+        monkeypatch.setenv("COLUMNS", str(columns))
+        session = tree.stuck(title="とても長い題名 " * 9)
+        state = paths.make_private(paths.state_dir())
+        with Ledger(paths.ledger_file(state)) as ledger:
+            for n in range(3):
+                heal(ledger, f"r{n}", tree.store, session, title="とても長い題名 " * 9)
+        commands = (["status"], ["doctor"], ["history"], ["history", "--stats"], ["ledger", "prune", "--dry-run"])
+        dry = (["ledger", "forget", session, "--dry-run"], ["ignore"], ["scan"])
+        for command in (*commands, *dry):
+            _, out, _ = run(*command)
+            long = [line for line in out.splitlines() if cell_len(line.rstrip()) > columns]
+            assert [line for line in long if str(tmp_path) not in line] == [], command
+            assert out.strip()
+
+
+def re_lines(out: str) -> dict[str, str]:
+    """The first line of each field."""
+    return {line[:10].strip(): line[10:] for line in out.splitlines() if line[:1] != " "}
+
+
+def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "opencode").mkdir()
+    (tmp_path / "opencode" / "opencode.db").write_bytes(b"no database " * 500)
+    from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+
+    [store] = seen(OpencodeSqlite(tmp_path / "opencode" / "opencode.db"), state=tmp_path / "state").stores
+    assert store.generation is None and "no SQLite database" in store.problem
+    (tmp_path / "opencode" / "storage").mkdir()
+    [dead] = seen(OpencodeFiles(tmp_path / "opencode" / "storage"), state=tmp_path / "state").stores
+    assert dead.generation is Generation.JSON_DEAD and "dead" in dead.problem

@@ -1,0 +1,694 @@
+"""One recovery from end to end, on real files: what it writes, what it tells, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from recoveryd.clients.base import root_title
+from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.quiet import SETTLE_S
+from recoveryd.core import failpoint
+from recoveryd.core.edits import edited
+from recoveryd.core.errors import BusyError, ConflictError, StoreError
+from recoveryd.core.model import Change, Event, Failure, Kind, Outcome, Refusal
+from recoveryd.core.violation import Violation
+from recoveryd.disk.locks import recovery_lock
+from recoveryd.heal import propose, stop_turn
+from recoveryd.heal import recovery as module
+from recoveryd.heal.propose import Proposal
+from recoveryd.heal.undo import put_back, undo
+from recoveryd.repair.plan import Plan, objections, plan
+from recoveryd.settings.load import OpenCode
+from recoveryd.tell.callbacks import Callbacks
+from tests.support.build import SessionBuilder
+from tests.support.database import Base
+from tests.support.examples import examples
+from tests.support.generate import generate, soup
+from tests.support.judge import refusal, stuck
+from tests.support.parts import api_error, reasoning, text, tool
+from tests.support.plant import write_sqlite, write_tree
+from tests.support.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
+from tests.support.values import as_session
+
+TICK_S = 0.01  # the times of files are those of the kernel's last tick
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def test_a_refused_session_is_healed_on_the_disk_and_kept_in_the_ledger(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    assert (event.kind, event.title, event.actions) == (Kind.TOOL_RESULT_MISSING, "My session", ("split_step",))
+    assert event.places == ("turn 1, tool bash",)
+    assert event.detail == "Put 1 tool result right behind its call"
+    assert event.seconds > 0
+    assert refusal(tree.store.load(session), thinking=False) is None
+    entry = bench.ledger.get(event.id)
+    assert (entry.outcome, entry.edits, entry.message) == (Outcome.HEALED, 1, event.message)
+    assert before.items() <= tree.files().items(), "this repair only adds"
+    assert not list(tree.root.rglob(".*"))
+    handled = bench.ledger.handled(event.store, session, event.message)
+    assert handled is not None and handled.outcome is Outcome.HEALED
+
+
+def test_the_parent_system_is_told_before_and_after(tree: Tree, tmp_path: Path) -> None:
+    told: list[object] = []
+    bench = Bench(tmp_path, Callbacks(on_abort=told.append, on_complete=told.append))
+    session = tree.stuck()
+    bench.recovery.on_complete(bench.attempt(tree, session))
+    assert told[0] == session
+    assert isinstance(told[1], Event) and told[1].outcome is Outcome.HEALED
+    bench.ledger.close()
+
+
+def test_a_callback_that_raises_changes_nothing(tree: Tree, tmp_path: Path) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("not today")
+
+    bench = Bench(tmp_path, Callbacks(on_abort=fails, on_complete=fails))
+    event = bench.attempt(tree, tree.stuck())
+    bench.recovery.on_complete(event)
+    assert event.outcome is Outcome.HEALED
+    bench.ledger.close()
+
+
+def test_a_repair_that_is_refused_when_read_back_is_taken_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody wrote in between: the plan was wrong, and what was there before is better than half a repair."""
+    session = tree.stuck()
+    before = tree.files()
+    monkeypatch.setattr(
+        propose, "objections", lambda s, r, c: objections(s, r, c) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
+    )
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert "taken back" in event.detail
+    assert tree.files() == before
+    assert bench.ledger.get(event.id).outcome is Outcome.FAILED
+    assert bench.ledger.pending() == []
+
+
+@pytest.mark.parametrize("made", [0, 5_000])
+def test_a_message_in_front_of_all_has_the_time_of_its_row(bench: Bench, tmp_path: Path, made: int) -> None:
+    """The client orders by the column, whatever the time in the data says."""
+    database = Base(tmp_path / "opencode.db")
+    session = SessionBuilder(seed=1)
+    first = session.assistant("I begin")
+    session.failed("continue", api_error('messages: first message must use the "user" role', 400))
+    write_sqlite(session.planted(), database.path)
+    data = json.dumps({**first, "time": {"created": 0, "completed": 7}})
+    database.run("UPDATE message SET data = ?, time_created = ? WHERE id = ?", data, made, first["id"])
+    before = database.rows()
+    failure = database.store.look(session.session["id"]).failure
+    assert failure is not None
+    event = bench.recovery.attempt(database.store, failure, Kind.ROLE_ORDER)
+    assert event.outcome is Outcome.HEALED
+    assert database.store.load(failure.session).messages[0].role == "user"
+    undo(database.store, bench.ledger, bench.ledger.get(event.id))
+    assert database.rows() == before
+
+
+def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(words=EMPTY)
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.NOT_UNDERSTOOD
+    assert event.detail == "The rules find nothing in the stored session that explains this error."
+    assert tree.files() == before
+    assert bench.ledger.get(event.id).outcome is Outcome.NOT_UNDERSTOOD
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"kinds": (Kind.EMPTY_CONTENT,)}, "is not among the kinds"),
+        ({"ignore": ("/planted",)}, "You said to leave this session or folder alone"),
+    ],
+)
+def test_what_the_user_wants_left_alone_is(tree: Tree, tmp_path: Path, config: dict[str, Any], said: str) -> None:
+    bench = Bench(tmp_path, **config)
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.REFUSED
+    assert said in event.detail
+    assert tree.files() == before
+    bench.ledger.close()
+
+
+def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, bench: Bench) -> None:
+    """The client had not begun for a second, was held to have failed, and then read half of the repair."""
+    session = tree.stuck(lambda made: made.user("go"), EMPTY)
+    failure = tree.failure(session)
+    prompt = next(m.data["parentID"] for m in tree.store.load(session).messages if m.id == failure.message)
+    riddle = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert riddle.outcome is Outcome.NOT_UNDERSTOOD
+    bench.ledger.record(
+        "rcrash",
+        replace(failure, message=prompt),
+        "",
+        Kind.UNSENDABLE_PART,
+        Outcome.HEALED,
+        "",
+        session_state="",
+        rules_version=1,
+    )
+    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert event.outcome is Outcome.REFUSED
+    assert event.detail == "It was repaired while this prompt was on its way: prompt it again."
+
+
+def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    data = {**failure.error["data"], "metadata": {"url": "https://api.openai.com/v1/responses"}}
+    event = bench.recovery.attempt(
+        tree.store, replace(failure, error={**failure.error, "data": data}), Kind.EMPTY_CONTENT
+    )
+    assert event.outcome is Outcome.REFUSED
+    assert event.detail == (
+        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: "
+        "choose another model, or start a new session."
+    )
+
+
+class Between:
+    """Stands in for the store's `apply`: does something first, the first `times` times."""
+
+    def __init__(self, tree: Tree, monkeypatch: pytest.MonkeyPatch, do: Any, times: int = 1) -> None:
+        self.calls = 0
+        self._apply = tree.store.apply
+        self._do, self._times = do, times
+        monkeypatch.setattr(tree.store, "apply", self)
+
+    def __call__(self, changes: Sequence[Change]) -> None:
+        self.calls += 1
+        if self.calls <= self._times:
+            self._do(changes)
+        self._apply(changes)
+
+
+def test_what_the_client_wrote_in_between_is_planned_again(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    between = Between(tree, monkeypatch, lambda _: write_over(blank, text="\t\t"))
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 2)
+    assert b"\\t\\t" in next(c.before or b"" for c in bench.ledger.changes(event.id) if c.key.endswith(blank.name))
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_the_client_healed_itself_in_between_is_left_as_it_is(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    Between(tree, monkeypatch, lambda _: write_over(blank, text="a word after all"))
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.NOT_UNDERSTOOD
+    assert b"a word after all" in blank.read_bytes()
+    assert event.changes == ()
+    assert bench.ledger.pending() == []
+
+
+def test_a_client_that_keeps_writing_keeps_its_version(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    count = iter(range(1, 100))
+    between = Between(tree, monkeypatch, lambda _: write_over(blank, text=" " * next(count), n=1), times=99)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.CONFLICT, 3)
+    assert b'"text": "   "' in blank.read_bytes()
+    assert bench.ledger.get(event.id).outcome is Outcome.CONFLICT
+    assert bench.ledger.pending() == []
+    thinking = tree.part(session, "reasoning", 1)
+    assert thinking.exists(), "all or nothing"
+
+
+def test_a_write_between_compare_and_rename_of_a_later_file_takes_all_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The set is half written when the client comes: what is ours goes back, then it is planned again."""
+    session = tree.stuck(blank_answer, EMPTY)
+    thinking = tree.part(session, "reasoning", 1)
+    steps: list[str] = []
+
+    def step(name: str) -> None:
+        steps.append(name)
+        if steps.count("compare") == 2 and name == "compare":
+            write_over(thinking, text="thought again")
+
+    monkeypatch.setattr(failpoint, "reach", step)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    assert refusal(tree.store.load(session), thinking=False) is None
+    entry = bench.ledger.get(event.id)
+    put_back(tree.store, bench.ledger.changes(entry.id))
+    assert b"thought again" in thinking.read_bytes()
+
+
+def test_a_store_that_cannot_be_written_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    before = tree.files()
+
+    def full(name: str) -> None:
+        if name == "create":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(failpoint, "reach", full)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert "the disk is full" in event.detail
+    assert "it is tried again then" in event.detail
+    assert tree.files() == before
+    monkeypatch.undo()
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert [entry.outcome for entry in bench.ledger.history(9)] == [Outcome.HEALED], "the first try counts for nothing"
+
+
+def test_a_store_that_cannot_be_read_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = tree.failure(tree.stuck())
+
+    def broken(_: str) -> Any:
+        raise StoreError("The disk reports an error.")
+
+    monkeypatch.setattr(tree.store, "load", broken)
+    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    assert (event.outcome, event.detail) == (Outcome.FAILED, "The disk reports an error.")
+
+
+def test_a_fault_of_our_own_is_a_failure_that_is_told(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody is told, and it comes again at every look, on_abort and all."""
+
+    def wrong(_: object) -> Any:
+        raise ValueError("nobody thought of this")
+
+    session = tree.stuck()
+    before = tree.files()
+    monkeypatch.setattr(propose, "plan", wrong)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.FAILED
+    assert tree.files() == before
+    assert bench.ledger.handled(event.store, session, event.message) is not None
+
+
+def test_a_dead_store_is_not_touched(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    Base(tree.root.parent / "opencode.db")
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome in (Outcome.REFUSED, Outcome.FAILED)
+    assert "is dead" in event.detail
+    assert tree.files() == before
+
+
+def test_a_session_that_another_one_of_us_repairs_is_left_for_later(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+
+    def busy(*_: object) -> Any:
+        raise BusyError("It is being repaired by another process.")
+
+    monkeypatch.setattr(module, "recovery_lock", busy)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, event.detail) == (Outcome.PENDING, "It is being repaired by another process.")
+    assert bench.ledger.history(9) == [], "what passes by itself is not recorded, and counts for nothing"
+
+
+def test_a_session_whose_turn_runs_is_left_alone_by_everybody(tree: Tree, bench: Bench) -> None:
+    """Also by `scan --repair`: the client is about to write to it."""
+    session = tree.stuck(blank_answer, EMPTY)
+    failure = tree.failure(session)
+    tree.running(session)
+    before = tree.files()
+    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    assert event.outcome is Outcome.PENDING
+    assert "running" in event.detail
+    assert tree.files() == before
+    assert bench.ledger.history(9) == []
+
+
+def test_the_client_undoing_a_repair_is_repaired_once_more_as_the_same_recovery(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    original = tree.files()
+    event = bench.attempt(tree, session)
+    write_over(blank, text=" ")
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert (confirmed.outcome, confirmed.id) == (Outcome.HEALED, event.id)
+    assert refusal(tree.store.load(session), thinking=False) is None
+    assert [entry.id for entry in bench.ledger.history(9)] == [event.id]
+    put_back(tree.store, bench.ledger.changes(event.id))
+    assert {key: raw for key, raw in tree.files().items() if key in original} == original | {
+        str(blank.relative_to(tree.root)): tree.files()[str(blank.relative_to(tree.root))]
+    }
+
+
+def test_what_still_stands_is_confirmed_without_a_write(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    event = bench.attempt(tree, session)
+    between = Between(tree, monkeypatch, lambda _: None)
+    assert bench.recovery.confirm(tree.store, tree.failure(session), event) == event
+    assert between.calls == 0
+
+
+def test_thinking_that_was_never_accused_stays_when_a_repair_is_made_again(tree: Tree, bench: Bench) -> None:
+    """The place that the error names is another block by then."""
+
+    def two_thoughts(made: Any) -> None:
+        made.user("go")
+        made.assistant(reasoning("sound"), text("a"))
+        made.user("next")
+        made.assistant(reasoning("forged", "forged"), text("b"))
+
+    session = tree.stuck(two_thoughts, "messages.3.content.0: Invalid `signature` in `thinking` block")
+    sound, forged = tree.part(session, "reasoning"), tree.part(session, "reasoning", 1)
+    raw = forged.read_bytes()
+    event = bench.attempt(tree, session)
+    assert sound.exists() and not forged.exists()
+    forged.write_bytes(raw)
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.HEALED
+    assert sound.exists() and not forged.exists()
+
+
+def several_faults(made: SessionBuilder) -> None:
+    """A call without its result, an input that is no object, and thinking that a repair of those takes with it."""
+    made.user("go")
+    made.assistant(tool("bash", "ls"), finish="tool-calls")
+    made.assistant("done")
+    made.user("next")
+    made.assistant(reasoning("a"), tool(), text("behind"))
+    made.user("more")
+    made.assistant(reasoning("a thought"), text("fine"))
+
+
+def test_what_the_client_undid_of_several_kinds_is_made_again_whole(tree: Tree, bench: Bench) -> None:
+    """What the error named still stands: the rest is repaired again all the same, and one undo takes all of it back."""
+    session = tree.stuck(several_faults)
+    call, before = tree.part(session, "tool"), tree.files()
+    memory = json.loads(call.read_bytes())
+    event = bench.attempt(tree, session)
+    memory["state"]["time"]["compacted"] = 1
+    call.write_bytes(json.dumps(memory, indent=2).encode())
+    theirs = call.read_bytes()
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert (confirmed.outcome, confirmed.detail) == (Outcome.HEALED, event.detail), "told whole, not the second half"
+    assert refusal(tree.store.load(session), thinking=False) is None
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    name = str(call.relative_to(tree.root))
+    assert {key: raw for key, (raw, _) in tree.files().items()} == {
+        **{key: raw for key, (raw, _) in before.items()},
+        name: theirs,
+    }
+
+
+def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(several_faults)
+    call, before = tree.part(session, "tool"), tree.files()
+    event = bench.attempt(tree, session)
+    write_over(call, state={"status": "completed", "input": "no object"})
+    theirs = call.read_bytes()
+    monkeypatch.setattr(propose, "plan", lambda _: Refusal("there is no way"))
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.CONFLICT
+    assert "the rest of it was taken back" in confirmed.detail
+    name = str(call.relative_to(tree.root))
+    assert tree.files() == {**before, name: (theirs, before[name][1])}
+    assert bench.ledger.pending() == []
+
+
+def test_while_a_turn_runs_it_is_not_made_again_but_after(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    failure, blank = tree.failure(session), tree.part(session, "text", 1)
+    event = bench.attempt(tree, session)
+    write_over(blank, text=" ")
+    tree.running(session)
+    before = tree.files()
+    waits = bench.recovery.confirm(tree.store, failure, event)
+    assert waits.outcome is Outcome.PENDING
+    assert event.id in waits.detail and "running" in waits.detail
+    assert tree.files() == before
+    newest = tree.store.load(session).messages[-1]
+    path = tree.root / "message" / session / f"{newest.id}.json"
+    write_over(path, time={"created": newest.created, "completed": newest.created + 1})
+    assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_was_repaired_again_since_is_left_to_that(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    failure = tree.failure(session)
+    event = bench.attempt(tree, session)
+    write_over(tree.part(session, "text", 1), text=" ")
+    tree.refused(session, EMPTY)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    after = tree.files()
+    assert bench.recovery.confirm(tree.store, failure, event) == event
+    assert tree.files() == after
+
+
+def test_a_session_that_vanished_before_it_is_confirmed_stays_told(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    event = bench.attempt(tree, session)
+    for path in sorted((tree.root / "message" / session).iterdir()):
+        path.unlink()
+    (tree.root / "message" / session).rmdir()
+    assert bench.recovery.confirm(tree.store, failure, event).id == event.id
+
+
+def test_what_the_user_undid_meanwhile_is_not_made_again(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    event = bench.attempt(tree, session)
+    put_back(tree.store, event.changes)
+    bench.ledger.mark(event.id, Outcome.UNDONE)
+    before = tree.files()
+    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    assert confirmed.outcome is Outcome.UNDONE
+    assert tree.files() == before
+
+
+def test_a_proposal_writes_nothing(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    _, planned = bench.recovery.propose(tree.store, tree.failure(session), Kind.TOOL_RESULT_MISSING)
+    assert isinstance(planned, Proposal)
+    assert tree.files() == before and bench.ledger.history(9) == []
+
+
+def test_while_the_lock_is_held_nobody_else_repairs(tree: Tree, bench: Bench) -> None:
+    waiting = recovery_lock(bench.state, tree.store.id, timeout=0.01)
+    with recovery_lock(bench.state, tree.store.id), pytest.raises(BusyError), waiting:
+        pass
+
+
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_written_and_taken_back_every_byte_and_every_file_is_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    rng = random.Random(seed)
+    generated = soup(rng) if rng.random() < 0.4 else generate(rng, rng.randint(1, 4), turns=3)
+    case = stuck(as_session(generated.planted), generated.thinking)
+    made = plan(case.case) if case else None
+    if case is None or not isinstance(made, Plan):
+        return
+    tree = Tree(tmp_path_factory.mktemp("tree"))
+    write_tree(generated.planted, tree.root)
+    loaded = tree.store.load(generated.planted.id)
+    own = [edit for edit in made.edits if not edit.message_id.startswith("msg_f")]
+    before, folders = tree.files(), sorted(tree.root.rglob("*"))
+    changes = tree.store.changes(loaded, own)
+    tree.store.apply(changes)
+    after = tree.store.load(loaded.id)
+    assert [(m.id, m.data, [(p.id, p.data) for p in m.parts]) for m in after.messages] == [
+        (m.id, m.data, [(p.id, p.data) for p in m.parts]) for m in edited(loaded, own).messages
+    ]
+    with pytest.raises(ConflictError):
+        tree.store.apply(changes)
+    put_back(tree.store, changes)
+    assert tree.files() == before
+    assert sorted(path for path in tree.root.rglob("*") if path.is_file()) == [f for f in folders if f.is_file()]
+
+
+def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
+    assert tree.failure(tree.stuck(behind_a_call, MISSING)).error["data"]["message"] == MISSING
+
+
+class Stopper(Client):
+    """A client that says it stopped the turn, and writes as `act` does; unless the store has something newer."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(OpenCode())
+        self.asked: list[tuple[str, str, bool]] = []
+        self._act = act
+
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        alone = still()
+        self.asked.append((failure.message, directory, alone))
+        if alone:
+            self._act()
+        return alone
+
+
+def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_is_planned_upon(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
+    between = Between(tree, monkeypatch, lambda _: None)
+    client = Stopper(lambda: write_over(thinking, text="cut off"))
+    bench.recovery.client = client
+    began = time.time()
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 1), "planned anew, not found out by a conflict"
+    assert client.asked == [(event.message, "/planted", True)]
+    assert (
+        b"cut off"
+        in {change.key: change.before or b"" for change in event.changes}[str(thinking.relative_to(tree.root))]
+    ), "what is kept for the undo is what the client wrote last"
+    assert blank.stat().st_mtime - began >= SETTLE_S - TICK_S, "the store was quiet again before it was written to"
+
+
+def test_a_turn_that_begins_while_the_parent_system_is_told_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+    """Plans are made before, and hooks have seconds: what counts is how it is when it is written."""
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda session: tree.running(session)))
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    raw = blank.read_bytes()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.PENDING and "running" in event.detail
+    assert blank.read_bytes() == raw
+    assert bench.ledger.history(9) == []
+    bench.ledger.close()
+
+
+@pytest.mark.parametrize("step", ["ledger committed", "on_abort"])
+def test_what_the_client_writes_at_the_last_moment_is_planned_upon(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """To a part that is none of ours: comparing what is written over would not see it."""
+    session = tree.stuck(blank_answer, EMPTY)
+    fine = tree.part(session, "text", 2)
+    steps: set[str] = set()
+
+    def write(name: str) -> None:
+        if name in steps:
+            steps.remove(name)
+            write_over(fine, text=" ")
+
+    monkeypatch.setattr(failpoint, "reach", write)
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda _: write("on_abort")))
+    steps.add(step)  # a new ledger was committed by now
+    between = Between(tree, monkeypatch, lambda _: None)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, between.calls) == (Outcome.HEALED, 1)
+    assert fine.name in {Path(change.key).name for change in event.changes}
+    assert refusal(tree.store.load(session), thinking=False) is None
+    bench.ledger.close()
+
+
+def test_a_session_is_repaired_when_it_is_quiet(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    blank = tree.part(session, "text", 1)
+    write_over(blank, text="\t")
+    wrote = blank.stat().st_mtime
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert blank.stat().st_mtime - wrote >= SETTLE_S - TICK_S
+
+
+def test_a_session_that_never_gets_quiet_is_left_for_later(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    fine = tree.part(session, "text", 2)
+    monkeypatch.setattr(stop_turn, "SETTLE_S", 60.0)
+    monkeypatch.setattr(stop_turn, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr("recoveryd.heal.stop_turn.time.sleep", lambda _: write_over(fine, text="and on"))
+    event = bench.attempt(tree, session)
+    assert (event.outcome, bench.ledger.history(9)) == (Outcome.PENDING, [])
+    assert "is writing to this session" in event.detail
+
+
+def test_a_dry_run_holds_for_everybody(tree: Tree, tmp_path: Path) -> None:
+    told: list[str] = []
+    bench = Bench(tmp_path, Callbacks(on_abort=told.append), dry_run=True)
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.PENDING and "dry run" in event.detail
+    assert (tree.files(), told, bench.ledger.history(9)) == (before, [], [])
+    bench.ledger.close()
+
+
+def test_a_turn_is_not_stopped_for_what_is_not_repaired(tree: Tree, bench: Bench) -> None:
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.attempt(tree, tree.stuck(words=EMPTY)).outcome is Outcome.NOT_UNDERSTOOD
+    assert client.asked == []
+
+
+def test_a_turn_is_not_stopped_behind_a_newer_prompt(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    tree.prompted(session, text("and another thing"))
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert [alone for _, _, alone in client.asked] == [False]
+
+
+def test_a_turn_is_not_stopped_for_a_failure_that_nobody_recorded(tree: Tree, bench: Bench) -> None:
+    """The prompt of a session that can't be sent looks like one that has just begun."""
+    session = tree.stuck(lambda made: (made.user("go"), made.assistant(tool(status=""))))
+    tree.prompted(session, text("next"))
+    newest = tree.store.load(session).messages[-1]
+    failure = replace(tree.failure(session), message=newest.id, time=newest.created)
+    bench.recovery.client = client = Stopper(lambda: None)
+    assert bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART).outcome is Outcome.HEALED
+    assert client.asked == []
+
+
+def test_a_subagent_is_told_under_the_title_of_its_root(tree: Tree, bench: Bench) -> None:
+    root, child = tree.stuck(title="What the user began"), tree.stuck(title="A detail")
+    for inner, outer in ((child, root), (root, "ses_gone")):
+        write_over(tree.root / "session" / "global" / f"{inner}.json", parentID=outer)
+    assert bench.attempt(tree, child).title == "What the user began"
+    write_over(tree.root / "session" / "global" / f"{root}.json", parentID=child)
+    assert root_title(tree.store, child) in ("What the user began", "A detail"), "a circle ends"

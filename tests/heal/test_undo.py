@@ -1,0 +1,262 @@
+"""Taking a recovery back: by a person, and at a start after a crash that left any mixture of images behind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from recoveryd.clients.base import states
+from recoveryd.core import failpoint
+from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
+from recoveryd.core.model import Change, Entry, Event, Outcome
+from recoveryd.disk import atomic
+from recoveryd.heal.undo import settle, undo
+from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def healed(tree: Tree, bench: Bench, session: str) -> Event:
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    return event
+
+
+def entry(bench: Bench, event: Event) -> Entry:
+    return bench.ledger.get(event.id)
+
+
+def test_every_byte_is_as_it_was(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    event = healed(tree, bench, session)
+    assert tree.files() != before
+    changes = undo(tree.store, bench.ledger, entry(bench, event))
+    assert tree.files() == before
+    assert {change.key for change in changes} == {change.key for change in event.changes}
+    assert entry(bench, event).outcome is Outcome.UNDONE
+    handled = bench.ledger.handled(event.store, session, event.message)
+    assert handled is not None and handled.outcome is Outcome.UNDONE, "it is not repaired again by itself"
+
+
+def test_a_dry_run_says_what_it_would_write_and_writes_nothing(tree: Tree, bench: Bench) -> None:
+    event = healed(tree, bench, tree.stuck())
+    before = tree.files()
+    [change] = undo(tree.store, bench.ledger, entry(bench, event), dry_run=True)
+    assert (change.before is not None, change.after) == (True, None)
+    assert tree.files() == before
+    assert entry(bench, event).outcome is Outcome.HEALED
+
+
+def test_it_is_undone_once(tree: Tree, bench: Bench) -> None:
+    event = healed(tree, bench, tree.stuck())
+    undo(tree.store, bench.ledger, entry(bench, event))
+    with pytest.raises(RefusedError, match="was undone before"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+
+
+def test_a_recovery_that_changed_nothing_has_nothing_to_undo(tree: Tree, bench: Bench) -> None:
+    event = bench.attempt(tree, tree.stuck(words=EMPTY))
+    with pytest.raises(RefusedError, match="changed nothing"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+
+
+def test_a_part_that_changed_since_is_not_written_over(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    event = healed(tree, bench, session)
+    filled = tree.part(session, "text", 1)
+    write_over(filled, text="somebody wrote this")
+    before = tree.files()
+    with pytest.raises(RefusedError, match="changed since") as refused:
+        undo(tree.store, bench.ledger, entry(bench, event))
+    assert "--force" in refused.value.hint
+    assert refused.value.exit_code == 4
+    assert tree.files() == before
+
+
+def test_by_force_what_is_there_now_is_kept_first(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    event = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    assert tree.files() == before
+    kept, undone = bench.ledger.history(9)
+    assert kept.detail == f"Forced undo of {event.id}."
+    assert undone.outcome is Outcome.UNDONE
+    assert any(b"somebody wrote this" in (change.before or b"") for change in bench.ledger.changes(kept.id))
+
+
+def test_by_force_a_dry_run_writes_nothing_either(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    event = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    before = tree.files()
+    assert undo(tree.store, bench.ledger, entry(bench, event), force=True, dry_run=True)
+    assert tree.files() == before
+    assert len(bench.ledger.history(9)) == 1
+
+
+def test_an_answer_since_stands_on_the_repair(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    event = healed(tree, bench, session)
+    tree.answered(session)
+    with pytest.raises(RefusedError, match="the model answered"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+    undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    assert before.items() <= tree.files().items()
+
+
+def test_a_refusal_since_is_no_answer(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    event = healed(tree, bench, session)
+    tree.refused(session, "Overloaded")
+    undo(tree.store, bench.ledger, entry(bench, event))
+    assert entry(bench, event).outcome is Outcome.UNDONE
+
+
+def test_the_newest_of_a_session_goes_first(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    first = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="\n")
+    tree.refused(session, EMPTY)
+    grown = set(tree.files()) - set(before)
+    second = healed(tree, bench, session)
+    other = healed(tree, bench, tree.stuck())
+    with pytest.raises(RefusedError) as refused:
+        undo(tree.store, bench.ledger, entry(bench, first), force=True)
+    assert refused.value.hint == f"First: recoveryd undo {second.id}"
+    undo(tree.store, bench.ledger, entry(bench, second))
+    undo(tree.store, bench.ledger, entry(bench, first))
+    assert entry(bench, other).outcome is Outcome.HEALED
+    assert grown
+
+
+def test_without_images_there_is_no_way_back(tree: Tree, bench: Bench) -> None:
+    event = healed(tree, bench, tree.stuck())
+    assert bench.ledger.prune(0, 0, entry(bench, event).time + 1) == 1
+    with pytest.raises(NotFoundError, match="no longer in the ledger"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+
+
+def test_an_undo_that_cannot_write_leaves_all_as_it_is(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = healed(tree, bench, tree.stuck(blank_answer, EMPTY))
+    after = tree.files()
+
+    def full(name: str) -> None:
+        if name == "create":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(failpoint, "reach", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+    assert tree.files() == after
+    assert entry(bench, event).outcome is Outcome.HEALED
+    monkeypatch.undo()
+    undo(tree.store, bench.ledger, entry(bench, event))
+
+
+def place(tree: Tree, change: Change, image: bytes | None) -> None:
+    path = tree.root / change.key
+    if image is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(image)
+
+
+def crashed(tree: Tree, bench: Bench, how: Sequence[str], outcome: Outcome) -> tuple[Event, list[Change]]:
+    """A recovery that a crash cut off, with each of its records in the state that `how` says."""
+    event = bench.attempt(tree, tree.stuck(blank_answer, EMPTY))
+    changes = bench.ledger.changes(event.id)
+    assert len(changes) == len(how)
+    bench.ledger.mark(event.id, outcome)
+    for change, which in zip(changes, how, strict=True):
+        image = {"before": change.before, "after": change.after, "other": b'{"type": "text"}'}[which]
+        place(tree, change, image)
+    return event, changes
+
+
+MIXTURES = list(itertools.product(("before", "after", "other"), repeat=2))
+
+
+@pytest.mark.parametrize("how", MIXTURES, ids="-".join)
+def test_a_recovery_cut_off_ends_whole_or_taken_back_or_as_a_conflict(
+    tree: Tree, bench: Bench, how: tuple[str, str]
+) -> None:
+    event, changes = crashed(tree, bench, how, Outcome.PENDING)
+    [settled] = settle(tree.store, bench.ledger)
+    found = states(tree.store, changes)
+    if "other" in how:
+        assert settled.outcome is Outcome.CONFLICT
+        assert found == ["other" if which == "other" else "before" for which in how]
+    elif how == ("after", "after"):
+        assert settled.outcome is Outcome.HEALED
+        assert found == ["after", "after"]
+    else:
+        assert settled.outcome is Outcome.FAILED
+        assert found == ["before", "before"]
+    assert entry(bench, event).outcome is settled.outcome
+    assert bench.ledger.pending() == [] and settle(tree.store, bench.ledger) == []
+
+
+def test_what_was_taken_back_after_a_crash_may_be_tried_again(tree: Tree, bench: Bench) -> None:
+    event, _ = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
+    settle(tree.store, bench.ledger)
+    handled = bench.ledger.handled(event.store, event.session, event.message)
+    assert handled is None or handled.outcome is not Outcome.HEALED
+    assert bench.attempt(tree, event.session).outcome is Outcome.HEALED
+
+
+@pytest.mark.parametrize("how", MIXTURES, ids="-".join)
+def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, bench: Bench, how: tuple[str, str]) -> None:
+    event, changes = crashed(tree, bench, how, Outcome.UNDOING)
+    [settled] = settle(tree.store, bench.ledger)
+    assert settled.outcome is (Outcome.CONFLICT if "other" in how else Outcome.UNDONE)
+    found = states(tree.store, changes)
+    assert found == ["other" if which == "other" else "before" for which in how]
+    assert entry(bench, event).outcome is settled.outcome
+
+
+def test_a_store_that_is_not_there_now_is_settled_another_time(tree: Tree, bench: Bench, tmp_path: Path) -> None:
+    event, _ = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
+    away = tmp_path / "away"
+    tree.root.rename(away)
+    [settled] = settle(tree.store, bench.ledger)
+    assert entry(bench, event).outcome in (Outcome.PENDING, settled.outcome)
+    away.rename(tree.root)
+    if bench.ledger.pending():
+        assert settle(tree.store, bench.ledger)[0].outcome is Outcome.FAILED
+
+
+def test_the_temporary_files_of_a_crash_go(tree: Tree, bench: Bench) -> None:
+    _, changes = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
+    *folders, name = changes[0].key.split("/")
+    left = tree.root.joinpath(*folders) / f"{atomic.TEMPORARY}{name}"
+    left.write_bytes(b"half")
+    settle(tree.store, bench.ledger)
+    assert not left.exists()
+
+
+def test_the_recoveries_of_another_store_are_not_settled(tree: Tree, bench: Bench, tmp_path: Path) -> None:
+    crashed(tree, bench, ("after", "before"), Outcome.PENDING)
+    other = Tree(tmp_path / "other")
+    assert settle(other.store, bench.ledger) == []
+    assert len(bench.ledger.pending()) == 1

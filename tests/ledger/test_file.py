@@ -1,0 +1,150 @@
+"""The ledger's file: who may read it, what is said when it can't be used, and many processes on it at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recoveryd.core.errors import BusyError
+from recoveryd.core.model import Change
+from recoveryd.ledger.ledger import SCHEMA_VERSION, Ledger, LedgerError
+from tests.ledger.test_ledger import begin, failure, heal
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "state" / "ledger.db") as made:
+        yield made
+
+
+def hold(path: Path) -> sqlite3.Connection:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "ledger.db"
+    with Ledger(path) as ledger:
+        heal(ledger)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        assert modes == {"ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.chmod(0o644)
+    Ledger(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+def test_a_commit_is_synced(ledger: Ledger) -> None:
+    settings = [ledger._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    assert settings == ["wal", 2]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    Ledger(path).close()
+    with sqlite3.connect(path) as other:
+        other.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(
+        LedgerError, match=rf"newer recoveryd \(schema {SCHEMA_VERSION + 1}; this one knows {SCHEMA_VERSION}\)"
+    ):
+        Ledger(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_database_of_another_program_is_refused(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "ledger.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.execute(f"PRAGMA user_version = {version}")
+    other.close()
+    with pytest.raises(LedgerError, match="another program"):
+        Ledger(path)
+
+
+def test_what_is_no_database_is_named_and_left_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"not a database " * 100)
+    with pytest.raises(LedgerError, match="is damaged") as caught:
+        Ledger(path)
+    assert "move the file" in caught.value.hint
+    assert path.read_bytes() == b"not a database " * 100
+
+
+def test_damage_inside_is_said_when_it_is_met(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        for n in range(50):
+            heal(ledger, failure(f"msg_{n}"))
+    raw = bytearray(path.read_bytes())
+    raw[4096 * 2 :] = b"\xaa" * (len(raw) - 4096 * 2)
+    path.write_bytes(raw)
+    with pytest.raises(LedgerError, match="is damaged"), Ledger(path) as ledger:
+        ledger.history(100)
+        heal(ledger)
+
+
+def test_an_empty_file_becomes_a_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch()
+    with Ledger(path) as ledger:
+        assert heal(ledger)
+
+
+def test_a_folder_in_its_place_is_said_in_words(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="can't be used: unable to open"):
+        Ledger(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(LedgerError, match=r"can't be opened: (File exists|Not a directory)"):
+        Ledger(tmp_path / "file" / "ledger.db")
+
+
+def test_a_full_disk_is_said_in_words_and_leaves_nothing_half_done(ledger: Ledger) -> None:
+    name = heal(ledger)
+    pages = ledger._db.execute("PRAGMA page_count").fetchone()[0]
+    ledger._db.execute(f"PRAGMA max_page_count = {pages + 2}")  # what SQLite then raises is what a full disk raises
+    with pytest.raises(LedgerError, match="full") as caught:
+        begin(ledger, failure("msg_2"), [Change("k", bytes(100_000), None)])
+    assert "Make room" in caught.value.hint
+    assert [r.id for r in ledger.history(5)] == [name]
+    ledger._db.execute("PRAGMA max_page_count = 1000000")
+    assert heal(ledger, failure("msg_3"))
+
+
+def test_a_busy_ledger_is_a_busy_error(ledger: Ledger) -> None:
+    ledger._db.execute("PRAGMA busy_timeout = 10")
+    other = hold(ledger.path)
+    with pytest.raises(BusyError, match="in use"):
+        begin(ledger)
+    other.close()
+    assert begin(ledger)
+
+
+def test_many_processes_may_make_and_write_it_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "ledger.db"
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=_write_some, args=(path, n)) for n in range(8)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(15)
+    assert [child.exitcode for child in children] == [0] * 8
+    with Ledger(path) as ledger:
+        assert len(ledger.history(1000)) == 80
+        assert ledger.pending() == []
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+def _write_some(path: Path, number: int) -> None:
+    with Ledger(path) as ledger:
+        for n in range(10):
+            heal(ledger, failure(f"msg_{number}_{n}"))

@@ -1,0 +1,256 @@
+"""Each rule by its name, on the smallest request that breaks it; and all of them against the strict provider."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recoveryd.clients.opencode.wire.anthropic_parts import INTERRUPTED
+from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.core.edits import edited
+from recoveryd.core.model import Edit, Kind
+from recoveryd.core.request import Block, Turn, Wire
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.anthropic.bound_thinking import unbound
+from recoveryd.providers.anthropic.rules import check
+from tests.support.examples import examples
+from tests.support.generate import CHANCE, Generated, generate, soup
+from tests.support.judge import bound_to, kinds, refusal, wire_of
+from tests.support.values import as_session
+
+ON, OFF = Claims(thinking=frozenset({True})), Claims(thinking=frozenset({False}))
+Body = dict[str, Any]
+
+
+def words(text: str = "a word") -> Body:
+    return {"type": "text", "text": text}
+
+
+def thought(name: str = "hm") -> Body:
+    return {"type": "thinking", "thinking": name, "signature": name}
+
+
+def call(name: str = "c1") -> Body:
+    return {"type": "tool_use", "id": name, "name": "bash", "input": {}}
+
+
+def result(name: str = "c1", content: Any = "done") -> Body:
+    return {"type": "tool_result", "tool_use_id": name, "content": content}
+
+
+def wire(*turns: list[Body]) -> Wire:
+    """Turns of the user and the assistant by turns, the user's first. A part's id tells its place: `1.0`."""
+    made = []
+    for at, bodies in enumerate(turns):
+        role = "assistant" if at % 2 else "user"
+        blocks = tuple(Block(body, f"m{at}", f"{at}.{index}") for index, body in enumerate(bodies))
+        made.append(Turn(role, blocks, ((f"m{at}", f"{at}.{len(bodies) - 1}"),)))
+    return Wire(tuple(made))
+
+
+def found(sent: Wire, claims: Claims = OFF) -> list[tuple[str, str | None]]:
+    return [(v.kind.value, v.block.part_id if v.block else None) for v in check(sent, claims)]
+
+
+GO, NEXT = [words("go")], [words("next")]
+
+
+def test_a_sound_request_breaks_no_rule() -> None:
+    sent = wire(GO, [thought(), words(), call(), call("c2")], [result("c2"), result()], [words()], NEXT)
+    assert found(sent, Claims()) == []
+
+
+def test_tool_result_missing_for_a_call_without_a_result() -> None:
+    assert found(wire(GO, [call()], NEXT)) == [("tool_result_missing", "1.0")]
+    assert found(wire(GO, [call(), call("c2")], [result()], [words()], NEXT)) == [("tool_result_missing", "1.1")]
+
+
+def test_tool_result_missing_for_a_result_that_stands_behind_other_words() -> None:
+    assert ("tool_result_missing", "1.0") in found(wire(GO, [call()], [words(), result()]))
+
+
+def test_tool_result_missing_for_what_stands_behind_a_call() -> None:
+    assert found(wire(GO, [call(), words()], [result()])) == [("tool_result_missing", "1.1")]
+    assert found(wire(GO, [call(), thought(), call("c2")], [result(), result("c2")], [words()], NEXT)) == [
+        ("tool_result_missing", "1.1")
+    ]
+
+
+def test_tool_result_orphan_for_a_result_without_a_call() -> None:
+    assert found(wire([result()])) == [("tool_result_orphan", "0.0")]
+    assert found(wire(GO, [words()], [result()])) == [("tool_result_orphan", "2.0")]
+    assert ("tool_result_orphan", "2.1") in found(wire(GO, [call()], [result(), result("c9")]))
+
+
+def test_thinking_block_order_for_an_open_turn_that_begins_without_thinking() -> None:
+    open_turn = wire(GO, [words(), thought(), call()], [result()])
+    assert found(open_turn, ON) == [("thinking_block_order", "1.0")]
+    assert found(wire(GO, [thought(), call()], [result()]), ON) == []
+    assert found(wire(GO, [words()]), ON) == [("thinking_block_order", "1.0")], "the last message of all"
+
+
+def test_thinking_disabled_violation_for_an_open_turn_with_thinking() -> None:
+    open_turn = wire(GO, [words(), thought(), call()], [result()])
+    assert found(open_turn, OFF) == [("thinking_disabled_violation", "1.1")]
+    assert found(wire(GO, [call()], [result()]), OFF) == []
+
+
+def test_an_open_turn_must_be_right_both_ways_while_it_is_not_known() -> None:
+    for blocks in ([thought(), call()], [call()]):
+        assert len(found(wire(GO, blocks, [result()]), Claims())) == 1
+
+
+def test_a_closed_turn_may_be_either_way() -> None:
+    closed = wire(GO, [call()], [result()], [thought(), words()], NEXT)
+    assert found(closed, Claims()) == []
+
+
+def test_redacted_thinking_is_thinking() -> None:
+    red = {"type": "redacted_thinking", "data": "x"}
+    assert found(wire(GO, [red, call()], [result()]), ON) == []
+    assert found(wire(GO, [red, call()], [result()]), OFF) == [("thinking_disabled_violation", "1.0")]
+    assert found(wire(GO, [words(), red], NEXT)) == [("thinking_final_block", "1.1")]
+
+
+def test_thinking_final_block_for_a_message_that_ends_in_thinking() -> None:
+    assert found(wire(GO, [words(), thought()], NEXT)) == [("thinking_final_block", "1.1")]
+
+
+def test_thinking_signature_invalid_for_what_the_error_accuses() -> None:
+    sent = wire(GO, [thought("a"), words()], NEXT, [thought("b"), words()], NEXT)
+    assert found(sent, Claims(accused=frozenset({"3.0"}))) == [("thinking_signature_invalid", "3.0")]
+    assert found(sent, Claims(accused=frozenset({"3.1"}))) == [], "only thinking can be accused"
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t ", "\u00a0", "\u3000\u2028"])
+def test_empty_content_for_a_text_of_white_space(blank: str) -> None:
+    assert found(wire([words(), words(blank)])) == [("empty_content", "0.1")]
+    nested = result(content=[words(blank)])
+    assert found(wire(GO, [call()], [nested], [words()], NEXT)) == [("empty_content", "2.0")]
+
+
+@pytest.mark.parametrize("word", ["\u200b", "\ufeff", "\x00", ".", "\u2060"])
+def test_what_is_no_white_space_is_a_word(word: str) -> None:
+    assert found(wire([words(word)])) == []
+
+
+def test_empty_content_for_a_message_of_nothing_but_the_last_of_the_assistant() -> None:
+    assert found(wire(GO, [], NEXT)) == [("empty_content", None)]
+    assert found(wire(GO, [])) == []
+    assert found(wire([])) == [("empty_content", None)]
+
+
+def test_an_empty_output_that_is_no_text_block_is_no_fault() -> None:
+    assert found(wire(GO, [call()], [result(content="")], [words()], NEXT)) == []
+
+
+def test_role_order_for_a_conversation_that_the_assistant_begins() -> None:
+    turns = wire([], [words()], NEXT).turns[1:]
+    assert [v.kind for v in check(Wire(turns), OFF)] == [Kind.ROLE_ORDER]
+
+
+def test_a_call_that_the_error_names_is_unfinished_until_it_has_an_end() -> None:
+    claims = Claims(unfinished=frozenset({"2.0"}), thinking=frozenset({False}))
+    assert found(wire(GO, [call()], [result(content=INTERRUPTED)]), claims) == [("tool_result_missing", "2.0")]
+    assert found(wire(GO, [call()], [result(content="cancelled")]), claims) == []
+
+
+def test_violations_come_in_the_order_of_the_request() -> None:
+    sent = wire([words(" ")], [words(), thought()], [words(" ")], [call()])
+    turns = [violation.turn for violation in check(sent, Claims())]
+    assert turns == sorted(turns)
+    assert turns[0] == 0
+
+
+def rejected(before: Wire, after: Wire) -> list[str]:
+    return [block.part_id for block in unbound(before, after)]
+
+
+def without(sent: Wire, *part_ids: str) -> Wire:
+    turns = (Turn(t.role, tuple(b for b in t.blocks if b.part_id not in part_ids), t.origins) for t in sent.turns)
+    return Wire(tuple(turns))
+
+
+BOUND = wire(GO, [thought("a"), words()], NEXT, [thought("b"), words()], NEXT, [thought("c"), words()], NEXT)
+
+
+@pytest.mark.parametrize(
+    ("gone", "lost"),
+    [
+        ((), []),
+        (("1.0",), []),
+        (("5.0",), []),
+        (("3.0", "5.0"), []),
+        (("1.0", "3.0", "5.0"), []),
+        (("3.0",), ["5.0"]),
+        (("1.1",), ["3.0", "5.0"]),
+        (("0.0",), ["1.0", "3.0", "5.0"]),
+        (("5.1", "6.0"), []),
+        (("4.0",), ["5.0"]),
+    ],
+)
+def test_thinking_may_go_from_the_start_or_the_end_and_nothing_before_what_stays(
+    gone: tuple[str, ...], lost: list[str]
+) -> None:
+    assert rejected(BOUND, without(BOUND, *gone)) == lost
+
+
+def test_an_addition_in_front_of_thinking_unbinds_it() -> None:
+    first, *others = BOUND.turns
+    longer = Turn("user", (*first.blocks, Block(words("added"), "m0", "new")), first.origins)
+    assert rejected(BOUND, Wire((longer, *others))) == ["1.0", "3.0", "5.0"]
+
+
+def violations(sent: Wire, thinking: bool) -> set[str]:
+    return {violation.kind.value for violation in check(sent, ON if thinking else OFF)}
+
+
+FORMS = st.sampled_from([OLD, NEW])
+
+
+@examples(150)
+@given(CHANCE, FORMS, st.integers(0, 5))
+def test_the_rules_find_what_the_strict_provider_finds_and_no_more(rng: random.Random, form: Form, faults: int) -> None:
+    _agree(generate(rng, faults), form)
+
+
+@examples(250)
+@given(CHANCE, FORMS)
+def test_they_agree_on_any_mixture_of_parts_as_well(rng: random.Random, form: Form) -> None:
+    _agree(soup(rng), form)
+
+
+def _agree(generated: Generated, form: Form) -> None:
+    session = as_session(generated.planted)
+    sent = wire_of(session, form)
+    assert sent.unsendable == ()
+    for thinking in (True, False):
+        assert violations(sent, thinking) == kinds(sent, thinking)
+
+
+@examples(150)
+@given(CHANCE, FORMS)
+def test_no_thinking_is_bound_to_what_was_not_changed(rng: random.Random, form: Form) -> None:
+    """What `unbound` lets pass, a provider that binds thinking lets pass, whatever part is taken away."""
+    session = as_session(generate(rng, 0, turns=4).planted)
+    parts = [(m, p) for m in session.messages for p in m.parts if p.type in ("text", "reasoning")]
+    if not parts:
+        return
+
+    gone = rng.sample(parts, min(len(parts), rng.randint(1, 3)))
+    after = edited(session, [Edit(message.id, part.id, None, "x") for message, part in gone])
+    why = refusal(after, True, bound_to(session, form), form)
+    bound = why is not None and "bound to a different conversation" in why.message
+    lost = unbound(wire_of(session, form), wire_of(after, form))
+    assert bool(lost) or not bound
+
+
+def test_a_violation_says_where_and_why() -> None:
+    [violation] = check(wire(GO, [words(" ")], NEXT), OFF)
+    assert (violation.turn, violation.kind) == (1, Kind.EMPTY_CONTENT)
+    assert isinstance(violation, Violation)
+    assert "white space" in violation.reason

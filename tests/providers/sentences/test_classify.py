@@ -1,0 +1,472 @@
+"""The classifier: every collected text in every form, the known traps, and mutations of all of them."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recoveryd.core.model import Kind
+from recoveryd.providers.sentences.classify import candidates, classify, classify_text, named_ids, position, texts_of
+from recoveryd.providers.sentences.likely import LIKELY
+from recoveryd.providers.sentences.rows import Row, squeeze
+from recoveryd.providers.sentences.sure import SURE
+from tests import confusion
+from tests.confusion import forms
+from tests.support.examples import examples
+
+ROWS = [row for rows in confusion.sets().values() for row in rows]
+TEXTS = [(row, text) for row in ROWS for text in confusion.forms(row)]
+POSITIVES = [(confusion.wanted(row), text) for row, text in TEXTS if row["kind"] != "negative"]
+
+ORDER = (
+    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is "
+    "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` "
+    "and `tool_result` blocks)."
+)
+MISSING = (
+    "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01. Each `tool_use` "
+    "block must have a corresponding `tool_result` block in the next message."
+)
+ORPHAN = (
+    "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_01. Each `tool_result` block "
+    "must have a corresponding `tool_use` block in the previous message."
+)
+DISABLED = (
+    "messages.1.content.0.type: Expected `text`, but found `thinking`. When `thinking` is disabled, an `assistant` "
+    "message in the final position cannot contain `thinking`."
+)
+SIGNATURE = "messages.7.content.3: Invalid `signature` in `thinking` block"
+
+
+def api_error(message: object, **data: object) -> dict[str, Any]:
+    return {"name": "APIError", "data": {"message": message, **data}}
+
+
+@pytest.mark.parametrize(("row", "text"), TEXTS, ids=[f"{i}-{row['kind']}" for i, (row, _) in enumerate(TEXTS)])
+def test_every_collected_text_gets_its_kind_in_every_shape(row: confusion.Text, text: str) -> None:
+    assert {classify(shape) for shape in confusion.shapes(text)} == {confusion.wanted(row)}
+
+
+def test_the_table_counts_every_form_and_tells_what_was_mistaken() -> None:
+    rows = confusion.sets()["late"]
+    assert sum(sum(counts.values()) for counts in confusion.table(rows).values()) == sum(
+        len(forms(row)) for row in rows
+    )
+    wrong = {**rows[0], "kind": "role_order"}
+    assert confusion.table([wrong])["role_order"]["wrong"] == len(forms(wrong))
+    assert confusion.mistakes([wrong], "role_order") == f"{len(forms(wrong))} as {rows[0]['kind']}"
+
+
+def test_every_kind_and_many_negatives_are_in_the_data() -> None:
+    kinds = {row["kind"] for row in ROWS}
+    # What the client itself stumbles over is found in the store, never in a provider's words.
+    assert kinds == {*Kind, "negative"} - {Kind.UNSENDABLE_PART, Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN}
+    for name in ("more_errors.json", "further_errors.json"):
+        rows = confusion.load(name)
+        assert sum(row["kind"] == "negative" for row in rows) >= 40
+        assert all(row["source"].startswith("https://") for row in rows)
+
+
+@pytest.mark.parametrize(("row", "text"), TEXTS, ids=[f"{i}-{row['kind']}" for i, (row, _) in enumerate(TEXTS)])
+def test_a_text_cut_off_anywhere_gets_its_kind_or_none(row: confusion.Text, text: str) -> None:
+    cuts = sorted({match.end() for match in re.finditer(r"\w+", text)})
+    few = random.Random(text).sample(cuts, min(12, len(cuts)))
+    assert {classify_text(text[:cut]) for cut in few} <= {confusion.wanted(row), None}
+
+
+# What a wrapper, a terminal or an issue tracker does to a text
+
+
+def fold(text: str, dice: random.Random) -> str:
+    width, border = dice.randint(18, 60), dice.choice(["", "    ", "│ ", "> "])
+    return "\n".join(border + text[i : i + width] for i in range(0, len(text), width))
+
+
+def wrap(text: str, dice: random.Random) -> str:
+    for _ in range(dice.randint(1, 4)):
+        text = json.dumps({"error": {"code": 400, "message": text}}, ensure_ascii=dice.random() < 0.5)
+    return text
+
+
+def cut_json(text: str, dice: random.Random) -> str:
+    return wrap(text, dice)[: -dice.randint(1, 3)]
+
+
+def as_python(text: str, dice: random.Random) -> str:
+    body: object = text
+    for _ in range(dice.randint(1, 3)):
+        body = {"error": {"message": str(body), "param": None}, "code": 400}
+    return f"litellm.BadRequestError: Error code: 400 - {body!r}"
+
+
+def mixed(text: str, dice: random.Random) -> str:
+    """JSON in Python in JSON, and the end of it lost: what stands in a log after three programs wrote it down."""
+    wrapped = json.dumps({"message": as_python(json.dumps({"error": text}), dice)})
+    return wrapped[: -dice.randint(1, 30)]
+
+
+def requote(text: str, dice: random.Random) -> str:
+    return re.sub(r"\\*[`'\"]", dice.choice(["", "`", "'", '"', "”", "«"]), text)
+
+
+def renumber(text: str, dice: random.Random) -> str:
+    return re.sub(r"(?<=[.\[ ])\d+(?=[.\]: ])", lambda _: str(dice.randint(0, 400)), text)
+
+
+def reidentify(text: str, dice: random.Random) -> str:
+    fresh = "".join(dice.choices("abcdefXYZ0123456789", k=24))
+    return re.sub(r"(toolu_|tooluse_|call_|req_)[A-Za-z0-9_]{6,}", lambda m: m[1] + fresh, text)
+
+
+def escape(text: str, dice: random.Random) -> str:
+    marks = "`'\"_<>" if dice.random() < 0.5 else "`'\""
+    return "".join(f"\\u{ord(char):04x}" if char in marks else char for char in text)
+
+
+def recase(text: str, dice: random.Random) -> str:
+    if "\\" in text:
+        return text  # \\N is no line break
+    return dice.choice([str.upper, str.lower, str.swapcase])(text)
+
+
+def noise(text: str, dice: random.Random) -> str:
+    before = ["API Error: 400 ", "AI_APICallError: ", "litellm.BadRequestError: VertexAIException - ", "429 ", "⎿  "]
+    after = ["", "\n    at makeRequest (cli.js:51:7694)", ' "request_id":"req_011Cb"}', ". Received Model Group=x"]
+    return dice.choice(before) + text + dice.choice(after)
+
+
+Change = Callable[[str, random.Random], str]
+WRAPPERS: list[Change] = [wrap, cut_json, as_python, mixed]
+CHANGES: list[Change] = [fold, requote, renumber, escape, recase, noise]
+CHANGES += [reidentify, lambda text, _: html.escape(text), lambda text, _: text.replace("`", "")]
+
+
+@examples(400)
+@given(
+    st.sampled_from(POSITIVES),
+    st.sampled_from(WRAPPERS),
+    st.lists(st.sampled_from(CHANGES[:-3]), max_size=3, unique=True),
+    st.integers(),
+)
+def test_a_text_keeps_its_kind_however_it_is_wrapped(
+    sample: tuple[Kind, str], wrapper: Change, changes: list[Change], seed: int
+) -> None:
+    kind, text = sample
+    dice = random.Random(seed)
+    changes.insert(dice.randint(0, len(changes)), wrapper)
+    for change in changes:
+        if change is not fold or not {escape, mixed} & set(changes):  # nothing folds an escape that it did not write
+            text = change(text, dice)
+    assert classify_text(text) == kind
+    assert classify(api_error("Bad Request", responseBody=text)) == kind
+
+
+@pytest.mark.parametrize("change", CHANGES[-3:])
+@examples(100)
+@given(sample=st.sampled_from(POSITIVES), seed=st.integers())
+def test_ids_html_and_backticks_do_not_matter(change: Change, sample: tuple[Kind, str], seed: int) -> None:
+    kind, text = sample
+    assert classify_text(change(text, random.Random(seed))) == kind
+
+
+@examples(200)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=40),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from(["name", "data", "message", "error", "responseBody"]), inner, max_size=4)
+        ),
+        max_leaves=20,
+    )
+)
+def test_no_json_value_raises(value: object) -> None:
+    assert classify(value) is None or isinstance(classify(value), Kind)
+    assert isinstance(named_ids(value), tuple)
+    assert position(value) is None or len(position(value) or ()) == 2
+
+
+def test_deep_values_and_deep_json_do_not_raise() -> None:
+    value: object = SIGNATURE
+    for _ in range(1500):
+        value = {"error": [value]}
+    assert classify(value) is None  # too deep for anybody to have meant it
+    assert classify(api_error("[" * 5000)) is None
+    assert classify(api_error('{"a":' * 5000 + SIGNATURE)) == Kind.THINKING_SIGNATURE_INVALID
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"name": "MessageAbortedError", "data": {"message": MISSING}}, None),
+        ({"name": "ProviderAuthError", "data": {"providerID": "anthropic", "message": MISSING}}, None),
+        ({"name": "MessageOutputLengthError", "data": {}}, None),
+        ({"name": "ContextOverflowError", "data": {"message": "too big", "responseBody": "{}"}}, Kind.CONTEXT_OVERFLOW),
+        (
+            {
+                "name": "ContextOverflowError",
+                "data": {"message": "Request exceeds the maximum size"},
+            },
+            Kind.MEDIA_REJECTED,
+        ),
+        ({"name": "ContextOverflowError", "data": {"message": MISSING}}, Kind.CONTEXT_OVERFLOW),
+        ({"error": {"name": "MessageAbortedError", "data": {"message": MISSING}}}, None),
+        (json.dumps({"name": "MessageAbortedError", "message": MISSING}), None),
+        ({"name": ["MessageAbortedError"], "message": MISSING}, Kind.TOOL_RESULT_MISSING),
+    ],
+)
+def test_the_name_of_an_error_decides_where_it_says_enough(error: object, kind: Kind | None) -> None:
+    assert classify(error) == kind
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"name": "APIError"},
+        {"name": "APIError", "data": None},
+        {"name": "APIError", "data": {"message": None, "responseBody": 7}},
+        {},
+        [],
+        None,
+        "",
+        api_error("", responseBody="{}"),
+    ],
+)
+def test_an_error_without_text_has_no_kind(error: object) -> None:
+    assert classify(error) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"name": "UnknownError", "data": {"message": {"error": {"message": SIGNATURE}}}},
+        {"message": [{"text": SIGNATURE}]},
+        {"data": SIGNATURE},
+        api_error(400, responseBody={"error": {"message": SIGNATURE}}),
+        {"error": json.dumps({"cause": json.dumps([json.dumps({"m": SIGNATURE})])})},
+        {"name": "APIError", "message": "Provider returned error", "data": {"metadata": {"raw": SIGNATURE}}},
+    ],
+)
+def test_odd_shapes_are_read(error: object) -> None:
+    assert classify(error) == Kind.THINKING_SIGNATURE_INVALID
+    assert position(error) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (ORDER, Kind.THINKING_BLOCK_ORDER),  # says tool_use and tool_result
+        (ORPHAN, Kind.TOOL_RESULT_ORPHAN),  # says both too
+        (MISSING, Kind.TOOL_RESULT_MISSING),
+        (DISABLED, Kind.THINKING_DISABLED_VIOLATION),  # says "expected ... found"
+        ("When thinking is disabled, an assistant message in the final position", Kind.THINKING_DISABLED_VIOLATION),
+        (
+            "messages.3.content.0.tool_result.content.1.image.source.base64: image exceeds 5 MB maximum: 6 > 5",
+            Kind.MEDIA_REJECTED,  # a tool_result in the path of an image
+        ),
+        ('429 Too Many Requests {"error":{"code":404,"message":"' + SIGNATURE, Kind.THINKING_SIGNATURE_INVALID),
+        ("The `reasoning_content` in the thinking mode must be passed back to the API.", Kind.REASONING_MISSING),
+        ("unexpected end of hex escape at line 1 column 77", Kind.INVALID_UNICODE),
+        (
+            SIGNATURE + '. Remove the block, or set `thinking.block_binding` to "drop_block".',
+            Kind.THINKING_SIGNATURE_INVALID,
+        ),
+    ],
+)
+def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
+    assert classify_text(text) == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your credit balance is too low to access the Anthropic API.",
+        "The request signature we calculated does not match the signature you provided.",
+        "InvalidSignatureException: Signature expired: 20260801T000000Z is now earlier than 20260801T001000Z",
+        "`max_tokens` must be greater than `thinking.budget_tokens`. See https://x.y/extended-thinking#context-window",
+        "thinking.budget_tokens: Input should be greater than or equal to 1024",
+        "`thinking.type`: Input should be 'enabled' or 'disabled'",
+        '{"code":"tool_use_failed","message":"Failed to parse tool call arguments as JSON","failed_generation":"{"}',
+        "Too many tokens, please wait before trying again.",
+        "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34238.",
+        "system: text content blocks must be non-empty",
+        "system.0.text: text content blocks must contain non-whitespace text",
+        "tools.3.custom.input_schema: JSON schema is invalid",
+        "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+        "Invalid 'tools[0].function.name': string does not match pattern.",
+        "error reading from CLI error=unexpected end of hex escape at line 1 column 4384625",
+        "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens",
+        "messages.0.content.1.image.source.url: Unable to download the file. Please verify the URL and try again.",
+        "invalid_image_url: Failed to download image from https://example.org/a.png",
+        "block_binding: Extra inputs are not permitted",
+        "property 'reasoning_content' is unsupported",
+    ],
+)
+def test_the_same_words_in_another_sense_are_no_failure_of_the_history(text: str) -> None:
+    assert [classify(shape) for shape in confusion.shapes(text)] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.7.content.3: Invalid <code>signature</code> in <b class='x'>thinking</b> block",
+        "messages.7.content.3: Invalid &lt;code&gt;signature&lt;/code&gt; in &#96;thinking&#x60; block",
+        "\x1b[31mmessages.7.content.3: Invalid `\x1b[1;4msignature\x1b[0m` in `thinking` block",
+        "messages.7.content.3: Invalid \\u001b[1m\\x60signature\\x60\\u001b[0m in \\u0060thinking\\u0060 block",
+        "messages.7.content.3: Inva\u200blid \u201csig\u00adnature\u201d in \u00abthinking\u00bb block",
+        "messages.7.content.3:\r\n  Invalid **`signature`**\r\n  in _`thinking`_ block",
+        "| messages.7.content.3: Invalid   |\n| `signature` in `think |\n| ing` block |",
+        "ｍｅｓｓａｇｅｓ.7.content.3: Ｉｎｖａｌｉｄ signature in thinking block",
+    ],
+)
+def test_mark_up_colours_and_invisible_letters_do_not_matter(text: str) -> None:
+    assert classify_text(text) == Kind.THINKING_SIGNATURE_INVALID
+    assert position(text) == (7, 3)
+
+
+@pytest.mark.parametrize("pair", [(MISSING, ORPHAN), (SIGNATURE, ORDER), (DISABLED, ORDER), (MISSING, SIGNATURE)])
+def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
+    assert classify_text("\n".join(pair)) is None
+    assert classify(api_error(pair[0], responseBody=pair[1])) is None
+    assert position(api_error(pair[0], responseBody=pair[1])) is None
+    assert set(candidates("\n".join(pair))) == {classify_text(text) for text in pair}
+
+
+@examples(200)
+@given(st.sampled_from(POSITIVES), st.sampled_from(POSITIVES), st.sampled_from(["\n", "; ", '"},{"message":"']))
+def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
+    first: tuple[Kind, str], second: tuple[Kind, str], between: str
+) -> None:
+    kind = classify_text(first[1] + between + second[1])
+    sure = {kind for kind, text in (first, second) if spoken(text)}
+    if first[0] == second[0]:
+        assert kind == first[0]
+    elif len(sure) == 2:
+        assert kind is None
+    else:
+        assert kind in sure or kind is None
+
+
+def spoken(text: str) -> bool:
+    """Whether a row of the sure table, a provider's own sentence, has the kind of a text."""
+    squeezed = squeeze(" ".join(texts_of(text)))
+    return any(row.kind is not None and row.find(squeezed) for row in SURE)
+
+
+def test_words_that_echo_the_request_do_not_count() -> None:
+    body = {"detail": [{"loc": ["body", "stream"], "msg": "Field required", "input": {"content": MISSING}}]}
+    assert classify(api_error("Unprocessable Entity", responseBody=json.dumps(body))) is None
+    assert classify(api_error("Rate limit", responseHeaders={"x-debug": MISSING})) is None
+
+
+def said(row: Row) -> list[str]:
+    """The sentence of a row, each word of its groups once."""
+    texts = {row.words}
+    for group in re.findall(r"\{[^{}]*\}", row.words):
+        words = group[1:-1].split("/")
+        texts = {text.replace(group, word, 1) for text in texts for word in (words if len(texts) < 60 else words[:1])}
+    return [text.replace("*", "some words").replace("#", "3") for text in texts]
+
+
+@pytest.mark.parametrize("row", [*SURE, *LIKELY], ids=lambda row: row.words)
+def test_every_row_of_the_table_can_be_met(row: Row) -> None:
+    for text in said(row):
+        assert row.find(squeeze(text))
+        assert len(text) >= 9
+    assert row.kind in {classify_text(text) for text in said(row)}
+    assert {classify_text(text) for text in said(row)} <= {row.kind, None}
+    assert row.said_by
+
+
+BOMBS = ["messages.1.content.", "\\", "&amp;", "<a ", "[", '{"a":', "\\u0041", "\u200b", "message thinking exceed "]
+
+
+def quick(text: str) -> bool:
+    """Whether one of three runs needs less than 50 ms of the processor, whatever else wants it."""
+    for run in range(3):  # a number behind it: what was classified before is remembered
+        start = time.process_time()
+        classify(api_error(f"{text}{run}", responseBody=text))
+        if time.process_time() - start < 0.05:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("unit", BOMBS)
+def test_a_megabyte_is_classified_at_once(unit: str) -> None:
+    assert quick(unit * (1_000_000 // len(unit)))
+
+
+@pytest.mark.parametrize("row", [row for row in [*SURE, *LIKELY] if "*" in row.words], ids=lambda row: row.words)
+def test_no_row_with_a_gap_is_slow_on_a_text_made_for_it(row: Row) -> None:
+    """The words in front of a gap again and again, and what must follow them far off, so that each is tried in vain."""
+    ahead, *behind = (said_words(piece) for piece in row.words.split("*"))
+    text = " ".join(behind) + "." * 9 + "y" * 99 + f" {ahead}" * (1_000_000 // (len(ahead) + 1))
+    assert quick(text)
+
+
+def said_words(piece: str) -> str:
+    return re.sub(r"\{[^{}]*\}", lambda group: max(group[0][1:-1].split("/"), key=len), piece).replace("#", "3").strip()
+
+
+def test_a_sentence_at_either_end_of_a_megabyte_is_found() -> None:
+    padding = "x" * 1_000_000
+    assert classify_text(SIGNATURE + padding) == Kind.THINKING_SIGNATURE_INVALID
+    assert classify_text(padding + SIGNATURE) == Kind.THINKING_SIGNATURE_INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        (MISSING, ("toolu_01",)),
+        (
+            "messages.22: `tool_use` ids were found without `tool_result` blocks immediately after: "
+            "toolu_01HqfLWiAKQLsniF2fBGF2KD, toolu_01SJzDkeAZER935cpGFptTNk. Each `tool_use` block",
+            ("toolu_01HqfLWiAKQLsniF2fBGF2KD", "toolu_01SJzDkeAZER935cpGFptTNk"),
+        ),
+        ("... immediately after: bash-uOQIdN0O. Each `tool_use` block", ("bash-uOQIdN0O",)),
+        ("... immediately after: read17721777755099. Each", ("read17721777755099",)),
+        ("for the following Ids: tooluse_jQ912rboY-gz, tooluse_sX1A7q", ("tooluse_jQ912rboY-gz", "tooluse_sX1A7q")),
+        ("No tool output found for function call call_k20FunjGZ.. Please", ("call_k20FunjGZ",)),
+        ("function call output with call_id toolu_bdrk_01LUx.", ("toolu_bdrk_01LUx",)),
+        ("Tool call id was turn1_0 but must be a-z", ("turn1_0",)),
+        ("The toolUse blocks at messages.2.content contain duplicate Ids: http_request2", ("http_request2",)),
+        ("tool result's tool id(call_function_g094w5htkglv_1) not found", ("call_function_g094w5htkglv_1",)),
+        ("claude-3-5-sonnet-20241022: `tool_use_id` of tool_call_ids, request_id req_011CX8LKNq", ()),
+    ],
+)
+def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
+    assert named_ids(api_error(text)) == ids
+    assert named_ids(api_error("Bad Request", responseBody=json.dumps({"error": json.dumps({"m": text})}))) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (MISSING, (1, None)),
+        (ORPHAN, (2, 0)),
+        (ORDER, (1, 0)),
+        ("messages.88.content.1.image.source.base64.data: image dimensions exceed max allowed size", (88, 1)),
+        ("The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks", (2, None)),
+        ("Expected toolResult blocks at messages.12.content for the following Ids: tooluse_1", (12, None)),
+        ("Invalid 'messages[9].tool_calls[0].function.name': string does not match pattern.", (9, None)),
+        (SIGNATURE + ". Content before this block is missing, starting at `messages.0.content.0`.", (7, 3)),
+        ("Invalid `signature` in `thinking` block. The content is missing, starting at `messages.0.content.0`.", None),
+        ("See messages.4 for more. messages: text content blocks must be non-empty", None),
+        ("messages.N: `tool_use` ids were found without `tool_result` blocks", None),
+        ("Value at 'messages.14.member.content.1.member.toolUse.name' failed to satisfy constraint", None),
+        ("messages\n   .5.content.10: Invalid `signature`\n in `thinking` block", (5, 10)),
+        ("Rate limit: messages.3.content.1", None),
+    ],
+)
+def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple[int, int | None] | None) -> None:
+    assert position(api_error(text)) == where
+    assert position(api_error("Bad Request", responseBody=json.dumps({"e": json.dumps({"m": text})}))) == where

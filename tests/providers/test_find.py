@@ -1,0 +1,113 @@
+"""Which errors may lead to an edit at all: those of the one form of request that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recoveryd.core.model import Failure
+from recoveryd.providers.find import ANTHROPIC, family, unknown
+
+
+def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> Failure:
+    data = {"message": "no", "metadata": {"url": url}} if url is not None else {"message": "no"}
+    return Failure("st", "ses", "msg", 0, {"name": "APIError", "data": data}, provider, model)
+
+
+def asked(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> str | None:
+    return family(failed(url, provider, model))
+
+
+VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic/models/claude"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.anthropic.com/v1/messages",
+        "https://api.anthropic.com/v1/messages/",
+        "https://api.anthropic.com/v1/messages?beta=true",
+        "http://127.0.0.1:4000/anthropic/v1/messages",
+        f"{VERTEX}:rawPredict",
+        f"{VERTEX}:streamRawPredict",
+    ],
+)
+@pytest.mark.parametrize("provider", ["anthropic", "my-proxy", ""])
+def test_the_address_of_the_messages_api_is_that_form_whatever_the_provider_is_called(url: str, provider: str) -> None:
+    assert asked(url, provider) == ANTHROPIC
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.openai.com/v1/chat/completions",
+        "https://api.openai.com/v1/responses",
+        "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude/converse-stream",
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini:streamGenerateContent",
+        f"{VERTEX.replace('anthropic', 'google')}:rawPredict",
+        "https://api.example.com/v1/messages/count_tokens",
+    ],
+)
+def test_another_api_is_another_form_even_under_the_name(url: str) -> None:
+    assert asked(url) is None
+
+
+@pytest.mark.parametrize("url", [None, "", "not an address", 7, {}])
+def test_without_an_address_the_name_has_to_do(url: Any) -> None:
+    assert asked(url) == ANTHROPIC
+    assert asked(url, "google-vertex-anthropic") == ANTHROPIC
+    assert asked(url, "openrouter") is None
+    assert asked(url, "") is None
+
+
+def test_an_error_without_data_is_read_too() -> None:
+    assert family(Failure("st", "ses", "msg", 0, {}, "anthropic", "m")) == ANTHROPIC
+    assert family(Failure("st", "ses", "msg", 0, {"data": "text"}, "openai", "m")) is None
+
+
+@pytest.mark.parametrize("url", ["http://[broken/v1/messages", "http://[::1/v1/messages"])
+def test_an_address_that_is_none_is_no_known_form(url: str) -> None:
+    assert asked(url) in (None, ANTHROPIC)
+
+
+MESSAGES = "https://{}/anthropic/v1/messages"
+
+
+@pytest.mark.parametrize(
+    ("host", "model"),
+    [
+        ("api.deepseek.com", "deepseek-reasoner"),
+        ("api.moonshot.ai", "kimi-k2-thinking"),
+        ("api.minimax.io", "MiniMax-M2"),
+        ("api.z.ai", "glm-4.6"),
+        ("dashscope-intl.aliyuncs.com", "qwen3-coder-plus"),
+    ],
+)
+def test_another_maker_that_speaks_the_messages_api_has_other_rules(host: str, model: str) -> None:
+    assert asked(MESSAGES.format(host), "anthropic", model) is None
+    assert asked(MESSAGES.format(host), "anthropic", "claude-sonnet-4-5") is None, "they take Claude's names for theirs"
+    assert asked(MESSAGES.format("127.0.0.1:4000"), "my-proxy", model) is None
+    assert asked(MESSAGES.format("opencode.ai"), "opencode", model) is None
+    assert asked(None, "anthropic", model) is None
+    told = unknown(failed(MESSAGES.format(host), "deepseek-anthropic", model))
+    assert host in told and model in told and "deepseek-anthropic" in told
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-opus-4-1", "anthropic/claude-haiku-4.5", "us.anthropic.claude-sonnet-4-5-v1:0", "sonnet-4.5"]
+)
+def test_a_gateway_to_anthropics_models_has_anthropics_rules(model: str) -> None:
+    for host in ("127.0.0.1:4000", "openrouter.ai", "api.githubcopilot.com", "opencode.ai", "gateway.example.com"):
+        assert asked(MESSAGES.format(host), "my-proxy", model) == ANTHROPIC
+
+
+def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> None:
+    assert asked("https://api.anthropic.com/v1/messages", model="next") == ANTHROPIC
+    assert asked(f"{VERTEX}:rawPredict", model="next") == ANTHROPIC
+    assert asked("https://gateway.example.com/v1/messages", model="next") is None
+    assert asked("https://notanthropic.com/v1/messages", model="next") is None
+
+
+def test_another_form_is_named_by_its_provider() -> None:
+    assert "openai" in unknown(failed("https://api.openai.com/v1/responses", "openai", "gpt-5"))

@@ -1,0 +1,114 @@
+"""What the strict provider of the tests says of a session as the product's `wire` sends it, and the case it makes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recoveryd.clients.opencode.wire.anthropic import PROMPT, Request, build
+from recoveryd.clients.opencode.wire.form import OLD, Form
+from recoveryd.core.model import Message, Part, Session
+from recoveryd.core.request import Wire
+from recoveryd.providers.sentences.classify import classify, named_ids, position
+from recoveryd.repair.kinds import Settings
+from recoveryd.repair.plan import Case, Evidence
+from tests.e2e import content_rules, thinking_rules
+from tests.e2e.strict import Refusal, Strict, merged
+from tests.support.build import MODEL, api_error
+from tests.support.values import as_failure
+
+REQUEST = Request(MODEL["providerID"], MODEL["modelID"])
+NOW = 1_791_000_000_000  # ms: behind all that is generated, and so are the ids of `prompted`
+SIGNATURE = frozenset({"thinking_signature_invalid", "thinking_block_modified"})
+
+
+def body(wire: Wire, thinking: bool) -> dict[str, Any]:
+    """The request, as far as the rules look at it."""
+    messages = [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in wire.turns]
+    on = {"thinking": {"type": "enabled", "budget_tokens": 1000}} if thinking else {}
+    return {"model": REQUEST.model, "system": "be kind", "tools": [{"name": "bash"}], "messages": messages, **on}
+
+
+def wire_of(session: Session, form: Form = OLD) -> Wire:
+    """The next request of a session."""
+    return build(session, replace(REQUEST, form=form))
+
+
+def refusal(session: Session, thinking: bool, strict: Strict | None = None, form: Form = OLD) -> Refusal | None:
+    """What the provider says to the next prompt; `strict` may know what thinking is bound to."""
+    sent = body(wire_of(session, form), thinking)
+    return (strict or Strict()).check(json.dumps(sent).encode())[1]
+
+
+def bound_to(session: Session, form: Form = OLD) -> Strict:
+    """A provider that binds the session's thinking to what stands before it now."""
+    strict = Strict(bound=True)
+    sent = body(wire_of(session, form), thinking=False)
+    strict.bindings.learn(sent, merged(sent["messages"]))
+    return strict
+
+
+def kinds(wire: Wire, thinking: bool) -> set[str]:
+    """Every kind that the provider's rules find, but for signatures: not the first one alone."""
+    messages = merged(body(wire, thinking)["messages"])
+    found = {
+        "empty_content": content_rules.empty(messages),
+        "role_order": content_rules.role_order(messages),
+        "tool_result_missing": content_rules.missing(messages),
+        "tool_result_orphan": content_rules.orphans(messages),
+        "thinking_final_block": thinking_rules.final_block(messages),
+        "thinking_block_order": thinking_rules.order(messages) if thinking else None,
+        "thinking_disabled_violation": None if thinking else thinking_rules.disabled(messages),
+    }
+    return {kind for kind, fault in found.items() if fault}
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A session with the prompt that was refused and the empty message of its failure, as the client leaves them."""
+
+    case: Case
+    refusal: Refusal
+
+    @property
+    def session(self) -> Session:
+        return self.case.session
+
+
+def stuck(
+    session: Session, thinking: bool, settings: Settings | None = None, forms: tuple[Form, ...] = (OLD,)
+) -> Stuck | None:
+    """The session after one more prompt, sent in the first of `forms`; None when the prompt was accepted."""
+    why = refusal(session, thinking, form=forms[0])
+    if why is None:
+        return None
+    error = api_error(why.message, 400)
+    asked, answered = prompted(session, thinking, error)
+    after = replace(session, messages=(*session.messages, asked, answered))
+    kind = classify(error)
+    assert kind is not None, why
+    evidence = Evidence(kind, named_ids(error), position(error))
+    failure = as_failure(after, error, answered.id)
+    return Stuck(Case(after, failure, evidence, settings or Settings(), "rtest", NOW, forms), why)
+
+
+def prompted(session: Session, thinking: bool, error: dict[str, Any] | None = None) -> tuple[Message, Message]:
+    """The next prompt, and its answer: a failure where there is an error."""
+    number = len(session.messages)
+    made = NOW + number * 1000
+    ids = [f"msg_f{number:011d}AAAAAAAAAAAAA{letter}" for letter in "ab"]
+    variant = {"variant": "high"} if thinking else {}
+    asked: dict[str, Any] = {
+        "id": ids[0],
+        "sessionID": session.id,
+        "role": "user",
+        "time": {"created": made},
+        "agent": "build",
+    }
+    part_id = "prt_" + ids[0].removeprefix("msg_")
+    part = {"id": part_id, "sessionID": session.id, "messageID": ids[0], "type": "text", "text": PROMPT}
+    answer: dict[str, Any] = {"id": ids[1], "sessionID": session.id, "role": "assistant", "parentID": ids[0], **MODEL}
+    answer |= {"time": {"created": made + 5, "completed": made + 9}, **({"error": error} if error else {})}
+    question = Message(ids[0], {**asked, "model": dict(MODEL), **variant}, (Part(part_id, ids[0], part),))
+    return question, Message(ids[1], answer)

@@ -1,0 +1,74 @@
+"""The buttons of a notice: what they ask for is done by the daemon, and answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recoveryd.core.model import Outcome
+from recoveryd.settings.load import Notify, OpenCode
+from recoveryd.tell.notifier import Delivery, Fate, Notifier
+from recoveryd.tell.toast import Toast
+from tests.daemon.test_daemon import client_with, is_healed, running, until
+from tests.support.trees import Tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def toasts(monkeypatch: pytest.MonkeyPatch) -> list[Toast]:
+    sent: list[Toast] = []
+
+    def send(_: Notifier, toast: Toast) -> Delivery:
+        sent.append(toast)
+        return Delivery(Fate.SHOWN)
+
+    monkeypatch.setattr(Notifier, "send", send)
+    return sent
+
+
+def press(toast: Toast, title: str) -> None:
+    next(button for button in toast.buttons if button.title == title).pressed()
+
+
+def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toasts: list[Toast]) -> None:
+    session = tree.stuck()
+    before = tree.files()
+    with running(tmp_path, tree.store, notify=Notify(tui=False)) as daemon:
+        until(lambda: toasts)
+        assert is_healed(tree, session)
+        assert [button.title for button in toasts[0].offered().buttons] == ["Undo", "Show"], "no client listens"
+        press(toasts[0], "Show")
+        assert toasts[1].title == "What was done: My session"
+        press(toasts[0], "Undo")
+        until(lambda: len(toasts) == 3)
+        assert toasts[2].title == "Undone"
+        assert tree.files() == before
+        press(toasts[0], "Undo")
+        until(lambda: len(toasts) == 4)
+        assert toasts[3].title == "Not undone"
+        assert "was undone before" in toasts[3].body
+    assert [entry.outcome for entry in daemon.history()] == [Outcome.UNDONE]
+
+
+def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
+    tree: Tree, tmp_path: Path, toasts: list[Toast]
+) -> None:
+    session = tree.stuck()
+    with (
+        client_with(tree, session) as fake,
+        running(
+            tmp_path, tree.store, notify=Notify(tui=False), opencode=OpenCode(server_url=fake.url), resume_text="go on"
+        ),
+    ):
+        until(lambda: toasts)
+        assert [button.title for button in toasts[0].offered().buttons] == ["Continue", "Undo", "Show"]
+        fake.accepts = 500
+        press(toasts[0], "Continue")
+        until(lambda: len(toasts) == 2)
+    assert toasts[1].title == "Does not go on"
+    assert "Type your prompt" in toasts[1].body

@@ -1,0 +1,63 @@
+"""Toasts in the client never hold up who sends them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from recoveryd.clients.opencode.server import Client
+from recoveryd.core.model import Failure
+from recoveryd.settings.schema import OpenCode
+from recoveryd.tell.tui import TuiToasts
+from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening
+
+
+class Slow(Client):
+    """A client that shows nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(OpenCode())
+        self.go = threading.Event()
+        self.shown: list[str] = []
+
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+        self.go.wait(10)
+        self.shown.append(title)
+        return True
+
+
+def send(toasts: TuiToasts, title: str) -> None:
+    toasts.send(FAILURE, DIRECTORY, title, "text", "success")
+
+
+def test_toasts_are_shown_in_their_order_and_the_last_ones_at_the_end() -> None:
+    with listening(Fake()) as fake:
+        toasts = TuiToasts(Client(OpenCode(server_url=fake.url)))
+        for title in ("first", "second"):
+            send(toasts, title)
+        toasts.close()
+    shown = [asked.body["message"] for asked in fake.asked if asked.path == "/tui/show-toast"]
+    assert shown == ["first\n\ntext", "second\n\ntext"]
+
+
+def test_a_slow_client_holds_nobody_up_and_too_many_are_dropped() -> None:
+    client = Slow()
+    toasts, begun = TuiToasts(client), time.monotonic()
+    for number in range(100):
+        send(toasts, str(number))
+    assert time.monotonic() - begun < 1
+    client.go.set()
+    deadline = time.monotonic() + 10
+    while len(client.shown) < 16:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    toasts.close()
+    assert client.shown[:16] == [str(number) for number in range(16)] and len(client.shown) <= 17
+
+
+def test_nothing_is_sent_and_no_thread_begun_where_nobody_wants_it() -> None:
+    before = threading.active_count()
+    toasts = TuiToasts(Slow(), enabled=False)
+    send(toasts, "title")
+    toasts.close()
+    assert threading.active_count() == before

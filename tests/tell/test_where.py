@@ -1,0 +1,117 @@
+"""Where something was done: the turn as a person counts, and the part by its name."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from recoveryd.core.edits import deeds
+from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
+from recoveryd.repair.plan import Plan, plan
+from recoveryd.tell.actions import actions_of, sentence
+from recoveryd.tell.toast import BODY_LENGTH
+from recoveryd.tell.where import places
+from recoveryd.tell.words import notice, where
+from tests.support.build import SessionBuilder
+from tests.support.examples import examples
+from tests.support.generate import CHANCE, generate, soup
+from tests.support.judge import stuck
+from tests.support.parts import compaction, file, reasoning, text, tool
+from tests.support.values import as_session
+
+
+def session_of(*turns: tuple[Any, ...]) -> Session:
+    """A session of turns: the prompt, then what the model answered."""
+    built = SessionBuilder(seed=1)
+    for prompt, *answer in turns:
+        built.user(prompt)
+        built.assistant(*answer)
+    return as_session(built.planted())
+
+
+def set_aside(session: Session, kind: str, number: int = 0) -> Edit:
+    part = [p for m in session.messages for p in m.parts if p.type == kind][number]
+    return Edit(part.message_id, part.id, None, "set_aside_blank")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "kind", "place"),
+    [
+        ("go", tool("bash"), "tool", "turn 2, tool bash"),
+        ("go", reasoning("hm"), "reasoning", "turn 2, thinking"),
+        ("go", text(" "), "text", "turn 2, text"),
+        ("go", {"type": "odd"}, "odd", "turn 2, part"),
+        (file("data:image/png;base64,AA=="), "fine", "file", "turn 2, image"),
+        ("go", tool("x" * 100), "tool", f"turn 2, tool {'x' * 40}"),
+        ("go", {**tool(), "tool": "<b>\n\u202e"}, "tool", "turn 2, tool b"),
+        ("go", {**tool(), "tool": ["bash"]}, "tool", "turn 2, tool"),
+    ],
+)
+def test_a_part_is_named_by_its_turn_and_what_it_is(prompt: Any, answer: Any, kind: str, place: str) -> None:
+    session = session_of(("before", reasoning("a") if kind == "text" else tool("read")), (prompt, answer))
+    at = -1 if kind != "file" else 0
+    assert places(session, [set_aside(session, kind, at)]) == (place,)
+
+
+def test_a_turn_is_a_prompt_of_the_user_and_not_of_the_client() -> None:
+    built = SessionBuilder(seed=1)
+    built.user("first")
+    built.assistant("fine")
+    built.user(compaction())
+    built.assistant("summary")
+    built.user({**text("Continue if you have next steps"), "synthetic": True})
+    built.assistant("more")
+    built.user({**text("a file follows"), "synthetic": True}, "second")
+    built.assistant(tool("bash"))
+    session = as_session(built.planted())
+    assert places(session, [set_aside(session, "tool")]) == ("turn 2, tool bash",)
+
+
+def test_what_stands_before_the_first_prompt_says_so() -> None:
+    built = SessionBuilder(seed=1)
+    built.assistant(tool("bash"))
+    session = as_session(built.planted())
+    assert places(session, [set_aside(session, "tool")]) == ("before turn 1, tool bash",)
+
+
+def test_what_is_put_in_is_named_by_what_it_is_about() -> None:
+    session = session_of(("go", tool("read"), tool("bash"), text("behind")))
+    message = session.messages[-1]
+    call = [part for part in message.parts if part.type == "tool"][1]
+    step = {"type": "step-start"}
+    split = Edit(message.id, call.id + "0", step, "split_step")
+    closed = [Edit(message.id, "prt_z1", step, "close_turn"), Edit(message.id, "prt_z2", text("x"), "close_turn")]
+    asked = [Edit("msg_0", None, {"role": "user"}, "placeholder"), Edit("msg_0", "prt_0", text("x"), "placeholder")]
+    said = Edit(message.id, "prt_y", text("[user interrupted]"), "placeholder")
+    edits = [*asked, split, said, *closed]
+    assert places(session, edits) == ("turn 1, prompt", "turn 2, tool bash", "turn 2, answer", "end of turn 2")
+    assert len(deeds(edits)) == 4
+
+
+def test_many_places_are_the_first_and_a_number() -> None:
+    assert where(()) == ""
+    assert where(("end of turn 2",)) == "end of turn 2"
+    assert where(("end of turn 2", "turn 1, text")) == "turn 1, text"
+    assert where(("turn 1, text", "turn 2, text", "turn 1, text")) == "turn 1, text and 1 more place"
+    assert where(("a", "b", "c")) == "a and 2 more places"
+
+
+@examples(100)
+@given(CHANCE)
+def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> None:
+    generated = soup(rng) if rng.random() < 0.4 else generate(rng, rng.randint(1, 4))
+    case = stuck(as_session(generated.planted), generated.thinking)
+    made = plan(case.case) if case else None
+    if case is not None and isinstance(made, Plan):
+        found, actions = places(case.session, made.edits), actions_of(made.edits)
+        assert len(found) == len(actions) > 0
+        prompts = sum(m.role == "user" for m in case.session.messages) + 1
+        for place in found:
+            assert 1 <= int(place.split("turn ")[1].split(",")[0]) <= prompts
+        kind = Kind.THINKING_SIGNATURE_INVALID
+        names = ("r3k9x2", "st", "ses_" + "x" * 26, "", "msg_1")
+        event = Event(*names, kind, Outcome.HEALED, sentence(actions, kind), actions, places=found)
+        assert len(notice(event).body) <= BODY_LENGTH

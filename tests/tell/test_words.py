@@ -1,0 +1,198 @@
+"""What a person is told: sentences that read well, for one thing and for several."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+
+from recoveryd.core.model import Edit, Event, Failure, Kind, Outcome
+from recoveryd.daemon.sessions import gave_up_event
+from recoveryd.repair.plan import Plan, plan
+from recoveryd.tell.actions import ACTIONS, actions_of, sentence
+from recoveryd.tell.kinds import CAUSES, cause, remedy, repairable
+from recoveryd.tell.words import buttons, details, notice
+from tests.support.examples import examples
+from tests.support.generate import CHANCE, generate
+from tests.support.judge import stuck
+from tests.support.values import as_session
+
+TEXT = {"type": "text", "text": "x"}
+STEP = {"type": "step-start"}
+
+
+def event(outcome: Outcome = Outcome.HEALED, title: str = "My session", **said: object) -> Event:
+    made = Event("rabc", "st", "ses_1", title, "msg_1", Kind.EMPTY_CONTENT, outcome, "Took out 1 blank text")
+    return Event(**{**{name: getattr(made, name) for name in Event.__slots__}, **said})
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("kind", [None, *Kind])
+def test_one_and_several_read_as_a_person_would_say_it(action: str, kind: Kind | None) -> None:
+    one, three = sentence([action], kind), sentence([action] * 3, kind)
+    for said in (one, three):
+        assert said[0].isupper()
+        assert not re.search(r"[{}]|  |[.,]$", said)
+    assert "3" in three and "3" not in one
+    assert not re.search(r"\b1 \w+s\b(?! of)", one.replace("1 gap with", "1 gap"))
+    assert not re.search(r"\b(is|its|has) .*\bparts\b", three)
+
+
+def test_several_deeds_are_one_sentence() -> None:
+    did = ["close_turn", "set_aside_thinking", "set_aside_thinking", "close_turn"]
+    said = sentence(did, Kind.THINKING_SIGNATURE_INVALID)
+    assert said == "Took out 2 thinking blocks the provider no longer accepts, closed 2 open turns"
+    assert sentence(["placeholder"], Kind.EMPTY_CONTENT) == "Filled 1 gap with a placeholder"
+    assert sentence([], None) == sentence([], None, done=False) == ""
+
+
+def test_what_is_yet_to_be_done_is_not_told_as_done() -> None:
+    would = sentence(["set_aside_thinking", "close_turn"], Kind.THINKING_SIGNATURE_INVALID, done=False)
+    assert would == "Would take out 1 thinking block the provider no longer accepts, close the open turn"
+    assert all(
+        deed.do == deed.did or deed.did not in sentence([name], None, done=False) for name, deed in ACTIONS.items()
+    )
+
+
+def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:
+    assert sentence(["set_aside_thinking"], Kind.EMPTY_CONTENT) == "Took out 1 thinking block"
+
+
+def test_two_parts_of_one_deed_count_once() -> None:
+    closed = [Edit("m", "p1", STEP, "close_turn"), Edit("m", "p2", TEXT, "close_turn")]
+    asked = [Edit("n", None, {"role": "user"}, "placeholder"), Edit("n", "p3", TEXT, "placeholder")]
+    assert actions_of(closed) == ("close_turn",)
+    assert actions_of([*closed, *asked]) == ("close_turn", "placeholder")
+    assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
+
+
+@examples(30)
+@given(CHANCE)
+def test_every_plan_can_be_told(rng: random.Random) -> None:
+    generated = generate(rng, rng.randint(1, 4))
+    case = stuck(as_session(generated.planted), generated.thinking)
+    made = plan(case.case) if case else None
+    if isinstance(made, Plan):
+        actions = actions_of(made.edits)
+        assert set(actions) <= ACTIONS.keys()
+        assert sentence(actions, made.kinds[0])
+
+
+def test_every_kind_has_a_cause_and_a_remedy() -> None:
+    assert CAUSES.keys() == set(Kind)
+    for kind in Kind:
+        assert re.fullmatch(r"(an?|the|thinking|half|reasoning) [^.]*[^.,]", cause(kind)) or cause(kind)[0].islower()
+        assert remedy(kind).endswith(".") and not remedy(kind).endswith("..")
+        assert remedy(kind).startswith("Nothing is edited") is not repairable(kind)
+    assert cause(None) and remedy(None)
+
+
+def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> None:
+    toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)))
+    assert (toast.title, toast.news) == ("Session healed: My session", "healed")
+    assert (toast.session, toast.name) == ("ses_1", "My session")
+    done, how, back = toast.body.splitlines()
+    assert done == "Turn 2, text: took out 1 blank text."
+    assert "“continue”" in how and "loaded again" in how
+    assert back == "Undo: recoveryd undo rabc"
+    assert "thinking" not in toast.body
+    assert notice(event()).body.startswith("Took out 1 blank text.\n")
+
+
+@pytest.mark.parametrize("title", ["", " \n", "\u200b\u3164"])
+def test_a_session_without_a_title_is_named_by_its_id(title: str) -> None:
+    assert notice(event(title=title)).title == "Session healed: ses_1"
+    assert notice(event(title=title)).name == "ses_1"
+
+
+def test_a_degraded_mode_is_said() -> None:
+    assert "without that thinking" in notice(event(actions=("set_aside_thinking",))).body
+
+
+@pytest.mark.parametrize(
+    ("outcome", "then"),
+    [
+        (Outcome.REFUSED, ""),
+        (Outcome.NOT_UNDERSTOOD, "\nWhat it is: recoveryd explain --session ses_1"),
+        (Outcome.CONFLICT, "\nTo try again: recoveryd scan --repair --session ses_1"),
+        (Outcome.FAILED, "\nTo try again: recoveryd scan --repair --session ses_1"),
+    ],
+)
+def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, then: str) -> None:
+    toast = notice(event(outcome, detail="The disk is full."))
+    assert (toast.title, toast.news) == ("Session stuck: My session", "stuck")
+    assert toast.body == "An empty message or text. The disk is full." + then
+    assert "healed" not in toast.title + toast.body
+
+
+def test_what_the_detail_says_is_not_said_twice() -> None:
+    long = "The conversation is longer than the model can take: /compact it, or start a new session."
+    assert notice(event(Outcome.REFUSED, kind=Kind.CONTEXT_OVERFLOW, detail=long)).body == long
+
+
+def test_the_last_notice_says_why_and_until_when() -> None:
+    failure = Failure("st", "ses_1", "msg_1", 1, {})
+    reason = "The session was repaired 3 times and is refused again."
+    given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, reason, "My session")
+    assert given_up.outcome is Outcome.GAVE_UP
+    toast = notice(given_up)
+    assert (toast.title, toast.news) == ("Session given up: My session", "given up")
+    assert toast.body.splitlines() == [
+        f"{reason} It is left alone until a prompt is answered.",
+        "What it is: recoveryd explain --session ses_1",
+    ]
+
+
+def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_event() -> None:
+    pressed: list[tuple[str, Event]] = []
+
+    def yes() -> bool:
+        return True
+
+    for can_continue, titles in ((None, ["Undo", "Show"]), (yes, ["Continue", "Undo", "Show"])):
+        made = buttons(event(), lambda name, told: pressed.append((name, told)), can_continue=can_continue)
+        assert [button.title for button in made] == titles
+        assert notice(event(), made).buttons == made
+    for button in made:
+        button.pressed()
+    assert pressed == [("Continue", event()), ("Undo", event()), ("Show", event())]
+    for outcome in set(Outcome) - {Outcome.HEALED}:
+        assert buttons(event(outcome), lambda *_: None) == ()
+
+
+def test_details_are_the_deeds_and_no_content() -> None:
+    did = ("set_aside_thinking", "set_aside_thinking", "close_turn")
+    where = ("turn 2, thinking", "turn 2, thinking", "end of turn 9")
+    toast = details(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
+    assert toast.news == "", "an answer to the user: shown at once, by itself"
+    assert toast.title == "What was done: My session"
+    assert toast.body.splitlines() == [
+        "• turn 2, thinking: took out 2 thinking blocks the provider no longer accepts",
+        "• end of turn 9: closed the open turn",
+        "All of it: recoveryd show rabc",
+    ]
+
+
+def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None:
+    places = tuple(f"turn {n}, text" for n in range(9))
+    lines = details(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
+    assert (len(lines), lines[-2:]) == (7, ["and 4 more", "All of it: recoveryd show rabc"])
+    assert details(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
+
+
+def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:
+    toast = notice(event(resumed=True))
+    assert toast.title == "Session healed: My session"
+    assert toast.body.splitlines() == ["Took out 1 blank text.", "It was told to go on.", "Undo: recoveryd undo rabc"]
+    toast = notice(event(Outcome.REFUSED, kind=Kind.ASSISTANT_PREFILL, resumed=True))
+    assert (toast.title, toast.news) == ("Session resumed: My session", "resumed")
+    said = "It was refused for a request that ends with the assistant's words."
+    assert toast.body.splitlines() == [said, "It was told to go on."]
+
+
+def test_a_session_that_could_not_be_resumed_says_why() -> None:
+    problem = "It could not be resumed: the client did not answer. Say “continue” to go on;"
+    for outcome in (Outcome.HEALED, Outcome.REFUSED):
+        assert problem in notice(event(outcome, not_resumed="the client did not answer")).body
