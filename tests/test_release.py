@@ -58,9 +58,9 @@ def _git(folder: Path, *words: str) -> str:
 def clone(tmp_path: Path) -> Path:
     """A repository with what the script reads, all of it committed."""
     (tmp_path / ".ci").mkdir()
-    (tmp_path / "recoveryd").mkdir()
+    (tmp_path / "recoveryd" / "core").mkdir(parents=True)
     shutil.copy(SCRIPT, tmp_path / ".ci" / "release")
-    (tmp_path / "recoveryd" / "__init__.py").write_text('__version__ = "0.1.0"\n')
+    (tmp_path / "recoveryd" / "core" / "version.py").write_text('__version__ = "0.1.0"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     _git(tmp_path, "init", "--quiet")
     _git(tmp_path, "add", "--all")
