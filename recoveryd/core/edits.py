@@ -52,13 +52,7 @@ def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tup
 
 def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """One edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
-    halves = {(e.message_id, e.action) for e in edits if e.part_id is None}
-    kept = []
-    for edit in edits:
-        opens = edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start"
-        if not opens and (edit.part_id is None or (edit.message_id, edit.action) not in halves):
-            kept.append(edit)
-    return tuple(kept)
+    return tuple(edit for edit in edits if not edit.companion)
 
 
 def stored(session: Session) -> frozenset[tuple[str, str]]:

@@ -140,7 +140,8 @@ class Edit:
     message_id: str
     part_id: str | None
     after: Json | None
-    action: str  # a name of `report.ACTIONS`: what a person is told
+    action: str  # a name of `ACTIONS`: what a person is told
+    companion: bool = False  # it comes along with another edit of the same deed: told and counted as one
 
     @property
     def record(self) -> tuple[str, str]:

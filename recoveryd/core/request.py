@@ -1,11 +1,12 @@
-"""What is sent to a provider: turns of blocks, each with the stored part that it comes from."""
+"""What is sent to a provider, each block with the stored part that it comes from, and the port that tells it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
-from recoveryd.core.model import Json
+from recoveryd.core.model import Json, Session
 
 _THINKING = ("thinking", "redacted_thinking")
 
@@ -17,6 +18,7 @@ class Block:
     body: Json
     message_id: str
     part_id: str
+    unfinished: bool = False  # a result that the client makes up, for a call that never ended
 
     @property
     def type(self) -> str:
@@ -48,7 +50,9 @@ class Unsendable:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Request:
+    """What a client sends for a session: its turns, and the parts because of which it can send nothing."""
+
     turns: tuple[Turn, ...]
     unsendable: tuple[Unsendable, ...] = ()
 
@@ -63,3 +67,17 @@ class Wire:
         blocks = self.turns[message].blocks
         index = 0 if content is None else content
         return blocks[index] if 0 <= index < len(blocks) else None
+
+
+class Wire(Protocol):
+    """One way in which a client may send a session to a provider: its version's form, the model, the protocol."""
+
+    @property
+    def protocol(self) -> str:
+        """What is spoken, as "anthropic.messages"."""
+
+    def build(self, session: Session) -> Request:
+        """The next request: what is stored, with a prompt of the user behind it."""
+
+    def stored(self, session: Session) -> Request:
+        """The request for what is stored alone, as it was when its last prompt was sent."""

@@ -17,6 +17,7 @@ class Violation:
     block: Block | None
     reason: str
     part_id: str = ""  # of a part that is in no block, because the client can't send it
+    excess: int = 0  # it is refused only because there are many such: with so many fewer of them, none is
 
 
 @dataclass(frozen=True, slots=True)

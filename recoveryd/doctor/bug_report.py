@@ -15,6 +15,7 @@ from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.server import Client
 from recoveryd.clients.opencode.unsendable import crashed
 from recoveryd.clients.opencode.versions import forms_of
+from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.kinds import UNREPAIRED
 from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
@@ -24,10 +25,11 @@ from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.images import said_by_row
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.find import family
 from recoveryd.providers.sentences.classify import classify
 from recoveryd.providers.version import VERSION
-from recoveryd.repair.plan import objections, requests_of
+from recoveryd.repair.plan import objections
 from recoveryd.settings.load import Config
 
 FORMAT = 1
@@ -114,7 +116,7 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
         "model": model_shape(failure.model),
         "running": bool(store.look(session.id).running),
     }
-    found = {form.name: objections(session, requests_of(failure, (form,)), Claims()) for form in forms}
+    found = {form.name: objections(session, wires_of(failure, (form,)), ANTHROPIC, Claims()) for form in forms}
     made["objections"] = {name: [_violation(one, shaper) for one in each] for name, each in found.items()}
     if kind is not None:
         made["plan"] = _plan(recovery, store, failure, kind, session, shaper)

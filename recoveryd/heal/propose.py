@@ -5,21 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from recoveryd.clients.base import Store
 from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
+from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.holders import Holders
 from recoveryd.clients.opencode.server import Client
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.core.editor import Marks
 from recoveryd.core.errors import ActiveError, LeftAloneError
 from recoveryd.core.kinds import UNREPAIRED
 from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Session
 from recoveryd.core.violation import Claims
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.find import family, unknown
 from recoveryd.providers.sentences.classify import named_ids, position
 from recoveryd.repair.kinds import Settings
-from recoveryd.repair.plan import Case, Evidence, objections, plan, requests_of
+from recoveryd.repair.plan import Case, Evidence, objections, plan
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import left_alone
 from recoveryd.tell.actions import actions_of, sentence
@@ -106,17 +111,18 @@ class Proposer:
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
         evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
         claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
-        forms, now = forms_of(store, self._client, session.id), int(self._clock() * 1000)
-        kinds = frozenset(self._config.kinds)
-        planned = plan(Case(session, failure, evidence, settings, name, now, forms, claims, kinds, known))
+        forms = forms_of(store, self._client, session.id)
+        editor = partial(OpencodeEditor, marks=Marks(name, int(self._clock() * 1000)))
+        kinds, wires = frozenset(self._config.kinds), wires_of(failure, forms)
+        planned = plan(Case(session, failure, evidence, settings, wires, ANTHROPIC, editor, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned
-        requests, asked = requests_of(failure, forms), planned.claims
+        asked = planned.claims
         return Proposal(
             changes=tuple(store.changes(session, planned.edits)),
             actions=actions_of(planned.edits),
             kind=kind,
-            objections=lambda found: [violation.reason for violation in objections(found, requests, asked)],
+            objections=lambda found: [v.reason for v in objections(found, wires_of(failure, forms), ANTHROPIC, asked)],
             kinds=tuple(dict.fromkeys((*known, *planned.kinds))),
             edits=planned.edits,
             places=places(session, planned.edits),

@@ -8,18 +8,17 @@ choices of the repairs are tried on all of them at once. Whatever is found was a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from recoveryd.clients.opencode.wire.anthropic import Builder, Request
+from recoveryd.core.editor import Editor
 from recoveryd.core.edits import edited, merged, stored
 from recoveryd.core.model import Edit, Kind, Refusal, Session
-from recoveryd.core.request import Wire
+from recoveryd.core.request import Request, Wire
 from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.anthropic.bound_thinking import unbound
-from recoveryd.providers.anthropic.rules import check
+from recoveryd.providers.base import Provider
 from recoveryd.repair.kinds import REPAIRS, Bench, Settings
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
@@ -59,25 +58,25 @@ class Search:
     def __init__(
         self,
         session: Session,
-        requests: Sequence[Request],
+        wires: Sequence[Wire],
+        provider: Provider,
+        editor: Callable[[Session], Editor],
         claims: Claims,
         settings: Settings,
-        recovery: str,
-        now: int,
         kinds: Collection[Kind] = ALL_KINDS,
     ) -> None:
         self._session = session
         self._kinds = kinds
         self._off: dict[Kind, Violation] = {}  # met on the way, and not to be repaired: the first of each kind
-        self._builders = [Builder(request) for request in requests]
+        self._wires = wires
+        self._provider = provider
+        self._editor = editor
         self._claims = claims
         self._settings = settings
-        self._recovery = recovery
-        self._now = now
         self._known = stored(session)
         self._place = {message.id: index for index, message in enumerate(session.messages)}
-        self._before = [builder.build(session) for builder in self._builders]
-        self.found = [violation for wire in self._before for violation in check(wire, claims)]
+        self._before = [wire.build(session) for wire in wires]
+        self.found = [violation for request in self._before for violation in provider.check(request, claims)]
 
     def run(self) -> tuple[Edit, ...] | Refusal:
         """The cheapest edits that the rules accept; a refusal names what nothing may be done about."""
@@ -88,7 +87,9 @@ class Search:
                 return whole.edits
         node = self._all_at_once(start)
         while node.open:
-            settled = self._settle(node, {_key(v, node) for v in node.open if v.turn == node.open[0].turn})
+            settled = self._settle(
+                node, {_key(v, node.bench.request) for v in node.open if v.turn == node.open[0].turn}
+            )
             if settled is None:
                 stuck = (v for v in node.open if not any(self._proposals(node, v)))
                 return self._refusal(next(stuck, next(iter(self._off.values()), node.open[0])))
@@ -146,13 +147,13 @@ class Search:
 
     @staticmethod
     def _limit(start: _Node) -> int:
-        return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.bench.wire.turns))))
+        return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.bench.request.turns))))
 
     @staticmethod
     def _due(node: _Node, start: _Node, targets: set[Key] | None) -> list[Violation]:
         if targets is None:
             return list(node.open)
-        return [v for v in node.open if _key(v, node) in targets or _key(v, node) not in start.keys]
+        return [v for v in node.open if (key := _key(v, node.bench.request)) in targets or key not in start.keys]
 
     def _branches(self, node: _Node, due: Sequence[Violation], whole: bool) -> list[tuple[Edit, ...]]:
         """What may be done next. With `whole`, about any violation: what answers one may settle another on the way.
@@ -162,21 +163,20 @@ class Search:
 
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
         session = edited(self._session, edits)
-        wires = [builder.build(session) for builder in self._builders]
-        for wire in wires:
-            found = check(wire, self._claims)
-            if found:
-                break
-        else:
-            wire, found = wires[0], []
-            for before, after in zip(self._before, wires, strict=True):
-                found = _unbound(before, after) if edits else []
-                if found:
-                    wire = after
-                    break
-        bench = Bench(session, wire, self._settings, self._recovery, self._now)
-        node = _Node(edits, bench, tuple(found), frozenset())
-        return _Node(edits, bench, node.open, frozenset(_key(violation, node) for violation in found))
+        request, found = self._refused([wire.build(session) for wire in self._wires], edited=bool(edits))
+        bench = Bench(request, tuple(found), self._provider, self._editor(session), self._settings)
+        return _Node(edits, bench, tuple(found), frozenset(_key(violation, request) for violation in found))
+
+    def _refused(self, requests: Sequence[Request], *, edited: bool) -> tuple[Request, list[Violation]]:
+        """The first of `requests` that is refused, and why; any of them where none is."""
+        for request in requests:
+            if found := self._provider.check(request, self._claims):
+                return request, found
+        for before, after in zip(self._before, requests, strict=True) if edited else ():
+            if loose := self._provider.bound(before, after):
+                reason = "this thinking may be bound to what was edited before it"
+                return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, loose[0], reason)]
+        return requests[0], []
 
     def _proposals(self, node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:
         repair = REPAIRS.get(violation.kind)
@@ -193,26 +193,16 @@ class Search:
         a stored part costs two each.
         """
         changed = sum(edit.record in self._known for edit in node.edits)
-        added = sum(edit.record not in self._known and not _is_half(edit) for edit in node.edits)
+        added = sum(edit.record not in self._known and not edit.companion for edit in node.edits)
         earliest = min((self._place.get(edit.message_id, -1) for edit in node.edits), default=0)
         cost, left = 2 * changed + added + bool(node.open), len(node.open)
         return (left, cost, -earliest) if greedy else (cost, left, -earliest)
 
 
-def _key(violation: Violation, node: _Node) -> Key:
+def _key(violation: Violation, request: Request) -> Key:
     """What a violation is, whatever its turn's number has become."""
     if violation.block is not None:
         return violation.kind, (violation.block.message_id, violation.block.part_id)
     if violation.part_id:
         return violation.kind, violation.part_id
-    return violation.kind, node.bench.wire.turns[violation.turn].origins
-
-
-def _unbound(before: Wire, after: Wire) -> list[Violation]:
-    reason = "this thinking may be bound to what was edited before it"
-    return [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, block, reason) for block in unbound(before, after)[:1]]
-
-
-def _is_half(edit: Edit) -> bool:
-    """A closed turn is two parts and one deed, a new message and its text likewise."""
-    return edit.part_id is None or (edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start")
+    return violation.kind, request.turns[violation.turn].origins

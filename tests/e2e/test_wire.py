@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.wire.anthropic import Request, build
-from recoveryd.core.request import Wire
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.core.request import Request
 from tests.e2e.client import MODEL
 from tests.e2e.generate import Generator
 from tests.e2e.harness import Harness, running
@@ -88,17 +88,17 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _rebuilt(wire: Wire) -> list[dict[str, Any]]:
-    return [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in wire.turns]
+def _rebuilt(request: Request) -> list[dict[str, Any]]:
+    return [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in request.turns]
 
 
 def _compare(sent: Sent, harness: Harness) -> None:
     """Once from the store as it was, with the prompt to come, and once as it is, with the prompt in it."""
     harness.client.wait_idle(sent.planted.id)
-    request = Request("anthropic", MODEL)
+    sends = AnthropicMessages("anthropic", MODEL)
     for wire in (
-        build(sent.before.load(sent.planted.id), request) if sent.planted.messages else None,
-        build(sent.after.load(sent.planted.id), Request("anthropic", MODEL, prompt=None)),
+        sends.build(sent.before.load(sent.planted.id)) if sent.planted.messages else None,
+        sends.stored(sent.after.load(sent.planted.id)),
     ):
         if wire is None:
             continue

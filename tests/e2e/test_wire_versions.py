@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from tests.e2e.harness import running
 from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
@@ -40,8 +40,8 @@ def test_every_shape_is_rebuilt(version: str, tmp_path: Path) -> None:
                     harness.provider.unforce()
                 store = OpencodeSqlite(harness.client.database)
                 assert store.forms() == (form,)
-                request = Request(MODEL["providerID"], MODEL["modelID"], prompt=None, form=Form.named(form))
-                wire = build(store.load(planted.id), request)
+                sends = AnthropicMessages(MODEL["providerID"], MODEL["modelID"], Form.named(form))
+                wire = sends.stored(store.load(planted.id))
                 rebuilt = [{"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in wire.turns]
                 body = sent[-1].body if sent else None
                 same = bool(wire.unsendable) != bool(sent) and (body is None or plain(body["messages"]) == rebuilt)

@@ -101,7 +101,7 @@ def test_a_repair_that_is_refused_when_read_back_is_taken_back(
     session = tree.stuck()
     before = tree.files()
     monkeypatch.setattr(
-        propose, "objections", lambda s, r, c: objections(s, r, c) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
+        propose, "objections", lambda *said: objections(*said) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
     )
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.FAILED

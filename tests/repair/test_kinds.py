@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.core.editor import Marks
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 
-from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.core.edits import edited
 from recoveryd.core.model import Edit, Kind, Session
 from recoveryd.core.violation import Claims, Violation
@@ -32,19 +35,27 @@ def session(*content: str | Part, question: tuple[str | Part, ...] = ("go",), cl
     return as_session(made.planted())
 
 
-def bench_of(of: Session, **settings: Any) -> Bench:
-    wire = build(of, Request("anthropic", "claude-sonnet-4-5"))
-    return Bench(of, wire, Settings(**settings), "rtest", NOW)
+class _Seen(NamedTuple):
+    """A bench, and the session that it is about."""
+
+    session: Session
+    bench: Bench
 
 
-def found(bench: Bench, claims: Claims) -> list[Violation]:
-    return list(check(bench.wire, claims))
+def bench_of(of: Session, **settings: Any) -> _Seen:
+    request = AnthropicMessages("anthropic", "claude-sonnet-4-5").build(of)
+    editor = OpencodeEditor(of, Marks("rtest", NOW))
+    return _Seen(of, Bench(request, check(request, Claims()), ANTHROPIC, editor, Settings(**settings)))
 
 
-def proposed(bench: Bench, claims: Claims | None = None) -> list[tuple[Edit, ...]]:
+def found(bench: _Seen, claims: Claims) -> list[Violation]:
+    return list(check(bench.bench.request, claims))
+
+
+def proposed(bench: _Seen, claims: Claims | None = None) -> list[tuple[Edit, ...]]:
     """The proposals for the first violation."""
     violation = found(bench, claims or Claims(thinking=OFF))[0]
-    return list(REPAIRS[violation.kind](bench, violation))
+    return list(REPAIRS[violation.kind](bench.bench, violation))
 
 
 def types(of: Session, message: int = 1) -> list[str]:
@@ -276,12 +287,15 @@ def test_metadata_that_stops_the_client_loses_only_what_is_no_object() -> None:
 
 
 def test_new_parts_get_ids_in_their_order_and_leave_room() -> None:
-    bench = bench_of(session("one", "two"))
-    message = bench.session.messages[1]
+    of = session("one", "two")
+    message = of.messages[1]
     low, high = message.parts[1], message.parts[2]
-    edits = bench.insert(message.id, low.id, [{"type": "step-start"}] * 3, "split_step")
-    ids = [low.id, *(edit.part_id or "" for edit in edits), high.id]
-    assert ids == sorted(set(ids))
+    for _ in range(3):
+        [edit] = OpencodeEditor(of, Marks("rtest", NOW)).words_behind(message.id, low.id, "words")
+        assert low.id < (edit.part_id or "") < high.id
+        of = edited(of, [edit])
+        high = of.messages[1].parts[2]
+        assert high.id == edit.part_id
 
 
 def test_every_kind_that_is_repaired_is_a_kind_of_the_rules() -> None:

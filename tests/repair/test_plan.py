@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 
-from recoveryd.clients.opencode.wire.anthropic import build
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.edits import edited, merged, stored
 from recoveryd.core.model import Edit, Json, Kind, Refusal, Session
@@ -25,7 +25,7 @@ from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
-from tests.support.judge import SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of
+from tests.support.judge import EDITOR, SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of, wires
 from tests.support.parts import aborted, file, reasoning, text, tool
 from tests.support.values import as_failure, as_session
 
@@ -124,8 +124,8 @@ def test_planned_again_on_its_own_result_it_proposes_nothing(rng: random.Random,
     if case is None:
         return
     first = planned(case)
-    again = replace(case.case, session=edited(case.session, first.edits), recovery="r2", claims=first.claims)
-    assert objections(again.session, again.requests, first.claims) == []
+    again = replace(case.case, session=edited(case.session, first.edits), claims=first.claims)
+    assert objections(again.session, again.wires, ANTHROPIC, first.claims) == []
     second = plan(again)
     assert isinstance(second, Refusal)
     assert not second.understood
@@ -225,27 +225,26 @@ def _cost(session: Session, edits: Sequence[Edit]) -> int:
     total = 0
     known = stored(session)
     for edit in edits:
-        opens = edit.action == "close_turn" and (edit.after or {}).get("type") == "step-start"
-        total += 2 if edit.record in known else 0 if edit.part_id is None or opens else 1
+        total += 2 if edit.record in known else 0 if edit.companion else 1
     return total
 
 
 def _cheaper(case: Case, claims: Claims, than: int) -> tuple[Edit, ...] | None:
     """Any set of the same proposals that costs less and satisfies all rules; every violation is branched on."""
-    before = build(case.session, case.requests[0])
+    before = case.wires[0].build(case.session)
     for most in range(1, than):
         seen: set[frozenset[tuple[Any, ...]]] = set()
         waiting: list[tuple[Edit, ...]] = [()]
         while waiting:
             edits = waiting.pop()
             session = edited(case.session, edits)
-            wire = build(session, case.requests[0])
-            open_ = check(wire, claims) or [
-                Violation(Kind.THINKING_SIGNATURE_INVALID, 0, block, "") for block in unbound(before, wire)
+            request = case.wires[0].build(session)
+            open_ = check(request, claims) or [
+                Violation(Kind.THINKING_SIGNATURE_INVALID, 0, block, "") for block in unbound(before, request)
             ]
             if not open_:
                 return edits
-            bench = Bench(session, wire, case.settings, case.recovery, case.now)
+            bench = Bench(request, open_, case.provider, case.editor(session), case.settings)
             for proposal in (p for violation in open_ for p in REPAIRS[violation.kind](bench, violation) if p):
                 following = merged(edits, proposal, case.session)
                 key = frozenset((edit.record, repr(edit.after)) for edit in following)
@@ -270,7 +269,7 @@ def test_no_set_of_the_same_proposals_is_cheaper(rng: random.Random) -> None:
 
 def _case(session: Session, kind: Kind, **said: Any) -> Case:
     failure = as_failure(session, {"name": "APIError", "data": {"message": "no"}})
-    return Case(session, failure, Evidence(kind, **said), Settings(), "rtest", 1)
+    return Case(session, failure, Evidence(kind, **said), Settings(), wires(OLD), ANTHROPIC, EDITOR)
 
 
 def _session(*content: Any, **fields: Any) -> Session:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from recoveryd.clients.opencode.wire.anthropic import PROMPT, Request, build
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.core.editor import Marks
+from recoveryd.providers.anthropic.provider import ANTHROPIC
+
+from recoveryd.clients.opencode.wire.anthropic import PROMPT, AnthropicMessages
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.core.model import Message, Part, Session
-from recoveryd.core.request import Wire
+from recoveryd.core.request import Request
 from recoveryd.providers.sentences.classify import classify, named_ids, position
 from recoveryd.repair.kinds import Settings
 from recoveryd.repair.plan import Case, Evidence
@@ -18,21 +23,27 @@ from tests.e2e.strict import Refusal, Strict, merged
 from tests.support.build import MODEL, api_error
 from tests.support.values import as_failure
 
-REQUEST = Request(MODEL["providerID"], MODEL["modelID"])
 NOW = 1_791_000_000_000  # ms: behind all that is generated, and so are the ids of `prompted`
+WIRE = AnthropicMessages(MODEL["providerID"], MODEL["modelID"])
+EDITOR = partial(OpencodeEditor, marks=Marks("rtest", NOW))
 SIGNATURE = frozenset({"thinking_signature_invalid", "thinking_block_modified"})
 
 
-def body(wire: Wire, thinking: bool) -> dict[str, Any]:
+def wires(*forms: Form) -> tuple[AnthropicMessages, ...]:
+    """New ones: each remembers what it converted."""
+    return tuple(replace(WIRE, form=form) for form in forms)
+
+
+def body(request: Request, thinking: bool) -> dict[str, Any]:
     """The request, as far as the rules look at it."""
-    messages = [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in wire.turns]
+    messages = [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in request.turns]
     on = {"thinking": {"type": "enabled", "budget_tokens": 1000}} if thinking else {}
-    return {"model": REQUEST.model, "system": "be kind", "tools": [{"name": "bash"}], "messages": messages, **on}
+    return {"model": WIRE.model, "system": "be kind", "tools": [{"name": "bash"}], "messages": messages, **on}
 
 
-def wire_of(session: Session, form: Form = OLD) -> Wire:
+def wire_of(session: Session, form: Form = OLD) -> Request:
     """The next request of a session."""
-    return build(session, replace(REQUEST, form=form))
+    return wires(form)[0].build(session)
 
 
 def refusal(session: Session, thinking: bool, strict: Strict | None = None, form: Form = OLD) -> Refusal | None:
@@ -49,9 +60,9 @@ def bound_to(session: Session, form: Form = OLD) -> Strict:
     return strict
 
 
-def kinds(wire: Wire, thinking: bool) -> set[str]:
+def kinds(request: Request, thinking: bool) -> set[str]:
     """Every kind that the provider's rules find, but for signatures: not the first one alone."""
-    messages = merged(body(wire, thinking)["messages"])
+    messages = merged(body(request, thinking)["messages"])
     found = {
         "empty_content": content_rules.empty(messages),
         "role_order": content_rules.role_order(messages),
@@ -90,7 +101,7 @@ def stuck(
     assert kind is not None, why
     evidence = Evidence(kind, named_ids(error), position(error))
     failure = as_failure(after, error, answered.id)
-    return Stuck(Case(after, failure, evidence, settings or Settings(), "rtest", NOW, forms), why)
+    return Stuck(Case(after, failure, evidence, settings or Settings(), wires(*forms), ANTHROPIC, EDITOR), why)
 
 
 def prompted(session: Session, thinking: bool, error: dict[str, Any] | None = None) -> tuple[Message, Message]:

@@ -83,8 +83,14 @@ def test_what_is_put_in_is_named_by_what_it_is_about() -> None:
     call = [part for part in message.parts if part.type == "tool"][1]
     step = {"type": "step-start"}
     split = Edit(message.id, call.id + "0", step, "split_step")
-    closed = [Edit(message.id, "prt_z1", step, "close_turn"), Edit(message.id, "prt_z2", text("x"), "close_turn")]
-    asked = [Edit("msg_0", None, {"role": "user"}, "placeholder"), Edit("msg_0", "prt_0", text("x"), "placeholder")]
+    closed = [
+        Edit(message.id, "prt_z1", step, "close_turn", companion=True),
+        Edit(message.id, "prt_z2", text("x"), "close_turn"),
+    ]
+    asked = [
+        Edit("msg_0", None, {"role": "user"}, "placeholder", companion=True),
+        Edit("msg_0", "prt_0", text("x"), "placeholder"),
+    ]
     said = Edit(message.id, "prt_y", text("[user interrupted]"), "placeholder")
     edits = [*asked, split, said, *closed]
     assert places(session, edits) == ("turn 1, prompt", "turn 2, tool bash", "turn 2, answer", "end of turn 2")

@@ -61,8 +61,8 @@ def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:
 
 
 def test_two_parts_of_one_deed_count_once() -> None:
-    closed = [Edit("m", "p1", STEP, "close_turn"), Edit("m", "p2", TEXT, "close_turn")]
-    asked = [Edit("n", None, {"role": "user"}, "placeholder"), Edit("n", "p3", TEXT, "placeholder")]
+    closed = [Edit("m", "p1", STEP, "close_turn", companion=True), Edit("m", "p2", TEXT, "close_turn")]
+    asked = [Edit("n", None, {"role": "user"}, "placeholder", companion=True), Edit("n", "p3", TEXT, "placeholder")]
     assert actions_of(closed) == ("close_turn",)
     assert actions_of([*closed, *asked]) == ("close_turn", "placeholder")
     assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)

@@ -14,15 +14,14 @@ from recoveryd.clients.opencode import unsendable as crash
 from recoveryd.clients.opencode.server import Client
 from recoveryd.clients.opencode.unsendable import crashed, next_failure, stops
 from recoveryd.clients.opencode.versions import goes_by_ids
-from recoveryd.clients.opencode.wire.anthropic import build
+from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.clients.opencode.wrapped_ids import tells_old
 from recoveryd.core.model import Failure, Kind, Message, Session
 from recoveryd.core.silence import Silence
 from recoveryd.core.text import moment
 from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.anthropic.rules import check
-from recoveryd.repair.plan import requests_of
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 
 
 def renumbered(session: Session, now_ms: int) -> Silence | None:
@@ -70,8 +69,8 @@ def unanswered(session: Session, forms: Sequence[Form]) -> Silence | None:
     known = next_failure(session)
     failure = replace(known or _failure(session, waiting[-1]), message=waiting[-1].id, time=waiting[-1].created)
     asked = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
-    for request in requests_of(failure, forms) if known else ():  # else it is not known what goes to the provider
-        refused = next(iter(check(build(session, request), Claims())), None)
+    for wire in wires_of(failure, forms) if known else ():  # else it is not known what goes to the provider
+        refused = next(iter(ANTHROPIC.check(wire.build(session), Claims())), None)
         if refused is not None:
             return Silence(failure, refused.kind, {**asked, **_told(refused)})
     return Silence(failure, None, asked)

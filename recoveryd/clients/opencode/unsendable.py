@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from recoveryd.clients.opencode.error_record import address
-from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.model import Failure, Json, Session
+from recoveryd.core.request import Wire
 from recoveryd.providers.find import family
 
 
@@ -35,7 +36,7 @@ def crashed(session: Session, failure: Failure | None, forms: Sequence[Form]) ->
 def unreadable(session: Session, forms: Sequence[Form]) -> Failure | None:
     """The failure of the next prompt, whatever came of the last one, where the client can't read what is stored."""
     made = asked(session)
-    return made if made is not None and all(_broken(session, made, form) for form in forms) else None
+    return made if made is not None and all(_broken(session, wire) for wire in wires_of(made, forms)) else None
 
 
 def stops(session: Session, failure: Failure, forms: Sequence[Form]) -> list[str]:
@@ -44,17 +45,16 @@ def stops(session: Session, failure: Failure, forms: Sequence[Form]) -> list[str
     What a client makes of another provider's requests is not known, but that it reads what is stored first.
     """
     find = _unsendable if family(failure) else _broken
-    found = [find(session, failure, form) for form in forms]
+    found = [find(session, wire) for wire in wires_of(failure, forms)]
     return list(dict.fromkeys(part for parts in found for part in parts)) if all(found) else []
 
 
-def _unsendable(session: Session, failure: Failure, form: Form) -> list[str]:
-    return [part.part_id for part in build(session, Request(failure.provider, failure.model, form=form)).unsendable]
+def _unsendable(session: Session, wire: Wire) -> list[str]:
+    return [part.part_id for part in wire.build(session).unsendable]
 
 
-def _broken(session: Session, failure: Failure, form: Form) -> list[str]:
-    built = build(session, Request(failure.provider, failure.model, form=form))
-    return [part.part_id for part in built.unsendable if part.fault == "not_json"]
+def _broken(session: Session, wire: Wire) -> list[str]:
+    return [part.part_id for part in wire.build(session).unsendable if part.fault == "not_json"]
 
 
 def next_failure(session: Session) -> Failure | None:

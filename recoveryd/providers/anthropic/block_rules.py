@@ -12,14 +12,15 @@ from recoveryd.core.violation import Violation
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
+LONGEST_NAME = 200
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 
 
 def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
     """Violations that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
-    many = len(media) > MANY
+    excess = max(0, len(media) - MANY)
     heaviest = max(media, key=_weight, default=None) if sum(map(_weight, media)) > MAX_REQUEST else None
     for index, turn in enumerate(turns):
         for block in turn.blocks:
@@ -29,11 +30,12 @@ def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
             for source in sources(block.body):
-                problem = fault(source, many=many)
+                problem = fault(source, many=excess > 0)
                 if problem is None and source is heaviest:
                     problem = "the images of the conversation have more than 32 MB together"
                 if problem is not None:
-                    yield Violation(Kind.MEDIA_REJECTED, index, block, problem)
+                    too_many = excess if fault(source, many=False) is None and source is not heaviest else 0
+                    yield Violation(Kind.MEDIA_REJECTED, index, block, problem, excess=too_many)
                     break
 
 

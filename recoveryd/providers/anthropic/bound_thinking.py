@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from recoveryd.core.model import Json
-from recoveryd.core.request import Block, Wire
+from recoveryd.core.request import Block, Request
 
 
-def unbound(before: Wire, after: Wire) -> list[Block]:
+def unbound(before: Request, after: Request) -> list[Block]:
     """The thinking of `after` that a provider which binds it to all that stands before would reject.
 
     Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and
@@ -30,20 +30,20 @@ def unbound(before: Wire, after: Wire) -> list[Block]:
     return rejected
 
 
-def _spoken(wire: Wire) -> list[tuple[str, Json]]:
+def _spoken(request: Request) -> list[tuple[str, Json]]:
     """All that is not thinking, in order; a turn without content counts as one."""
     return [
         (turn.role, body)
-        for turn in wire.turns
+        for turn in request.turns
         for body in ([b.body for b in turn.blocks if not b.is_thinking] if turn.blocks else [{}])
     ]
 
 
-def _places(wire: Wire) -> Mapping[str, int]:
+def _places(request: Request) -> Mapping[str, int]:
     """For each thinking block, how much of `_spoken` stands before it."""
     places: dict[str, int] = {}
     count = 0
-    for turn in wire.turns:
+    for turn in request.turns:
         count += not turn.blocks
         for block in turn.blocks:
             if block.is_thinking:

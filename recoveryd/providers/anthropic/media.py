@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 
 from recoveryd.core.model import Json
+from recoveryd.core.request import Request
 
 MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
@@ -27,6 +28,11 @@ def sources(body: Json) -> Iterator[Json]:
     content = body.get("content")
     for item in content if isinstance(content, list) else ():
         yield from sources(item)
+
+
+def count(request: Request) -> int:
+    """How many images and documents a request has."""
+    return sum(1 for block in request.blocks() for _ in sources(block.body))
 
 
 def fault(source: Json, *, many: bool) -> str | None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from recoveryd.clients.opencode.wire.anthropic_parts import INTERRUPTED
 from recoveryd.core.model import Json, Kind
-from recoveryd.core.request import Block, Turn, Wire
+from recoveryd.core.request import Block, Request, Turn
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.media import sources
 
 
-def check(wire: Wire, claims: Claims) -> list[Violation]:
-    """Every violation of `wire`, in the order of the request; what the client can't send at all comes first."""
-    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in wire.unsendable]
-    turns = wire.turns
+def check(request: Request, claims: Claims) -> list[Violation]:
+    """Every violation of `request`, in the order of the request; what the client can't send at all comes first."""
+    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
+    turns = request.turns
     for index, turn in enumerate(turns):
         if turn.role == "assistant":
             found += _calls(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
@@ -88,7 +87,7 @@ def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
     for block in turn.blocks:
         if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
             yield Violation(Kind.MEDIA_REJECTED, index, block, "the provider can't read it")
-        if block.part_id in claims.unfinished and block.body.get("content") == INTERRUPTED:
+        if block.part_id in claims.unfinished and block.unfinished:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from recoveryd.clients.opencode import mend_unsendable
-from recoveryd.core.model import Edit, Kind
+from recoveryd.core.editor import Edits
+from recoveryd.core.model import Kind
 from recoveryd.core.violation import Violation
 from recoveryd.repair.bench import Bench, Settings
-from recoveryd.repair.kinds import calls, content, media, thinking, tools, unicode
+from recoveryd.repair.kinds import calls, content, media, thinking, tools, unicode, unsendable
 
-Repair = Callable[[Bench, Violation], Sequence[tuple[Edit, ...]]]
+Repair = Callable[[Bench, Violation], Sequence[Edits]]
 
 REPAIRS: Mapping[Kind, Repair] = {
     Kind.TOOL_RESULT_MISSING: tools.result_missing,
@@ -27,7 +27,7 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.TOOL_CALL_INVALID: calls.invalid,
     Kind.INVALID_UNICODE: unicode.half,
     Kind.MEDIA_REJECTED: media.rejected,
-    Kind.UNSENDABLE_PART: mend_unsendable.mended,
+    Kind.UNSENDABLE_PART: unsendable.mended,
 }
 
 __all__ = ["REPAIRS", "Bench", "Repair", "Settings"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients.opencode.wire.anthropic_parts import INTERRUPTED
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.edits import edited
 from recoveryd.core.model import Edit, Kind
-from recoveryd.core.request import Block, Turn, Wire
+from recoveryd.core.request import Block, Request, Turn
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.rules import check
@@ -42,17 +42,17 @@ def result(name: str = "c1", content: Any = "done") -> Body:
     return {"type": "tool_result", "tool_use_id": name, "content": content}
 
 
-def wire(*turns: list[Body]) -> Wire:
+def wire(*turns: list[Body]) -> Request:
     """Turns of the user and the assistant by turns, the user's first. A part's id tells its place: `1.0`."""
     made = []
     for at, bodies in enumerate(turns):
         role = "assistant" if at % 2 else "user"
         blocks = tuple(Block(body, f"m{at}", f"{at}.{index}") for index, body in enumerate(bodies))
         made.append(Turn(role, blocks, ((f"m{at}", f"{at}.{len(bodies) - 1}"),)))
-    return Wire(tuple(made))
+    return Request(tuple(made))
 
 
-def found(sent: Wire, claims: Claims = OFF) -> list[tuple[str, str | None]]:
+def found(sent: Request, claims: Claims = OFF) -> list[tuple[str, str | None]]:
     return [(v.kind.value, v.block.part_id if v.block else None) for v in check(sent, claims)]
 
 
@@ -150,13 +150,15 @@ def test_an_empty_output_that_is_no_text_block_is_no_fault() -> None:
 
 def test_role_order_for_a_conversation_that_the_assistant_begins() -> None:
     turns = wire([], [words()], NEXT).turns[1:]
-    assert [v.kind for v in check(Wire(turns), OFF)] == [Kind.ROLE_ORDER]
+    assert [v.kind for v in check(Request(turns), OFF)] == [Kind.ROLE_ORDER]
 
 
 def test_a_call_that_the_error_names_is_unfinished_until_it_has_an_end() -> None:
     claims = Claims(unfinished=frozenset({"2.0"}), thinking=frozenset({False}))
-    assert found(wire(GO, [call()], [result(content=INTERRUPTED)]), claims) == [("tool_result_missing", "2.0")]
-    assert found(wire(GO, [call()], [result(content="cancelled")]), claims) == []
+    sent = wire(GO, [call()], [result()])
+    assert found(sent, claims) == []
+    made_up = replace(sent.turns[2], blocks=(replace(sent.turns[2].blocks[0], unfinished=True),))
+    assert found(Request((*sent.turns[:2], made_up)), claims) == [("tool_result_missing", "2.0")]
 
 
 def test_violations_come_in_the_order_of_the_request() -> None:
@@ -166,13 +168,13 @@ def test_violations_come_in_the_order_of_the_request() -> None:
     assert turns[0] == 0
 
 
-def rejected(before: Wire, after: Wire) -> list[str]:
+def rejected(before: Request, after: Request) -> list[str]:
     return [block.part_id for block in unbound(before, after)]
 
 
-def without(sent: Wire, *part_ids: str) -> Wire:
+def without(sent: Request, *part_ids: str) -> Request:
     turns = (Turn(t.role, tuple(b for b in t.blocks if b.part_id not in part_ids), t.origins) for t in sent.turns)
-    return Wire(tuple(turns))
+    return Request(tuple(turns))
 
 
 BOUND = wire(GO, [thought("a"), words()], NEXT, [thought("b"), words()], NEXT, [thought("c"), words()], NEXT)
@@ -202,10 +204,10 @@ def test_thinking_may_go_from_the_start_or_the_end_and_nothing_before_what_stays
 def test_an_addition_in_front_of_thinking_unbinds_it() -> None:
     first, *others = BOUND.turns
     longer = Turn("user", (*first.blocks, Block(words("added"), "m0", "new")), first.origins)
-    assert rejected(BOUND, Wire((longer, *others))) == ["1.0", "3.0", "5.0"]
+    assert rejected(BOUND, Request((longer, *others))) == ["1.0", "3.0", "5.0"]
 
 
-def violations(sent: Wire, thinking: bool) -> set[str]:
+def violations(sent: Request, thinking: bool) -> set[str]:
     return {violation.kind.value for violation in check(sent, ON if thinking else OFF)}
 
 

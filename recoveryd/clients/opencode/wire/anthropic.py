@@ -9,32 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.anthropic_media import CannotSend
 from recoveryd.clients.opencode.wire.anthropic_parts import JS_SPACE, assistant_part, signed, user_part
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.clients.opencode.wire.history import history, left_out, read_along
 from recoveryd.core.model import Message, Part, Session
-from recoveryd.core.request import Block, Turn, Unsendable, Wire
+from recoveryd.core.request import Block, Request, Turn, Unsendable
 
 PROMPT = "continue"  # stands for what the user will type next
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the session alone does not say: the model that is asked, the prompt that is to come, the client's form."""
-
-    provider: str
-    model: str
-    prompt: str | None = PROMPT
-    form: Form = OLD
 
 
 @dataclass(slots=True)
 class _Draft:
     """Model messages of one stored message: (role, blocks, origin), and what of it can't be sent."""
 
-    request: Request
     out: list[tuple[str, list[Block], tuple[str, str]]] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
 
@@ -45,49 +35,58 @@ class _Draft:
         return [stuck for stuck in self.unsendable if stuck.fault == "not_json"]
 
 
-class Builder:
-    """Builds the request of one session again and again while it is edited: a message that did not change is not
-    converted twice."""
+@dataclass(frozen=True, slots=True)
+class AnthropicMessages:
+    """The `Wire` of OpenCode to an Anthropic provider: what the session alone does not say.
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._drafts: dict[int, tuple[Message, _Draft]] = {}  # by identity; the message is held, so it stays its own
+    `provider` and `model` are those of the next prompt. A message that did not change is converted once, however often
+    its session is edited: keep one no longer than the work on one session takes.
+    """
 
-    def build(self, session: Session) -> Wire:
-        """The request that the client would send, with `request.prompt` typed by the user behind it."""
-        drafts = [self._draft(message) for message in history(session, self._request.form)]
-        read = read_along(session, self._request.form)
+    provider: str
+    model: str
+    form: Form = OLD
+    protocol: ClassVar[str] = "anthropic.messages"
+    # By identity of the message, which is held, so it stays its own.
+    _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def build(self, session: Session) -> Request:
+        """The request that the client would send with a prompt of the user behind what is stored."""
+        return self._built(session, [("user", [Block({"type": "text", "text": PROMPT}, "", "")], ("", ""))])
+
+    def stored(self, session: Session) -> Request:
+        """The request that the client sent for what is stored."""
+        return self._built(session, [])
+
+    def _built(self, session: Session, more: list[tuple[str, list[Block], tuple[str, str]]]) -> Request:
+        drafts = [self._draft(message) for message in history(session, self.form)]
+        read = read_along(session, self.form)
         broken = [message for message in read if any(part.data is None for part in message.parts)]
-        drafts += [_Draft(self._request, [], self._draft(message).unreadable()) for message in broken]
+        drafts += [_Draft([], self._draft(message).unreadable()) for message in broken]
         out = [entry for draft in drafts for entry in draft.out]
-        if self._request.prompt is not None:
-            out.append(("user", [Block({"type": "text", "text": self._request.prompt}, "", "")], ("", "")))
-        return Wire(_merge(out), tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable)))
+        return Request(
+            _merge(out + more), tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable))
+        )
 
     def _draft(self, message: Message) -> _Draft:
         known = self._drafts.get(id(message))
         if known is not None:
             return known[1]
-        draft = _Draft(self._request)
+        draft = _Draft()
         for part in message.parts:
             if part.data is None:
                 draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
         if not left_out(message):
-            (_user if message.role == "user" else _assistant)(draft, message)
+            (_user if message.role == "user" else _assistant)(draft, message, self)
         self._drafts[id(message)] = message, draft
         return draft
 
 
-def build(session: Session, request: Request) -> Wire:
-    """The request that the client would send for `session`."""
-    return Builder(request).build(session)
-
-
-def _user(draft: _Draft, message: Message) -> None:
+def _user(draft: _Draft, message: Message, wire: AnthropicMessages) -> None:
     blocks: list[Block] = []
     for part in message.parts:
         try:
-            body = user_part(part, draft.request.form)
+            body = user_part(part, wire.form)
         except CannotSend as error:
             draft.fail(part, error)
             continue
@@ -97,11 +96,11 @@ def _user(draft: _Draft, message: Message) -> None:
         draft.out.append(("user", blocks, (message.id, message.parts[-1].id)))
 
 
-def _assistant(draft: _Draft, message: Message) -> None:
-    data, request = message.data, draft.request
-    foreign = (data.get("providerID"), data.get("modelID")) != (request.provider, request.model)
+def _assistant(draft: _Draft, message: Message, wire: AnthropicMessages) -> None:
+    data = message.data
+    foreign = (data.get("providerID"), data.get("modelID")) != (wire.provider, wire.model)
     # An empty text is sent as a blank where there is thinking that its provider signed.
-    blank = " " if request.form.spaces_empty_text and any(signed(part) for part in message.parts) else ""
+    blank = " " if wire.form.spaces_empty_text and any(signed(part) for part in message.parts) else ""
     for step in _steps(message.parts):
         origin = (message.id, step[-1].id)
         content: list[Block] = []
@@ -109,15 +108,15 @@ def _assistant(draft: _Draft, message: Message) -> None:
         silent = False
         for part in step:
             try:
-                sent = assistant_part(part, foreign, request.model, request.form, blank)
+                sent = assistant_part(part, foreign, wire.model, wire.form, blank)
             except CannotSend as error:
                 draft.fail(part, error)
                 continue
             content += [Block(body, message.id, part.id) for body in sent.content]
-            results += [Block(body, message.id, part.id) for body in sent.results]
+            results += [Block(body, message.id, part.id, sent.unfinished) for body in sent.results]
             silent = silent or sent.silent
         if content or silent:
-            moved = _text_first(content) if request.form.moves_text else content
+            moved = _text_first(content) if wire.form.moves_text else content
             draft.out.append(("assistant", moved, origin))
         if results:
             draft.out.append(("user", results, origin))

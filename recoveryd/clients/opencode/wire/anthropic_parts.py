@@ -17,7 +17,7 @@ from recoveryd.core.text import HALF
 JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _ILLEGAL_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _CLEARED = "[Old tool result content cleared]"
-INTERRUPTED = "[Tool execution was interrupted]"
+_INTERRUPTED = "[Tool execution was interrupted]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Sent:
     content: Sequence[Json] = ()
     results: Sequence[Json] = ()
     silent: bool = False
+    unfinished: bool = False  # the results are the client's words for a call that never ended
 
 
 def user_part(part: Part, form: Form) -> Json | None:
@@ -132,7 +133,8 @@ def _tool(data: Json, model: str, form: Form) -> Sent:
     call: dict[str, Any] = {"type": "tool_use", "id": call_id, "name": name}
     if "input" in state and (state["input"] is not None or status == "completed"):
         call["input"] = state["input"]
-    return Sent([call], [{"type": "tool_result", "tool_use_id": call_id, **_result(state, status, form)}])
+    result = {"type": "tool_result", "tool_use_id": call_id, **_result(state, status, form)}
+    return Sent([call], [result], unfinished=status in ("pending", "running"))
 
 
 def _spelled(data: Json) -> str:
@@ -151,7 +153,7 @@ def _result(state: Json, status: str, form: Form) -> Json:
         output = metadata.get("output")
         if metadata.get("interrupted") is True and isinstance(output, str):
             return {"content": _well_formed(output, form)}
-    error = state.get("error") if status == "error" else INTERRUPTED
+    error = state.get("error") if status == "error" else _INTERRUPTED
     words = "unknown error" if error is None else error if isinstance(error, str) else _compact(error)
     return {"content": _well_formed(words, form), "is_error": True}
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode.wire.anthropic import Request, build
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.model import Session
-from recoveryd.core.request import Turn, Wire
+from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
 from tests.support.build import SessionBuilder
 from tests.support.parts import (
@@ -27,7 +28,7 @@ from tests.support.parts import (
 )
 from tests.support.values import as_session
 
-REQUEST = Request("anthropic", "claude-sonnet-4-5")
+WIRE = AnthropicMessages("anthropic", "claude-sonnet-4-5")
 PICTURE = data_url(png(4, 4))
 PDF = data_url(b"%PDF-1.4\n", "application/pdf")
 BOTH = pytest.mark.parametrize("form", [OLD, NEW], ids=["old", "new"])
@@ -38,12 +39,13 @@ def builder() -> SessionBuilder:
     return SessionBuilder(1_790_000_000_000, seed=1)
 
 
-def sent(session: Session, form: Form = OLD, prompt: str | None = None) -> Wire:
-    return build(session, Request(REQUEST.provider, REQUEST.model, prompt, form))
+def sent(session: Session, form: Form = OLD, *, prompted: bool = False) -> Request:
+    wire = replace(WIRE, form=form)
+    return wire.build(session) if prompted else wire.stored(session)
 
 
-def shown(wire: Wire) -> Shown:
-    return [(turn.role, [_short(dict(block.body)) for block in turn.blocks]) for turn in wire.turns]
+def shown(request: Request) -> Shown:
+    return [(turn.role, [_short(dict(block.body)) for block in turn.blocks]) for turn in request.turns]
 
 
 def _short(body: dict[str, Any]) -> Any:
@@ -92,7 +94,7 @@ def test_an_answer_is_its_texts_and_the_prompt_comes_last(form: Form) -> None:
     made = builder()
     made.user("one", "two")
     made.assistant("three")
-    wire = sent(as_session(made.planted()), form, "continue")
+    wire = sent(as_session(made.planted()), form, prompted=True)
     assert shown(wire) == [("user", ["one", "two"]), ("assistant", ["three"]), ("user", ["continue"])]
     assert wire.at(0, 1) is wire.turns[0].blocks[1]
     assert wire.at(1, None) is wire.turns[1].blocks[0]
@@ -264,10 +266,10 @@ def test_a_text_of_white_space_is_sent_as_it_is(form: Form) -> None:
     made = builder()
     made.user(" \n")
     made.assistant("\t")
-    assert shown(sent(as_session(made.planted()), form, "go")) == [
+    assert shown(sent(as_session(made.planted()), form, prompted=True)) == [
         ("user", [" \n"]),
         ("assistant", ["\t"]),
-        ("user", ["go"]),
+        ("user", ["continue"]),
     ]
 
 
@@ -388,7 +390,7 @@ def test_a_last_text_of_the_assistant_is_trimmed(form: Form) -> None:
     made.user("go")
     made.assistant("so \n\u00a0")
     assert shown(sent(as_session(made.planted()), form))[-1] == ("assistant", ["so"])
-    assert shown(sent(as_session(made.planted()), form, "go"))[1] == ("assistant", ["so \n\u00a0"])
+    assert shown(sent(as_session(made.planted()), form, prompted=True))[1] == ("assistant", ["so \n\u00a0"])
 
 
 @BOTH

@@ -1,0 +1,189 @@
+"""Writes what a repair wants into OpenCode's records: the `Editor` of its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.clients.opencode import mend
+from recoveryd.clients.opencode.ids import between, unique_between
+from recoveryd.core.editor import CallLimits, Edits, Marks
+from recoveryd.core.model import Edit, Json, Message, Part, Session
+from recoveryd.core.request import Block, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class OpencodeEditor:
+    """Edits of one session, marked with the recovery that they belong to. Raises as `Editor` says."""
+
+    session: Session
+    marks: Marks
+
+    def cancel_call(self, block: Block, words: str) -> Edits:
+        part = self._part(block.part_id)
+        if part.type != "tool" or mend.finished(part):
+            return ()
+        return (self._cancelled(part, words),)
+
+    def mend_call(self, block: Block, limits: CallLimits) -> Edits:
+        part = self._part(block.part_id)
+        return (self._replace(part, mend.legal_call(part, self._before(part), limits), "mend_call"),)
+
+    def own_step(self, block: Block) -> Edits:
+        """A `step-start` in front of the part: the client cuts a message into steps there."""
+        parts = self._message(block.message_id).parts
+        index = next(i for i, other in enumerate(parts) if other.id == block.part_id)
+        behind = parts[index - 1].id if index else None
+        return self._insert(block.message_id, behind, [{"type": "step-start"}], "split_step")
+
+    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
+        return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")
+
+    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
+        """Into the user messages before it, the nearest first; into a new one where there is none."""
+        first = turn.origins[0][0]
+        body = [_text(words, assistant=False)]
+        before: list[Message] = []
+        for message in self.session.messages:
+            if message.id == first:
+                break
+            if message.role == "user":
+                before.append(message)
+        ways = [
+            self._insert(message.id, message.parts[-1].id if message.parts else None, body, "placeholder")
+            for message in reversed(before)
+        ]
+        return ways or [self._user_message(first, words)]
+
+    def close_turn(self, turn: Turn, words: str) -> Edits:
+        last = next((b for b in reversed(turn.blocks) if b.part_id), None)
+        if last is None:
+            return ()
+        message = self._message(last.message_id)
+        bodies = [{"type": "step-start"}, _text(words, assistant=True)]
+        return self._insert(message.id, message.parts[-1].id, bodies, "close_turn")
+
+    def replace_text(self, block: Block, words: str) -> Edits:
+        part = self._part(block.part_id)
+        if part.type == "text":
+            return (self._replace(part, {"text": words}, "placeholder"),)
+        state = (part.data or {}).get("state")
+        if block.type != "tool_result" or not isinstance(state, Mapping):
+            return ()
+        return (self._replace(part, {"state": {**state, "output": words}}, "placeholder"),)
+
+    def mend_unicode(self, block: Block) -> Edits:
+        part = self._part(block.part_id)
+        mended = {key: mend.whole(value) for key, value in (part.data or {}).items()}
+        return (self._replace(part, mended, "mend_unicode"),)
+
+    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
+        return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
+
+    def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
+        return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks)
+
+    def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
+        part = self._part(part_id)
+        match fault:
+            case "not_json":
+                return (Edit(part.message_id, part.id, None, "set_aside_unreadable"),)
+            case "text":
+                words = (part.data or {}).get("text")
+                if words is None:
+                    return (Edit(part.message_id, part.id, None, "set_aside_blank"),)
+                return (self._replace(part, {"text": mend.spelled(words)}, "mend_part"),)
+            case "state":
+                return (self._cancelled(part, cancelled),)
+            case "name":
+                return (self._replace(part, {"callID": mend.unique_id(part)}, "mend_call"),)
+            case "file":
+                return (self._as_note(part, reason),)
+        return (self._replace(part, mend.sendable(part.data or {}, fault, self.marks.now), "mend_part"),)
+
+    def _cancelled(self, part: Part, words: str) -> Edit:
+        state = mend.cancelled(part.data or {}, words, self.marks.now)
+        return self._replace(part, {"state": state}, "cancel_tool")
+
+    def _without_media(self, part: Part, fault: Callable[[Json], str | None], reason: str) -> Edit:
+        if part.type != "tool":
+            return self._as_note(part, reason)
+        state = mend.without_media((part.data or {})["state"], fault, reason)
+        return self._replace(part, {"state": state}, "take_out_media")
+
+    def _as_note(self, part: Part, reason: str) -> Edit:
+        """A text in the place of a file of the user."""
+        data = part.data or {}
+        kept = {key: data[key] for key in ("id", "sessionID", "messageID") if key in data}
+        body = {**kept, "type": "text", "text": mend.note(data, reason)}
+        return Edit(part.message_id, part.id, self._marked(body), "take_out_media")
+
+    def _message(self, message_id: str) -> Message:
+        return next(m for m in self.session.messages if m.id == message_id)
+
+    def _part(self, part_id: str) -> Part:
+        part = self.session.part(part_id)
+        assert part is not None, part_id
+        return part
+
+    def _before(self, part: Part) -> Iterator[Part]:
+        for message in self.session.messages:
+            for other in message.parts:
+                if other.id == part.id:
+                    return
+                yield other
+
+    def _replace(self, part: Part, changes: Json, action: str) -> Edit:
+        """`part` with some fields changed, marked."""
+        return Edit(part.message_id, part.id, self._marked({**(part.data or {}), **changes}), action)
+
+    def _insert(self, message_id: str, behind: str | None, bodies: Sequence[Json], action: str) -> Edits:
+        """New parts behind the part `behind` (None: in front of all) of a message, in the given order: one deed."""
+        message = self._message(message_id)
+        ids = [part.id for part in message.parts]
+        at = ids.index(behind) + 1 if behind is not None else 0
+        high = ids[at] if at < len(ids) else None
+        # Ids are unique in the whole store: one behind a part inherits that from it, others need a mark.
+        low = behind or unique_between("prt_", high, message_id.removeprefix("msg_"))
+        edits: list[Edit] = []
+        for number, body in enumerate(bodies, 1):
+            low = between(low, high)
+            stored = {"id": low, "sessionID": self.session.id, "messageID": message_id, **body}
+            edits.append(Edit(message_id, low, self._marked(stored), action, companion=number < len(bodies)))
+        return tuple(edits)
+
+    def _user_message(self, before: str, words: str) -> Edits:
+        """A user message right in front of `before`, with agent and model as the session's own have them."""
+        answer = self._message(before)
+        like = next((m for m in self.session.messages if m.role == "user"), None)
+        if like is not None:
+            kept = {key: like.data[key] for key in ("agent", "model") if key in like.data}
+        else:
+            model = {key: answer.data[key] for key in ("providerID", "modelID") if key in answer.data}
+            kept = {"agent": answer.data.get("agent", "build"), "model": model}
+        ids = [message.id for message in self.session.messages]
+        at = ids.index(before)
+        new = unique_between(ids[at - 1] if at else "msg_", before, self.marks.recovery)
+        first = "prt_" + new.removeprefix("msg_")
+        created = max((answer.at or answer.created) - 1, 0)
+        body = {"id": new, "sessionID": self.session.id, "role": "user", "time": {"created": created}, **kept}
+        part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=False)}
+        return (
+            Edit(new, None, body, "placeholder", companion=True),
+            Edit(new, first, self._marked(part), "placeholder"),
+        )
+
+    def _marked(self, data: Json) -> Json:
+        """With the recovery's id; an object, or the client breaks."""
+        metadata = data.get("metadata")
+        kept = metadata if isinstance(metadata, Mapping) else {}
+        return {**data, "metadata": {**kept, "recoveryd": {"recovery": self.marks.recovery}}}
+
+
+def _text(text: str, *, assistant: bool) -> dict[str, Any]:
+    """The body of an injected text. A user's must not be synthetic: the client does not draw those."""
+    body: dict[str, Any] = {"type": "text", "text": text}
+    if assistant:
+        body["synthetic"] = True
+    return body

@@ -1,0 +1,164 @@
+"""How OpenCode's parts are made legal: pure, from the stored data to the fields that change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from recoveryd.clients.opencode.wire.anthropic_media import media_source
+from recoveryd.core.editor import CallLimits
+from recoveryd.core.model import Json, Part
+from recoveryd.core.text import HALF
+
+NO_OUTPUT = "[no output]"
+
+
+def cancelled(data: Json, words: str, now: int) -> Json:
+    """The state that the client itself writes for a call that was given up; `now` in ms since the epoch."""
+    state = data.get("state")
+    old: Mapping[str, Any] = state if isinstance(state, Mapping) else {}
+    given = old.get("input")
+    time = old.get("time")
+    start = time.get("start") if isinstance(time, Mapping) else None
+    return {
+        **old,
+        "status": "error",
+        "input": given if isinstance(given, Mapping) else {},
+        "error": words,
+        "time": {"start": start if isinstance(start, (int, float)) else now, "end": now},
+    }
+
+
+def finished(part: Part) -> bool:
+    """Whether a tool call has its result."""
+    state = (part.data or {}).get("state")
+    return isinstance(state, Mapping) and state.get("status") in ("completed", "error")
+
+
+def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
+    """The fields of a tool part that have to change for its call to be legal. `earlier`: the parts before it."""
+    data = part.data or {}
+    changes: dict[str, Any] = {}
+    theirs = ((other.data or {}).get("callID") for other in earlier if other.type == "tool")
+    taken = {limits.illegal.sub("_", call_id) for call_id in theirs if isinstance(call_id, str)}
+    call_id, name = data.get("callID"), data.get("tool")
+    if isinstance(call_id, str) and call_id:
+        mended = limits.illegal.sub("_", call_id)
+        new = unique_id(part) if mended in taken else mended
+    else:
+        new = unique_id(part)
+    if new != call_id:
+        changes["callID"] = new
+    if not isinstance(name, str) or not name:
+        changes["tool"] = "unknown"
+    elif limits.illegal.search(name) or len(name) > limits.longest_name:
+        changes["tool"] = limits.illegal.sub("_", name)[: limits.longest_name]
+    state = data.get("state")
+    if isinstance(state, Mapping) and not isinstance(state.get("input"), Mapping):
+        changes["state"] = {**state, "input": as_object(state.get("input"))}
+    return changes
+
+
+def unique_id(part: Part) -> str:
+    """An id for a call, as unique as that of its part."""
+    return "toolu_" + part.id.removeprefix("prt_")
+
+
+def as_object(value: object) -> Json:
+    """An input that is no object, as one: the object that a text spells, else the value under a key of its own."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, dict):
+            return parsed
+    return {"input": value}
+
+
+def without_media(state: Json, fault: Callable[[Json], str | None], reason: str) -> Json:
+    """A tool's state with a note for each attachment that `fault` speaks against; for all, where it does for none."""
+    attachments = [item for item in state.get("attachments") or [] if isinstance(item, Mapping)]
+    faults = [fault(source) if (source := media_source(item)) is not None else None for item in attachments]
+    if not any(faults):  # the error accuses them without saying which
+        faults = [reason] * len(attachments)
+    notes = "\n".join(note(item, why) for item, why in zip(attachments, faults, strict=True) if why)
+    kept = [item for item, why in zip(attachments, faults, strict=True) if not why]
+    return {**state, "attachments": kept, "output": _with_notes(state, notes)}
+
+
+def note(item: Json, reason: str) -> str:
+    """ "[The image a.png was taken out: it has 6.1 MB, and the provider takes 5]" """
+    noun = "image" if str(item.get("mime", "")).startswith("image/") else "file"
+    name = item.get("filename")
+    named = f" {name}" if isinstance(name, str) and name else ""
+    return f"[The {noun}{named} was taken out: {reason}]"
+
+
+def whole(value: Any) -> Any:
+    """`value` with every half character replaced by U+FFFD, in keys too."""
+    if isinstance(value, str):
+        return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, Mapping):
+        mended: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = whole(key)
+            while name in mended or (name != key and name in value):
+                name += "_"  # two keys that differed in their half character alone stay two
+            mended[name] = whole(item)
+        return mended
+    return [whole(item) for item in value] if isinstance(value, list) else value
+
+
+def sendable(data: Json, fault: str, now: int) -> Json:
+    """The fields that change for a part to be sent, by the wire's name for what is wrong; `now` in ms."""
+    state: Json = data["state"] if isinstance(data.get("state"), Mapping) else {}
+    match fault:
+        case "metadata":
+            return {"metadata": _objects(data.get("metadata"))}
+        case "signature":
+            metadata = {key: value for key, value in _objects(data.get("metadata")).items() if key != "anthropic"}
+            return {"metadata": metadata}
+        case "time":
+            return {"state": {**state, "time": {"start": now, "end": now}}}
+        case "output":
+            attachments = state.get("attachments")
+            kept: Json = {"attachments": []} if attachments and not isinstance(attachments, list) else {}
+            output = state.get("output")
+            return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else spelled(output)}}
+    return {"state": _without_bad_attachments(state)}
+
+
+def spelled(value: Any) -> str:
+    """What was said, also where it is no text: nothing that a tool or a person said is dropped."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _with_notes(state: Json, notes: str) -> str:
+    """The tool's own output, whole, and the notes behind it."""
+    output = state.get("output")
+    return f"{output}\n{notes}" if isinstance(output, str) and output.strip() else notes
+
+
+def _objects(metadata: object) -> dict[str, Any]:
+    """What the SDK takes of it: an object of objects."""
+    pairs = metadata.items() if isinstance(metadata, Mapping) else ()
+    return {key: value for key, value in pairs if isinstance(value, Mapping)}
+
+
+def _without_bad_attachments(state: Json) -> Json:
+    attachments = state.get("attachments") or []
+    bad = [item for item in attachments if not _can_be_sent(item)]
+    notes = "\n".join(note(item if isinstance(item, Mapping) else {}, "the client can't send it") for item in bad)
+    kept = [item for item in attachments if item not in bad]
+    return {**state, "attachments": kept, "output": _with_notes(state, notes)}
+
+
+def _can_be_sent(item: object) -> bool:
+    if not isinstance(item, Mapping) or not isinstance(item.get("url"), str):
+        return False
+    mime = item.get("mime")
+    return isinstance(mime, str) and (mime.startswith("image/") or mime == "application/pdf")

@@ -1,0 +1,76 @@
+"""The port through which repairs edit: what is wanted, in blocks and turns; the client writes it in its own records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from recoveryd.core.model import Edit, Json
+from recoveryd.core.request import Block, Turn
+
+Edits = tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """What a provider takes as the id and the name of a tool call. `illegal` matches one character that it refuses."""
+
+    illegal: re.Pattern[str]
+    longest_name: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is written into everything that is injected: the recovery's id, and the time in ms since the epoch."""
+
+    recovery: str
+    now: int
+
+
+class Editor(Protocol):
+    """Makes the edits of one session. Nothing is written to a store; every method is idempotent on its own result.
+
+    A method returns the edits of one deed, () where the stored record leaves nothing to do. ValueError: there is no
+    room for a new record between two others.
+    """
+
+    def cancel_call(self, block: Block, words: str) -> Edits:
+        """Give an unfinished call the result that the client gives to one that was cancelled."""
+
+    def mend_call(self, block: Block, limits: CallLimits) -> Edits:
+        """Give a call, and its result with it, a legal id of its own, a legal name, an input that is an object."""
+
+    def own_step(self, block: Block) -> Edits:
+        """Let `block` begin a step of its own: the results of the calls before it are then sent first."""
+
+    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
+        """Put words of the assistant behind a part of an answer."""
+
+    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
+        """Let the user say something before `turn`: the ways to do it, the best first."""
+
+    def close_turn(self, turn: Turn, words: str) -> Edits:
+        """End the assistant's turn: words in a step of their own behind all that is stored of it."""
+
+    def replace_text(self, block: Block, words: str) -> Edits:
+        """Put `words` in the place of a text, or of a tool's output."""
+
+    def mend_unicode(self, block: Block) -> Edits:
+        """Replace each half character of a record by U+FFFD."""
+
+    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
+        """Put a note in the place of each image or file of `blocks` that `fault` (of its `source`) speaks against.
+
+        Where it speaks against none of a block, all of that block go, for `reason`.
+        """
+
+    def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
+        """Take the records of `blocks` out of the store; the ledger keeps them."""
+
+    def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
+        """Give a part on which the client fails what it lacks, or set it aside; `fault` is the wire's name for it.
+
+        `cancelled`: the words of a call without a state.
+        """

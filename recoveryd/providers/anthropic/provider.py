@@ -1,0 +1,39 @@
+"""Anthropic's rules behind the port that the planner asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recoveryd.core.editor import CallLimits
+from recoveryd.core.model import Json
+from recoveryd.core.request import Block, Request
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.anthropic import media, rules
+from recoveryd.providers.anthropic.block_rules import LONGEST_NAME
+from recoveryd.providers.anthropic.bound_thinking import unbound
+
+_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), LONGEST_NAME)
+
+
+class Anthropic:
+    """The Messages API, as Anthropic serves it."""
+
+    name = "anthropic"
+    protocols = frozenset({"anthropic.messages"})
+    call_limits = _LIMITS
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        return rules.check(request, claims)
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        return unbound(before, after)
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        return media.sources(body)
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        return media.fault(source, many=media.count(request) > media.MANY)
+
+
+ANTHROPIC = Anthropic()

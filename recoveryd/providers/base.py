@@ -1,0 +1,39 @@
+"""The port of a provider: what it refuses of a request. Pure; one object a family of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from recoveryd.core.editor import CallLimits
+from recoveryd.core.model import Json
+from recoveryd.core.request import Block, Request
+from recoveryd.core.violation import Claims, Violation
+
+
+class Provider(Protocol):
+    """The rules that a family of providers holds a stored conversation to."""
+
+    @property
+    def name(self) -> str:
+        """The family, as `explain` names it."""
+
+    @property
+    def protocols(self) -> frozenset[str]:
+        """The `Wire.protocol`s whose requests it can judge."""
+
+    @property
+    def call_limits(self) -> CallLimits:
+        """What it takes as the id and the name of a tool call."""
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        """Every violation, in the order of the request; what the client can't send at all comes first."""
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        """The thinking of `after` that no longer fits what stands before it, where `before` was accepted."""
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        """Where each image or document of a content block comes from, also of those in a tool's result."""
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        """Why it refuses an image or document of `request`, as half a sentence; None where nothing tells."""
