@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from recoveryd.core.model import Edit, Json, Message, Part, Session
-from recoveryd.providers.sentences.likely import LIKELY
+from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.rows import squeeze
-from recoveryd.providers.sentences.sure import SURE
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -1,12 +1,68 @@
-"""Which form of request an error came from: only a form that `wire` and `rules` know may be edited."""
+"""The one list of providers: whose form a request has, and the sentences of all of them in the order they are asked.
+
+Only a form that `wire` and `rules` know may be edited.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from recoveryd.clients.opencode.error_record import address
-from recoveryd.core.model import Failure
+from recoveryd.core.model import Failure, Kind
+from recoveryd.providers.anthropic import sentences as anthropic
+from recoveryd.providers.bedrock import sentences as bedrock
+from recoveryd.providers.gemini import sentences as gemini
+from recoveryd.providers.openai import sentences as openai
+from recoveryd.providers.sentences import likely, others
+from recoveryd.providers.sentences.rows import Row
+
+# What an earlier row matched, a later may not: the traps come first, and the vague kinds behind the narrow.
+_STEPS = (Kind.TOOL_RESULT_MISSING, Kind.TOOL_RESULT_ORPHAN, Kind.TOOL_CALL_INVALID)
+_TEXTS = (Kind.EMPTY_CONTENT, Kind.INVALID_UNICODE)
+_WHOLE = (
+    Kind.ASSISTANT_PREFILL,
+    Kind.TRAILING_WHITESPACE,
+    Kind.ROLE_ORDER,
+    Kind.REASONING_ITEM,
+    Kind.REASONING_MISSING,
+    Kind.CONTEXT_OVERFLOW,
+)
+_ORDER_OF_SURE = (
+    None,
+    Kind.THINKING_BLOCK_MODIFIED,
+    Kind.THINKING_FINAL_BLOCK,
+    Kind.THINKING_DISABLED_VIOLATION,
+    Kind.THINKING_BLOCK_ORDER,
+    Kind.THINKING_SIGNATURE_INVALID,
+    *_STEPS,
+    *_TEXTS,
+    Kind.MEDIA_REJECTED,
+    *_WHOLE,
+)
+# An image that is too large is told in the words of other kinds too, and a signature in those of any thinking block.
+_ORDER_OF_LIKELY = (
+    None,
+    Kind.MEDIA_REJECTED,
+    Kind.THINKING_SIGNATURE_INVALID,
+    Kind.THINKING_BLOCK_MODIFIED,
+    Kind.THINKING_DISABLED_VIOLATION,
+    Kind.THINKING_FINAL_BLOCK,
+    Kind.THINKING_BLOCK_ORDER,
+    *_STEPS,
+    *_TEXTS,
+    *_WHOLE,
+)
+
+
+def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows of all tables, by kind in this order; of one kind in the order of the tables."""
+    return tuple(sorted((row for table in tables for row in table), key=lambda row: order.index(row.kind)))
+
+
+SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, others.SURE)
+LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
 ANTHROPIC = "anthropic"
 _PROVIDERS = frozenset({"anthropic", "google-vertex-anthropic"})

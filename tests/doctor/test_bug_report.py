@@ -19,7 +19,7 @@ from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.redacted import Shaper, error_shape, known_wording, model_shape
 from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.providers.sentences.sure import SURE
+from recoveryd.providers.find import SURE
 from recoveryd.settings.load import Config, LedgerLimits
 from tests.support.build import SessionBuilder, write_sqlite
 from tests.support.database import NEW, OLD, Base

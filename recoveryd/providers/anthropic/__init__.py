@@ -1,1 +1,1 @@
-"""recoveryd.providers.anthropic."""
+"""Anthropic: its rules and its sentences."""

@@ -2,8 +2,8 @@
 
 Providers, gateways and clients wrap the cause: JSON inside JSON strings, cut off or broken, folded by a terminal,
 quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with sentences:
-those of one provider (`classify_patterns`), or else what they have in common (`classify_likely`). JSON is parsed where
-it parses, only to leave out what echoes the request.
+those of one provider (`find.SURE`), or else what they have in common (`find.LIKELY`). JSON is parsed where it parses,
+only to leave out what echoes the request.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recoveryd.core.model import Kind
-from recoveryd.providers.sentences.likely import LIKELY
+from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.rows import Row, squeeze
-from recoveryd.providers.sentences.sure import SURE
 
 _JSON = 48_000  # characters of a text that is read as JSON
 _HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end

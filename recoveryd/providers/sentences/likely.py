@@ -12,7 +12,6 @@ none
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
   several, of a tool's definition: tool names must be unique | toolConfig.tools
 media_rejected
-  Anthropic, a cut path [unless download, fetch]: image.source | document.source | pdf.source
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
   several, too many: too {many/much} {images/image_url/media/documents/pdf/attachments/files}
   several, too many [unless per day, generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
@@ -39,7 +38,6 @@ media_rejected
   several, damaged: {image/pdf/document} {/is/file/data/file is/data is} {corrupt/damaged/encrypted/not valid}
   several, damaged: {is not/not represent/not contain} a valid {image/pdf/jpg/png} | base64 decoding failed
 thinking_signature_invalid
-  Gemini: thought_signature
   several: signature in thinking block | thinking block * signature | thinking signature {/is} {invalid/not valid}
 thinking_block_modified
   several: thinking block{/s} * {cannot/must not/may not} be {modified/changed/altered/edited}
@@ -66,12 +64,9 @@ tool_result_orphan
   several: not match any {/preceding/previous} {tool_call/tool_use/function_call}
   several: {tool_call_id/tool_use_id/call_id} * not found
 tool_call_invalid
-  OpenAI, a cut path [unless tool_use_failed]: messages[#].tool_calls[#].{function/id} | messages[#].function_call.
-  OpenAI, a cut path: input[#].call_id
   several [unless tool_use_failed]: arguments must be {/a/in} {valid json/json format/json object}
   several: tool call id{/s} {must be/should be/must match/must have} {/a/of} {alphanumeric/unique/length/pattern/string}
   several: duplicate {tool_use/tool_call/call_id/function_call} | invalid {tool_call_id/tool_use_id/call_id}
-  Bedrock Converse, a cut path: member.toolUse. | toolUse.input
 empty_content
   several: content {must not be/cannot be/can not be/should not be/may not be} {empty/blank/null}
   several: content must be {/a} non-empty | {message/text} content is {empty/blank} | content field * cannot be

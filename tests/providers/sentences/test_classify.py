@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.core.model import Kind
+from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.classify import candidates, classify, classify_text, named_ids, position, texts_of
-from recoveryd.providers.sentences.likely import LIKELY
 from recoveryd.providers.sentences.rows import Row, squeeze
-from recoveryd.providers.sentences.sure import SURE
 from tests import confusion
 from tests.confusion import forms
 from tests.support.examples import examples

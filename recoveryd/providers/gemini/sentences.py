@@ -1,0 +1,43 @@
+"""What Gemini says when it refuses a stored conversation, on Google's own API and on Vertex.
+
+`rows` says how a sentence is written, `find` in which order they are asked.
+"""
+
+from __future__ import annotations
+
+from recoveryd.providers.sentences.rows import read
+
+SURE = read(
+    """
+thinking_signature_invalid
+  Gemini: missing a thought_signature | missing thought_signature | corrupted thought signature
+  Gemini: invalid thought signature | thought signature is not valid | thought signature is invalid
+tool_result_missing
+  Gemini: number of function response parts | function call turn comes immediately after a user turn
+tool_result_orphan
+  Gemini: function response turn comes immediately after a function call turn
+tool_call_invalid
+  Gemini: function_call.name: | function_call.args: | function_response.name: | function_response.response:
+empty_content
+  Gemini: must include at least one parts field | parts must not be empty | it must have a text parameter
+  Gemini: required oneof field data must have one | contents is not specified
+invalid_unicode
+  Gemini: contains invalid utf-8
+media_rejected
+  Gemini: unable to process input image | provided image is not valid | document has no pages | payload size exceeds the
+  Gemini: unsupported mime type | unsupported image
+assistant_prefill
+  Gemini: multiturn requests ends with a user | multiturn requests end with a user
+role_order
+  Gemini: multiturn requests alternate between | single turn requests have a user | first content should be with role
+context_overflow
+  Gemini: input token count * exceeds the maximum number of tokens
+"""
+)
+
+LIKELY = read(
+    """
+thinking_signature_invalid
+  Gemini: thought_signature
+"""
+)

@@ -1,0 +1,50 @@
+"""What OpenAI says when it refuses a stored conversation; Azure, DeepSeek, Qwen, Moonshot, xAI and vLLM say it too.
+
+`rows` says how a sentence is written, `find` in which order they are asked.
+"""
+
+from __future__ import annotations
+
+from recoveryd.providers.sentences.rows import read
+
+SURE = read(
+    """
+none
+  OpenAI, a tool definition: invalid tools[#].function.name
+tool_result_missing
+  OpenAI: tool_calls must be followed by tool messages | insufficient tool messages following
+  OpenAI: tool_call_ids did not have response | no tool output found for | no output found for
+tool_result_orphan
+  OpenAI: role tool must be a response to | role tool must follow a prec | not found in tool_calls of previous message
+  OpenAI: no tool call found for | no function call found for function call output
+tool_call_invalid
+  OpenAI [unless tool_use_failed]: tool_calls[#].id: string | tool_calls[#].function.name: string
+  OpenAI [unless tool_use_failed]: tool_calls[#].function.name: empty | tool_calls[#].function.arguments
+  OpenAI: duplicate value for tool_call_id | must have a tool_call_id | messages[#].tool_call_id | tool_calls: empty
+  OpenAI: input[#].call_id: string | input[#].call_id: empty | input[#].name: string | input[#].name: empty
+  OpenAI: input[#].arguments | supported values are: search, open_page
+empty_content
+  OpenAI: content: expected a string, got null | [#].content: expected * got null | messages[#].content: empty
+  OpenAI: is too short - messages.#.content | content is a required property
+media_rejected
+  OpenAI: does not represent a valid image | invalid base64 image_url | total image size | invalid image data
+  OpenAI: invalid image (based64) data
+reasoning_item
+  OpenAI: of type reasoning was provided without | without its required reasoning item
+  OpenAI: without its required following item | items are not persisted when store | item with id * not found
+  OpenAI: invalid_encrypted_content | encrypted content * could not be | duplicate item found with id
+  OpenAI: reasoning input items can only be | expected an id that begins with | input[#].encrypted_content
+  OpenAI: input[#].summary | input[#].content: array too long | input item does not belong to this connection
+context_overflow
+  OpenAI: maximum context length is | context_length_exceeded | exceeds the context window
+  OpenAI: input tokens exceed the configured limit
+"""
+)
+
+LIKELY = read(
+    """
+tool_call_invalid
+  OpenAI, a cut path [unless tool_use_failed]: messages[#].tool_calls[#].{function/id} | messages[#].function_call.
+  OpenAI, a cut path: input[#].call_id
+"""
+)

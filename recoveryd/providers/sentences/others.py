@@ -1,0 +1,66 @@
+"""What the providers, gateways and servers without a package of their own say when they refuse a stored conversation.
+
+`rows` says how a sentence is written, `find` in which order they are asked. Sources are public threads; the texts are
+in `tests/data`.
+"""
+
+from __future__ import annotations
+
+from recoveryd.providers.sentences.rows import read
+
+SURE = read(
+    """
+thinking_block_order
+  a relay in Chinese: thinking 块格式无效
+tool_result_missing
+  Mistral: not the same number of function calls and responses
+  MiniMax: tool call result does not follow tool call
+  AI SDK: missingToolResultsError | tool result is missing for tool call | tool results are missing for tool calls
+tool_result_orphan
+  Mistral: unexpected tool call id | unexpected role tool | unexpected role RoleEnum.tool
+  Moonshot, MiniMax: tool_call_id is not found | tool_call_id not found | tool result's tool id
+  LiteLLM: missing corresponding tool call for tool response
+tool_call_invalid
+  Mistral: tool call id was * but must be | duplicate tool call id
+  Moonshot, MiniMax, Qwen: function.arguments parameter * must be in json format
+  Moonshot, MiniMax, Qwen: invalid function arguments json string | tool call id * is duplicated
+  chat templates: can only get item pairs from a mapping
+  llama.cpp [unless tool_use_failed]: failed to parse tool call arguments as json
+empty_content
+  Moonshot, MiniMax, Qwen: message at position * must not be empty | chat content is empty
+  Moonshot, MiniMax, Qwen: content field is a required field
+  Mistral, DeepSeek: must have either content or tool_calls | content or tool_calls must be
+  xAI: must have at least one content element | at least one non-empty content element | an empty message was provided
+invalid_unicode
+  DeepSeek, Cerebras: lone leading surrogate | invalid unicode code point
+  serde_json [unless reading from, session file]: unexpected end of hex escape | invalid unicode escape
+media_rejected
+  Copilot: image or document is too large
+  Qwen: image length and width do not meet
+assistant_prefill
+  Mistral: expected last role user or tool
+  DeepSeek, Perplexity: last message * must be a user | last message must have role user | last message must be
+  vLLM: when the last message is from the assistant
+  llama.cpp: assistant messages at the end of the list | assistant response prefill is incompatible
+role_order
+  Mistral: unexpected role user after role | unexpected role system after role | unexpected role assistant after role
+  DeepSeek, Perplexity: successive user or assistant messages | should alternate with assistant message
+  templates: system message must be at the beginning | system message must be the first | no user query found in
+reasoning_item
+  xAI: could not decrypt the provided encrypted_content
+reasoning_missing
+  DeepSeek, Xiaomi: in the thinking mode must be passed back | reasoning_content * must be passed back
+  DeepSeek, Moonshot: missing reasoning_content | reasoning_content is missing | reasoning_content field is missing
+  several: reasoning_content is required | must contain reasoning_content | must have reasoning_content
+context_overflow
+  xAI, Groq: maximum prompt length is | reduce the length of the messages | reduce the length of either one
+  Copilot: prompt token count * exceeds the limit | model_max_prompt_tokens_exceeded
+  Moonshot, z.ai: exceeded model token limit | context window exceeds limit | model_context_window_exceeded
+  Moonshot, z.ai: prompt exceeds max length
+  Qwen, SGLang: range of input length should be | input length * exceeds the maximum
+  vLLM, TGI: model's context length is only | tokens + max_new_tokens must be
+  llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
+  Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
+  clients: context exceeds model limit | too large to compact
+"""
+)
