@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +59,6 @@ def test_a_new_part_gets_the_mode_of_its_message(tree: Tree) -> None:
     assert stat.S_IMODE((tree.root / change.key).stat().st_mode) == 0o604
 
 
-def test_an_edit_that_changes_nothing_is_no_change(tree: Tree) -> None:
-    asked, _ = tree.small()
-    tree.part(asked, "prt_1", b'{"id":"prt_1","sessionID":"ses_1","messageID":"%s","a":1}' % asked.encode())
-    session = tree.store.load(SES)
-    part = session.part("prt_1")
-    assert part is not None
-    assert tree.store.changes(session, [Edit(asked, "prt_1", part.data, "x")]) == []
-    assert tree.store.changes(session, [Edit(asked, "prt_none", None, "x")]) == []
-    assert len(tree.store.changes(session, [Edit(asked, "prt_1", {**(part.data or {}), "a": True}, "x")])) == 1
-
-
 def test_edits_of_messages_and_of_parts_in_new_ones(tree: Tree) -> None:
     asked, answered = tree.small()
     session = tree.store.load(SES)
@@ -89,31 +77,6 @@ def test_edits_of_messages_and_of_parts_in_new_ones(tree: Tree) -> None:
     tree.store.apply(changes)
     assert [(m.id, len(m.parts)) for m in tree.store.load(SES).messages] == [(new, 1), (answered, 1)]
     assert tree.store.load(SES).messages[0].data == {"id": new, "sessionID": SES, "role": "user"}
-
-
-def test_edits_of_what_is_not_there_are_refused(tree: Tree) -> None:
-    asked, answered = tree.small()
-    session = tree.store.load(SES)
-    for edit in (Edit("msg_none", "prt_1", {}, "x"), Edit(asked, "prt_2", {}, "x")):
-        with pytest.raises(StoreError, match="not there"):
-            tree.store.changes(session, [edit])
-    with pytest.raises(StoreError, match="can't be written as JSON"):
-        tree.store.changes(session, [Edit(answered, "prt_2", {"n": float("inf")}, "x")])
-
-
-def test_what_the_client_wrote_since_is_a_conflict_and_nothing_is_touched(tree: Tree) -> None:
-    asked, answered = tree.small()
-    session = tree.store.load(SES)
-    changes = tree.store.changes(session, [Edit(asked, "prt_1", {"a": 1}, "x"), Edit(answered, "prt_2", {"a": 1}, "x")])
-    tree.part(answered, "prt_2", {"client": "was here"})
-    before = tree.files()
-    with pytest.raises(ConflictError, match=r"prt_2\.json"):
-        tree.store.apply(changes)
-    assert tree.files() == before
-    with pytest.raises(ConflictError, match=r"prt_1\.json"):
-        tree.store.apply([Change(f"part/{asked}/prt_1.json", None, b"{}")])
-    with pytest.raises(ConflictError, match=r"prt_7\.json"):
-        tree.store.apply([Change(f"part/{asked}/prt_7.json", b"x", b"{}")])
 
 
 def test_a_write_of_the_client_in_the_middle_is_kept_and_the_rest_taken_back(
@@ -161,13 +124,6 @@ def test_a_part_folder_is_made_and_goes_again_with_the_undo(tree: Tree) -> None:
     tree.store.apply([change.reversed() for change in reversed(changes)])
     assert tree.files() == before
     assert not (tree.root / "part" / asked).exists()
-
-
-def test_one_record_twice_in_a_set_is_refused(tree: Tree) -> None:
-    asked, _ = tree.small()
-    change = Change(f"part/{asked}/prt_7.json", None, b"{}")
-    with pytest.raises(StoreError, match="twice"):
-        tree.store.apply([change, replace(change, after=b"[]")])
 
 
 def _three(tree: Tree, asked: str, answered: str) -> list[Change]:

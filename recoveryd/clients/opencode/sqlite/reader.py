@@ -86,15 +86,21 @@ class RowReader:
         return self._read(work) if tree.valid_id(session_id) else Look()
 
     def about(self, session_id: str) -> About:
+        if not tree.valid_id(session_id):
+            return About()
         row = self._read(lambda db: db.execute(ABOUT, (session_id,)).fetchone())
         return About(_text(row[0]), _text(row[1]), _text(row[2]) or None) if row else About()
 
     def greatest_id(self, session_id: str) -> str:
         """Of its messages the id that sorts last; "" when there is none."""
+        if not tree.valid_id(session_id):
+            return ""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
 
     def unreadable(self, session_id: str) -> bool:
         """Whether a part of its newest messages is no JSON."""
+        if not tree.valid_id(session_id):
+            return False
         return self._read(lambda db: db.execute(UNREADABLE, (session_id, model.PAGE)).fetchone() is not None)
 
     def load(self, session_id: str) -> Session:

@@ -82,27 +82,6 @@ def test_a_new_message_has_the_time_that_it_says(db: Base) -> None:
     assert [message.at for message in db.store.load(SES).messages] == [NOW - 100, NOW - 95, NOW - 90]
 
 
-def test_an_edit_that_changes_nothing_is_no_change(db: Base) -> None:
-    asked, _ = db.small()
-    db.run("UPDATE part SET data = ? WHERE id = 'prt_1'", '{ "a" : 1 }')
-    session = db.store.load(SES)
-    part = session.part("prt_1")
-    assert part is not None
-    assert db.store.changes(session, [Edit(asked, "prt_1", part.data, "x")]) == []
-    assert db.store.changes(session, [Edit(asked, "prt_none", None, "x")]) == []
-    assert len(db.store.changes(session, [Edit(asked, "prt_1", {**(part.data or {}), "a": True}, "x")])) == 1
-
-
-def test_edits_of_what_is_not_there_are_refused(db: Base) -> None:
-    asked, answered = db.small()
-    session = db.store.load(SES)
-    for edit in (Edit("msg_none", "prt_1", {}, "x"), Edit(asked, "prt_2", {}, "x")):
-        with pytest.raises(StoreError, match="not there"):
-            db.store.changes(session, [edit])
-    with pytest.raises(StoreError, match="can't be written as JSON"):
-        db.store.changes(session, [Edit(answered, "prt_2", {"n": float("inf")}, "x")])
-
-
 def test_a_set_is_written_and_taken_back_to_the_very_row(db: Base) -> None:
     asked, answered = db.small()
     changes = edits(db, asked, answered)

@@ -1,0 +1,612 @@
+"""What `Store` promises, tried on every store of every client. What only one of them does is tested beside it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recoveryd.clients.base import About, Look, stand, states, untouched
+from recoveryd.core import failpoint
+from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
+from recoveryd.core.model import PAGE, Change, Edit
+from tests.support.json_tree import NOW, SES
+from tests.support.stores import STORES, Kept
+
+DAY = 86_400_000
+
+
+@pytest.fixture(params=list(STORES))
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    return STORES[request.param](tmp_path)
+
+
+def each(what: str) -> list[object]:
+    """Each store with each of the values that it has under this name, for `parametrize`."""
+    return [pytest.param(kind, value) for kind, made in STORES.items() for value in getattr(made, what)]
+
+
+def small(kept: Kept, session: str = SES) -> tuple[str, str]:
+    """A prompt and its answer, with one part each: `prt_1` and `prt_2`."""
+    kept.session(session, "A title", "/p", "ses_0")
+    asked, answered = kept.asks(NOW - 100, session), kept.answers(NOW - 90, session)
+    kept.part(asked, "prt_1", session=session)
+    kept.part(answered, "prt_2", session=session)
+    return asked, answered
+
+
+def edited(kept: Kept, asked: str, answered: str) -> list[Change]:
+    """A part replaced, one set aside, one added to a message that has none."""
+    empty = kept.asks(NOW - 50)
+    edits = [
+        Edit(asked, "prt_1", kept.words("other"), "x"),
+        Edit(answered, "prt_2", None, "x"),
+        Edit(empty, "prt_3", kept.words("new"), "x"),
+    ]
+    return kept.store.changes(kept.store.load(SES), edits)
+
+
+def back(changes: Sequence[Change]) -> list[Change]:
+    return [change.reversed() for change in reversed(changes)]
+
+
+# What it is
+
+
+def test_a_store_says_where_it_is_and_that_it_can_be_edited(kept: Kept) -> None:
+    store = kept.store
+    small(kept)
+    assert store.id == str(store.root.resolve())
+    assert (store.exists(), store.live()) == (True, None)
+    assert store.lock_path.is_dir()
+    assert store.watch_path.is_dir()
+    assert all(file.parent == store.watch_path for file in store.watch_files)
+    assert len(store.forms()) >= 1
+    assert store.generation().value
+
+
+def test_a_store_that_is_not_there_is_not_live(kept: Kept, tmp_path: Path) -> None:
+    missing = kept.absent(tmp_path / "none")
+    assert not missing.exists()
+    assert "not there yet" in (missing.live() or "")
+    for read in (missing.load, missing.stamp):
+        with pytest.raises((StoreError, NotFoundError)):
+            read(SES)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_store_of_another_user_is_not_live(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(kept)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert "another user" in (kept.store.live() or "")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_store_that_can_not_be_written_to_is_not_live(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    changes = edited(kept, *small(kept))
+    path = kept.needed()[number]
+    if os.geteuid() == 0:  # root may write everywhere
+        monkeypatch.setattr(os, "access", lambda where, how: Path(where) != path)
+    else:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    assert f"{path.name} can't be written to" in (kept.store.live() or "")
+    assert kept.store.load(SES).id == SES
+    before = kept.content()
+    for refused in (changes, []):
+        with pytest.raises(StoreError, match="can't be written to"):
+            kept.store.apply(refused)
+    assert kept.content() == before
+
+
+def test_what_the_client_writes_touches_the_session_and_what_lies_beside_touches_none(kept: Kept) -> None:
+    store = kept.store
+    small(kept)
+
+    def written() -> dict[Path, int]:
+        watched = store.watch_files or [p for p in store.watch_path.rglob("*") if p.is_file()]
+        return {path: path.stat().st_mtime_ns for path in watched if path.exists()}
+
+    before = written()
+    os.utime(store.watch_path)
+    kept.answers(NOW)
+    names = [path.relative_to(store.watch_path).parts for path, at in written().items() if before.get(path) != at]
+    assert names
+    assert {session for name in names for session in store.touched(name)} in ({SES}, {None})
+    for other in (("notes.txt",), ("a", "b", "c", "d", "e"), (".hidden",)):
+        assert list(store.touched(other)) == []
+
+
+# What is read
+
+
+def test_a_session_is_loaded_whole_in_the_order_of_the_client_with_its_bytes(kept: Kept) -> None:
+    asked, answered = small(kept)
+    early = kept.asks(NOW - 200)
+    kept.part(answered, "prt_10")
+    kept.part(answered, "prt_1Z", b'{"type": "unheard-of", "extra": {"kept": [1]}}')
+    session = kept.store.load(SES)
+    assert (session.store, session.id) == (kept.store.id, SES)
+    assert [message.id for message in session.messages] == [early, asked, answered]
+    assert [part.id for part in session.messages[2].parts] == ["prt_10", "prt_1Z", "prt_2"]
+    assert kept.said(session.messages[2].parts[1].data or {}) == {"type": "unheard-of", "extra": {"kept": [1]}}
+    assert session.messages[1].parts[0].raw == kept.store.read(kept.key(asked, "prt_1"))
+    assert all(part.message_id == message.id for message in session.messages for part in message.parts)
+    assert None not in [message.raw for message in session.messages]
+    assert [message.role for message in session.messages] == ["user", "user", "assistant"]
+    assert [message.completed for message in session.messages] == [0, 0, NOW - 85]
+    assert (session.title, session.directory, session.parent, session.revert) == ("A title", "/p", "ses_0", None)
+    assert kept.store.load(SES) == session
+    assert kept.left() == []
+
+
+def test_title_folder_and_parent_are_told_without_the_session(kept: Kept) -> None:
+    kept.session(SES, "My session", "/work", "ses_0")
+    assert kept.store.about(SES) == About("My session", "/work", "ses_0")
+    assert kept.store.about("ses_gone") == kept.store.about("../x") == About()
+
+
+def test_all_sessions_with_messages_are_listed_and_no_other(kept: Kept) -> None:
+    wanted = [f"ses_{number:02}" for number in range(7)]
+    for number, session in enumerate(wanted):
+        kept.session(session, "", "", "")
+        kept.asks(NOW + number, session)
+    kept.session("ses_empty", "", "", "")
+    assert sorted(kept.store.session_ids()) == wanted
+
+
+def test_a_session_that_is_not_there_is_not_found_and_nothing_is_known_of_it(kept: Kept) -> None:
+    small(kept)
+    for read in (kept.store.load, kept.store.stamp):
+        with pytest.raises(NotFoundError, match="ses_none"):
+            read("ses_none")
+    assert kept.store.look("ses_none") == Look()
+    assert kept.store.about("ses_none") == About()
+    assert not kept.store.unreadable("ses_none")
+    assert kept.store.greatest_id("ses_none") == ""
+
+
+@pytest.mark.parametrize("bad", ["../../x", "a/b", "", ".", "ses 1", "ses_1\n", "s\0", "\udc80"])
+def test_what_can_be_no_id_is_refused(kept: Kept, bad: str) -> None:
+    small(kept)
+    for read in (kept.store.load, kept.store.stamp):
+        with pytest.raises(NotFoundError):
+            read(bad)
+    assert (kept.store.look(bad), kept.store.about(bad)) == (Look(), About())
+    assert (kept.store.unreadable(bad), kept.store.greatest_id(bad)) == (False, "")
+    session = kept.store.load(SES)
+    for edit in (Edit(bad, "prt_1", {}, "x"), Edit(session.messages[0].id, bad, {}, "x"), Edit(bad, None, {}, "x")):
+        with pytest.raises(StoreError):
+            kept.store.changes(session, [edit])
+
+
+@pytest.mark.parametrize(("kept", "raw"), each("broken"), indirect=["kept"])
+def test_a_part_that_is_no_json_is_kept_exactly_and_comes_back_exactly(kept: Kept, raw: bytes) -> None:
+    _, answered = small(kept)
+    kept.part(answered, "prt_bad", raw)
+    before = kept.content()
+    part = kept.store.load(SES).part("prt_bad")
+    assert part is not None
+    assert (part.data, part.raw) == (None, kept.store.read(kept.key(answered, "prt_bad")))
+    assert kept.store.unreadable(SES)
+    changes = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_bad", kept.words("mended"), "x")])
+    kept.store.apply(changes)
+    assert kept.content() != before
+    assert not kept.store.unreadable(SES)
+    kept.store.apply(back(changes))
+    assert kept.content() == before
+
+
+def test_only_the_newest_messages_are_asked_for_parts_that_are_no_json(kept: Kept) -> None:
+    old, _ = small(kept)
+    kept.part(old, "prt_bad", b'{"id": "prt_')
+    assert kept.store.unreadable(SES)
+    for number in range(PAGE):
+        kept.asks(NOW + number)
+    assert not kept.store.unreadable(SES)
+
+
+@pytest.mark.parametrize(("kept", "raw"), each("odd"), indirect=["kept"])
+def test_other_json_is_a_part_that_says_nothing(kept: Kept, raw: bytes) -> None:
+    """The client passes over it (seen on 1.1.53, 1.2.1 and 1.18.33); in files, a null stops it."""
+    _, answered = small(kept)
+    kept.part(answered, "prt_odd", raw)
+    part = kept.store.load(SES).part("prt_odd")
+    assert part is not None
+    assert part.data is not None
+    assert (part.type, kept.said(part.data)) == ("", {})
+    assert part.raw == kept.store.read(kept.key(answered, "prt_odd"))
+    assert not kept.store.unreadable(SES)
+
+
+@pytest.mark.parametrize(("kept", "raw_and_data"), each("readable"), indirect=["kept"])
+def test_what_the_client_can_read_is_read(kept: Kept, raw_and_data: tuple[bytes, dict[str, object]]) -> None:
+    raw, data = raw_and_data
+    _, answered = small(kept)
+    kept.part(answered, "prt_odd", raw)
+    part = kept.store.load(SES).part("prt_odd")
+    assert part is not None
+    assert kept.said(part.data or {}) == data
+
+
+def test_a_message_that_is_no_json_is_named(kept: Kept) -> None:
+    small(kept)
+    named = kept.named.format(id=kept.broken_message(NOW))
+    for read in (kept.store.load, kept.store.look):
+        with pytest.raises(StoreError, match=rf"{named}.*is no JSON object"):
+            read(SES)
+
+
+def test_a_record_nested_without_end_is_named(kept: Kept) -> None:
+    _, answered = small(kept)
+    kept.part(answered, "prt_deep", b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
+    with pytest.raises(StoreError, match=rf"{kept.named.format(id='prt_deep')}.*is nested too deeply"):
+        kept.store.load(SES)
+
+
+def test_a_record_or_a_session_that_is_too_large_is_not_read(kept: Kept) -> None:
+    _, answered = small(kept)
+    kept.part(answered, "prt_huge", b'{"type":"text","text":"' + b"x" * 5000 + b'"}')
+    strict = kept.limited(4000, 1_000_000)
+    for use in (lambda: strict.load(SES), lambda: strict.read(kept.key(answered, "prt_huge"))):
+        with pytest.raises(StoreError, match=kept.too_large[0]):
+            use()
+    with pytest.raises(StoreError, match=kept.too_large[1]):
+        kept.limited(1_000_000, 5100).load(SES)
+    assert kept.limited(1_000_000, 1_000_000).load(SES).part("prt_huge")
+
+
+@pytest.mark.parametrize(("kept", "key"), each("bad_keys"), indirect=["kept"])
+def test_keys_from_elsewhere_are_checked(kept: Kept, key: str) -> None:
+    small(kept)
+    before = kept.content()
+    for use in (
+        kept.store.read,
+        lambda k: kept.store.read_all([k]),
+        lambda k: kept.store.apply([Change(k, None, b"x")]),
+        lambda k: kept.store.clean([k]),
+    ):
+        with pytest.raises(StoreError, match="no record of this store"):
+            use(key)
+    assert kept.content() == before
+
+
+def test_many_records_are_read_as_one_is(kept: Kept) -> None:
+    asked, answered = small(kept)
+    keys = [
+        kept.key(answered, "prt_2"),
+        kept.key(asked, "prt_9"),
+        kept.key(asked, "prt_1"),
+        kept.key(answered, "prt_2"),
+    ]
+    found = kept.store.read_all(keys)
+    assert found == [kept.store.read(key) for key in keys]
+    assert [record is None for record in found] == [False, True, False, False]
+    assert kept.store.read_all([]) == []
+
+
+def _symlink(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def _socket(path: Path) -> None:
+    path.unlink()
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def _instead(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def made(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (_symlink, "symlink"),
+        (_instead(Path.mkdir), "folder"),
+        (_instead(os.mkfifo), "named pipe"),
+        (_socket, "no regular file"),
+    ],
+)
+def test_what_is_no_file_is_named_never_followed_and_never_waited_for(
+    kept: Kept, put: Callable[[Path], None], said: str
+) -> None:
+    _, answered = small(kept)
+    [change] = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_2", kept.words("other"), "x")])
+    path = kept.file(answered, "prt_2")
+    real = path.read_bytes()
+    put(path)
+    began = time.monotonic()
+    for use in (lambda: kept.store.load(SES), lambda: kept.store.apply([change])):
+        with pytest.raises(StoreError, match=said):
+            use()
+    assert time.monotonic() - began < 10
+    if path.is_symlink():
+        assert path.read_bytes() == real
+    else:
+        assert not stat.S_ISREG(path.stat().st_mode)
+
+
+def test_what_is_no_record_does_not_count_but_is_told_and_left_alone(kept: Kept) -> None:
+    _, answered = small(kept)
+    assert kept.store.strangers(SES) == []
+    foreign = kept.foreign(answered)
+    before = kept.content()
+    assert [part.id for part in kept.store.load(SES).messages[1].parts] == ["prt_2"]
+    assert kept.store.strangers(SES) == foreign
+    assert kept.content() == before
+
+
+# Whether it changed
+
+
+def test_a_stamp_changes_with_every_write_and_only_then(kept: Kept) -> None:
+    _, answered = small(kept)
+    seen = [kept.store.stamp(SES)]
+    assert kept.store.stamp(SES) == seen[0]
+    assert kept.store.stamp(SES).digest == seen[0].digest
+    for write in (
+        lambda: kept.part(answered, "prt_9"),
+        lambda: kept.removes(answered, "prt_2"),
+        lambda: kept.asks(kept.ms),
+        lambda: kept.retitles(SES, "x"),
+    ):
+        kept.ms += 1
+        write()
+        seen.append(kept.store.stamp(SES))
+    kept.store.apply(edited(kept, *[message.id for message in kept.store.load(SES).messages[:2]]))
+    seen.append(kept.store.stamp(SES))
+    assert len({stamp.fingerprint for stamp in seen}) == len({stamp.digest for stamp in seen}) == len(seen)
+    assert kept.is_now(seen[-1].newest_mtime_ns)
+    again = kept.store.stamp(SES)
+    kept.asks(NOW, "ses_2")
+    assert kept.store.stamp(SES) == again, "another session was written to"
+
+
+def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_comes(kept: Kept) -> None:
+    small(kept)
+    kept.asks(NOW - 500, "ses_2")
+    known: dict[str, str] = {}
+
+    def fresh() -> list[str]:
+        found = list(kept.store.fresh(known, NOW - DAY))
+        known.update(found)
+        return sorted(session for session, _ in found)
+
+    assert fresh() == [SES, "ses_2"]
+    assert fresh() == []
+    kept.ms += 60_000
+    kept.answers(kept.ms - 100, "ses_2")
+    assert fresh() == ["ses_2"]
+    assert fresh() == []
+
+
+# What is stuck
+
+
+def test_a_refused_turn_is_the_failure_and_a_later_answer_clears_it(kept: Kept) -> None:
+    kept.asks(NOW - 500)
+    kept.answers(NOW - 400)
+    kept.asks(NOW - 300)
+    failed = kept.is_refused(NOW - 200)
+    found = kept.store.look(SES)
+    assert found.failure is not None
+    assert (found.failure.message, found.failure.session, found.failure.store) == (failed, SES, kept.store.id)
+    assert (found.failure.provider, found.failure.model, found.failure.time) == ("anthropic", "m", NOW - 200)
+    assert (found.running, found.newest_user, found.last_answer) == (0, None, NOW - 395)
+    assert (found.newer, found.waits) == (False, True)
+    kept.answers(NOW - 100)
+    assert kept.store.look(SES) == Look(None, 0, None, NOW - 95)
+
+
+def test_the_newest_of_several_failures_is_meant_and_a_newer_prompt_and_a_running_turn_are_told(kept: Kept) -> None:
+    kept.is_refused(NOW - 500)
+    newest = kept.is_refused(NOW - 400)
+    prompt = kept.asks(NOW - 300)
+    kept.runs(NOW - 200)
+    found = kept.store.look(SES)
+    assert found.failure is not None
+    assert (found.failure.message, found.newest_user, found.running) == (newest, prompt, NOW - 200)
+    assert (found.newer, found.silent) == (True, True)
+
+
+def test_an_unfinished_message_of_a_crash_before_the_failure_is_no_running_turn(kept: Kept) -> None:
+    kept.runs(NOW - 500)
+    kept.is_refused(NOW - 400)
+    assert kept.store.look(SES).running == 0
+
+
+def test_a_tool_call_clears_an_older_failure_but_is_no_answer(kept: Kept) -> None:
+    kept.answers(NOW - 900)
+    kept.calls(NOW - 800)
+    kept.is_refused(NOW - 700)
+    assert kept.store.look(SES).last_answer == NOW - 895
+    kept.calls(NOW - 600)
+    assert kept.store.look(SES).failure is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "cleared"),
+    [
+        (["step-start", "reasoning"], False),
+        (["step-start", "text"], True),
+        (["text"], True),
+        (["reasoning"], False),
+        ([], False),
+    ],
+)
+def test_an_abort_clears_a_failure_only_if_the_model_spoke(kept: Kept, kinds: list[str], cleared: bool) -> None:
+    kept.is_refused(NOW - 400)
+    kept.is_aborted(NOW - 300, kinds)
+    assert (kept.store.look(SES).failure is None) == cleared
+
+
+def test_a_glance_reads_one_message_of_a_healthy_session(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = [kept.answers(NOW - 1000 + number) for number in range(20)][-1]
+    read = kept.reads(monkeypatch)
+    assert kept.store.look(SES).failure is None
+    assert read == [newest]
+
+
+# What is written
+
+
+def test_changes_are_written_and_taken_back_to_the_very_bytes(kept: Kept) -> None:
+    changes = edited(kept, *small(kept))
+    before, read = kept.content(), kept.store.load(SES)
+    assert [part.raw for message in read.messages for part in message.parts] == [c.before for c in changes if c.before]
+    assert untouched(kept.store, changes)
+    kept.store.apply(changes)
+    assert stand(kept.store, changes)
+    session = kept.store.load(SES)
+    assert [[part.id for part in message.parts] for message in session.messages] == [["prt_1"], [], ["prt_3"]]
+    assert [kept.said(p.data or {}) for m in session.messages for p in m.parts] == [
+        kept.words("other"),
+        kept.words("new"),
+    ]
+    assert kept.left() == []
+    kept.store.apply(back(changes))
+    assert kept.content() == before
+    assert kept.store.load(SES) == read
+    assert set(states(kept.store, changes)) == {"before"}
+    assert kept.left() == []
+
+
+def test_an_edit_that_changes_nothing_is_no_change(kept: Kept) -> None:
+    asked, _ = small(kept)
+    kept.part(asked, "prt_3", kept.other_layout(asked, "prt_3"))
+    session = kept.store.load(SES)
+    part = session.part("prt_3")
+    assert part is not None and part.data is not None
+    assert kept.store.changes(session, [Edit(asked, "prt_3", part.data, "x")]) == []
+    assert kept.store.changes(session, [Edit(asked, "prt_none", None, "x")]) == []
+    assert kept.store.changes(session, []) == []
+    [once] = kept.store.changes(session, [Edit(asked, "prt_3", {**part.data, "a": True}, "x")])
+    kept.store.apply([once])
+    session = kept.store.load(SES)
+    written = session.part("prt_3")
+    assert written is not None
+    assert kept.store.changes(session, [Edit(asked, "prt_3", written.data, "x")]) == []
+
+
+def test_edits_of_what_is_not_there_are_refused(kept: Kept) -> None:
+    asked, answered = small(kept)
+    session = kept.store.load(SES)
+    for edit in (Edit("msg_none", "prt_1", {}, "x"), Edit(asked, "prt_2", {}, "x")):
+        with pytest.raises(StoreError, match="not there"):
+            kept.store.changes(session, [edit])
+    with pytest.raises(StoreError, match="can't be written as JSON"):
+        kept.store.changes(session, [Edit(answered, "prt_2", {"n": float("inf")}, "x")])
+
+
+def test_what_the_client_wrote_since_is_a_conflict_and_nothing_is_touched(kept: Kept) -> None:
+    asked, answered = small(kept)
+    changes = edited(kept, asked, answered)
+    kept.rewrites(answered, "prt_2")
+    before = kept.content()
+    with pytest.raises(ConflictError, match="prt_2"):
+        kept.store.apply(changes)
+    assert kept.content() == before
+    assert states(kept.store, changes) == ["before", "other", "before"]
+    kept.removes(answered, "prt_2")
+    before = kept.content()
+    with pytest.raises(ConflictError, match="prt_2"):
+        kept.store.apply(changes)
+    assert kept.content() == before
+    assert kept.left() == []
+
+
+def test_a_record_that_is_there_by_now_is_a_conflict(kept: Kept) -> None:
+    asked, answered = small(kept)
+    changes = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_7", kept.words("new"), "x")])
+    kept.part(answered, "prt_7")
+    before = kept.content()
+    with pytest.raises(ConflictError, match="prt_7"):
+        kept.store.apply(changes)
+    assert kept.content() == before
+    assert asked
+
+
+def test_an_undo_of_what_the_client_wrote_over_is_a_conflict(kept: Kept) -> None:
+    changes = edited(kept, *small(kept))
+    kept.store.apply(changes)
+    owner = kept.store.load(SES).messages[0].id
+    kept.rewrites(owner, "prt_1")
+    before = kept.content()
+    with pytest.raises(ConflictError, match="prt_1"):
+        kept.store.apply(back(changes))
+    assert kept.content() == before
+
+
+def test_one_record_twice_in_a_set_is_refused(kept: Kept) -> None:
+    asked, _ = small(kept)
+    [change] = kept.store.changes(kept.store.load(SES), [Edit(asked, "prt_7", kept.words("new"), "x")])
+    before = kept.content()
+    with pytest.raises(StoreError, match="twice"):
+        kept.store.apply([change, replace(change, before=b"x")])
+    assert kept.content() == before
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.EIO, "broken disk"), KeyboardInterrupt()], ids=["disk", "interrupt"])
+def test_a_fault_at_any_step_leaves_all_or_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    changes = edited(kept, *small(kept))
+    before = kept.content()
+    steps: list[str] = []
+    monkeypatch.setattr(failpoint, "reach", steps.append)
+    kept.store.apply(changes)
+    after = kept.content()
+    kept.store.apply(back(changes))
+    assert kept.content() == before
+    total = len(steps) // 2
+    assert total >= len(changes)
+    for at in range(total):
+        left = at
+
+        def step(_: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise fault
+
+        monkeypatch.setattr(failpoint, "reach", step)
+        with pytest.raises((StoreError, KeyboardInterrupt, OSError)):
+            kept.store.apply(changes)
+        monkeypatch.setattr(failpoint, "reach", lambda _: None)
+        kept.store.clean([change.key for change in changes])
+        found = kept.content()
+        assert found in (before, after), f"half of it, by a fault at step {at + 1}"
+        if found == after:
+            kept.store.apply(back(changes))
+        assert kept.content() == before
+        assert kept.left() == []
+
+
+def test_what_a_crash_left_is_removed_once_and_nothing_else(kept: Kept) -> None:
+    asked, answered = small(kept)
+    keys = [kept.key(asked, "prt_1"), kept.key(answered, "prt_2"), kept.key("msg_none", "prt_9")]
+    before = kept.content()
+    assert kept.store.clean(keys) == 0
+    left = kept.cut_off(keys[0])
+    assert [kept.store.clean(keys), kept.store.clean(keys)] == [left, 0]
+    assert kept.content() == before
+    assert kept.left() == []
