@@ -67,7 +67,7 @@ def _has(store: Store, session: str) -> bool:
 
 
 def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:
-    found = Diagnosis(recovery.client, recovery.holders).of(store, session)
+    found = Diagnosis(recovery.clients).of(store, session)
     if found is None or found.kind is None or standing(store, ledger, found.failure) is not None:
         return None
     if found.kind is Kind.INTERRUPTED_TURN and found.kind not in config.kinds:

@@ -92,7 +92,7 @@ def test_a_clock_that_jumps_back_after_the_failure(place: Place) -> None:
     now = time.time() - 3600
     with work.opened(place) as ledger:
         recovery = Recovery(ledger, work.CONFIG, place.state, clock=lambda: now)
-        triage = Triage(ledger, work.CONFIG, lambda *_: None, recovery.client, clock=lambda: now)
+        triage = Triage(ledger, work.CONFIG, lambda *_: None, recovery.clients, clock=lambda: now)
         verdict = triage.judge(place.store, session)
         assert verdict.next is Next.RECOVER and verdict.failure is not None and verdict.kind is not None
         event = recovery.attempt(place.store, verdict.failure, verdict.kind)

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
 from recoveryd.clients.find import find_stores
+from recoveryd.core.check import Check
 from recoveryd.core.errors import ConfigError
-from recoveryd.doctor.check import Check, Patient
+from recoveryd.doctor.check import Patient
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.settings import paths
 from recoveryd.settings.load import load_sound

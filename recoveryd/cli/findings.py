@@ -121,7 +121,7 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
     try:
-        silence = Diagnosis(recovery.client, recovery.holders).of(store, session)
+        silence = Diagnosis(recovery.clients).of(store, session)
         if silence is None:
             return None
         about = store.about(session)
@@ -146,7 +146,8 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
     if kind is None:
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
-    found = replace(found, undone=undone(store, ledger, failure) if ledger is not None else None)
+    if ledger is not None:
+        found = replace(found, undone=undone(recovery.clients.of(store), store, ledger, failure))
     try:
         _, planned = recovery.propose(store, failure, kind, name)
     except (ActiveError, LeftAloneError) as error:

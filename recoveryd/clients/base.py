@@ -81,6 +81,10 @@ class Store(Protocol):
         """Stable across restarts: the resolved path."""
 
     @property
+    def client(self) -> str:
+        """The name of the client whose sessions are in it."""
+
+    @property
     def root(self) -> Path:
         """What a person would call the place of the store."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.clients.base import Store
+from recoveryd.clients.client import Client
 from recoveryd.clients.opencode import places
+from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
+from recoveryd.settings.load import Config
 
 
 def find_stores(
@@ -36,3 +40,23 @@ def _identity(root: Path) -> object:
     except OSError:
         return root
     return here.st_dev, here.st_ino
+
+
+class Clients:
+    """The clients of this machine, each made once for a configuration. `clock`: seconds since the epoch."""
+
+    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
+        made = (Opencode(config.opencode, config.interrupted_minutes, clock),)
+        self._by_name: Mapping[str, Client] = {client.name: client for client in made}
+
+    def of(self, store: Store) -> Client:
+        """The client whose sessions are in a store."""
+        return self._by_name[store.client]
+
+    def all(self) -> Iterable[Client]:
+        """All of them, those too that are not installed."""
+        return self._by_name.values()
+
+    def version(self) -> tuple[int, ...] | None:
+        """Of a client that listens; None when none answers."""
+        return next(filter(None, (client.version() for client in self.all())), None)

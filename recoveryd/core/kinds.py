@@ -23,3 +23,6 @@ CLEARED_BY_PROMPT = frozenset({Kind.ASSISTANT_PREFILL, Kind.TRAILING_WHITESPACE}
 
 # Of these an open turn is the fault itself; any other repair waits until no turn runs.
 OPEN_TURNS = frozenset({Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN})
+
+# What no provider refuses: the client whose session it is knows the cure.
+CURED_BY_CLIENT = frozenset({Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN})

@@ -76,6 +76,10 @@ class Wire(Protocol):
     def protocol(self) -> str:
         """What is spoken, as "anthropic.messages"."""
 
+    @property
+    def form_name(self) -> str:
+        """The form of the client's versions, as a bug report names it."""
+
     def build(self, session: Session) -> Request:
         """The next request: what is stored, with a prompt of the user behind it."""
 

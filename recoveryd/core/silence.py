@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recoveryd.core.model import Failure, Json, Kind
+from recoveryd.core.model import Failure, Json, Kind, Message
 
 # Reason codes of what has no kind: a prompt that nothing stored explains, and an error in the newest answer.
 UNANSWERED = "unanswered_prompt"
-
-
 REFUSED = "refused_unknown"  # whose words are not known
-
-
 ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
 
 
@@ -30,3 +27,14 @@ class Silence:
     def reason(self) -> str:
         """A stable code."""
         return str(self.kind or self.code)
+
+
+def waiting_prompts(order: Sequence[Message]) -> list[Message]:
+    """The prompts at the end of messages in the order of time. An answer that never got anything is none."""
+    waiting: list[Message] = []
+    for message in reversed(order):
+        if message.role == "user":
+            waiting.insert(0, message)
+        elif message.parts or message.completed or message.error is not None:
+            break
+    return waiting

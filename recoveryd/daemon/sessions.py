@@ -12,7 +12,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients.base import Store, root
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.find import Clients
 from recoveryd.clients.quiet import SETTLE_S
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Failure, Kind, Outcome, Refusal
@@ -69,11 +69,11 @@ class Healer:
         self._news = news
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
-        client = Client(config.opencode)
-        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), client)
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, client=client, held=self.held)
+        self._clients = Clients(config)
+        self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), self._clients)
+        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, clients=self._clients, held=self.held)
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
-        self._resumer = Resumer(ledger, config, state_dir, client)
+        self._resumer = Resumer(ledger, config, state_dir, self._clients)
         self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
         self._ending = False
         self._open: set[tuple[str, str]] = set()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from recoveryd.clients.base import Look, Store
-from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Client
-from recoveryd.clients.opencode.silent import cut_off, ids_started_again, unanswered, unreadable, unsendable
-from recoveryd.clients.opencode.unsendable import provider_spoke
-from recoveryd.clients.opencode.versions import forms_of
-from recoveryd.core.model import Entry, Failure, Json, Outcome, Try
+from recoveryd.clients.client import Client
+from recoveryd.clients.find import Clients
+from recoveryd.core.model import Entry, Failure, Json, Outcome, Session, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, Silence
+from recoveryd.diagnose import silent
+from recoveryd.diagnose.explain import explain
 from recoveryd.diagnose.guard import since_success, taken_back
 from recoveryd.ledger.images import digest
 from recoveryd.ledger.ledger import Ledger
@@ -23,46 +23,53 @@ from recoveryd.providers.sentences.not_the_history import elsewhere
 class Diagnosis:
     """Looks at sessions and writes nothing. Errors of the store pass through."""
 
-    def __init__(self, client: Client, holders: Holders, clock: Callable[[], float] = time.time) -> None:
-        self._client = client
-        self._holders = holders
+    def __init__(self, clients: Clients, clock: Callable[[], float] = time.time) -> None:
+        self._clients = clients
         self._clock = clock
 
     def of(self, store: Store, session: str) -> Silence | None:
         """What keeps a session from going on; None when nothing does."""
-        look = store.look(session)
+        look, client = store.look(session), self._clients.of(store)
         failure = look.failure
         kind = classify(failure.error) if failure is not None else None
         recorded = Silence(failure, kind, _recorded(failure)) if failure is not None and kind is not None else None
-        if recorded is not None and not look.newer:
-            return recorded
-        if look.running and not look.silent:
-            ended = None if self._holders.under_way(store, session) else cut_off(store.load(session))
-            return ended or self._unreadable(store, session) or recorded
-        if look.newer or (failure is not None and not provider_spoke(failure)):
-            found = self._silent(store, session, look, recorded)
-        else:
-            found = ids_started_again(store, session, self._client, self._clock())
-        found = found or self._unreadable(store, session)
+        spoke = failure is not None and client.provider_spoke(failure)
+        found = explain(look, recorded, _Finder(client, store, session, look, self._clock()), spoke=spoke)
         return found if found is not None or failure is None or look.newer else _refused(failure)
 
-    def _unreadable(self, store: Store, session: str) -> Silence | None:
-        if not store.unreadable(session):
-            return None
-        return unreadable(store.load(session), forms_of(store, self._client, session))
 
-    def _silent(self, store: Store, session: str, look: Look, recorded: Silence | None) -> Silence | None:
-        """Of a prompt that no provider is known to have answered or refused. `recorded`: a failure before it."""
-        old = None if look.running else ids_started_again(store, session, self._client, self._clock())
-        if old is not None and old.ignored:
-            return old
-        forms, loaded = forms_of(store, self._client, session), store.load(session)
-        found = unsendable(loaded, None if look.newer else look.failure, forms) or recorded or old
-        if found is not None or look.failure is not None:
-            return found
-        if look.running and self._holders.under_way(store, session):
+class _Finder:
+    """Looks everything up at once, for a person who waits for the answer."""
+
+    def __init__(self, client: Client, store: Store, session: str, look: Look, now: float) -> None:
+        self._client = client
+        self._store = store
+        self._session = session
+        self._running = look.running
+        self._now = now
+
+    @cached_property
+    def _loaded(self) -> Session:
+        return self._store.load(self._session)
+
+    def cut_off(self) -> Silence | None:
+        under_way = self._client.under_way(self._store, self._session)
+        return None if under_way else self._client.cut_off(self._loaded)
+
+    def unreadable(self) -> Silence | None:
+        found = self._store.unreadable(self._session)
+        return silent.unreadable(self._client, self._store, self._loaded) if found else None
+
+    def ids_started_again(self) -> Silence | None:
+        return self._client.ids_started_again(self._store, self._session, self._now)
+
+    def unsendable(self, failure: Failure | None) -> Silence | None:
+        return silent.unsendable(self._client, self._store, self._loaded, failure)
+
+    def unanswered(self) -> Silence | None:
+        if self._running and self._client.under_way(self._store, self._session):
             return None
-        return unanswered(loaded, forms)
+        return silent.unanswered(self._client, self._store, self._loaded)
 
 
 def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
@@ -77,15 +84,15 @@ def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
     return None
 
 
-def tries(store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:
+def tries(client: Client, store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:
     """What was tried on a session in vain, or taken back. `answered`: its `Look.last_answer`."""
     made = ledger.tries(store.id, failure.session, answered, failure.message)
-    return since_success(store.load(failure.session), made) if made else []
+    return since_success(store.load(failure.session), made, client.resumed_by) if made else []
 
 
-def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+def undone(client: Client, store: Store, ledger: Ledger, failure: Failure) -> Try | None:
     """The newest repair of the session, if the user took it back and no prompt was answered since."""
-    return taken_back(tries(store, ledger, failure, store.look(failure.session).last_answer))
+    return taken_back(tries(client, store, ledger, failure, store.look(failure.session).last_answer))
 
 
 def _refused(failure: Failure) -> Silence:

@@ -5,12 +5,13 @@ What a person asks for (`scan --repair`) does not come by here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recoveryd.core.model import Failure, Outcome, Session, Try
-from recoveryd.heal.resume import resumed_by
+from recoveryd.clients.base import Stamp
+from recoveryd.core.model import Failure, Message, Outcome, Session, Try
+from recoveryd.settings.load import Config
 
 _HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.
@@ -89,16 +90,21 @@ def decide(
     return GiveUp(f"The session was {tried} {times} and is refused again.")
 
 
+def state_of(stamp: Stamp, config: Config) -> str:
+    """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
+    return f"{stamp.digest}/{config.digest}"
+
+
 def taken_back(tries: Sequence[Try]) -> Try | None:
     """The newest repair, if the user undid it: it is not made again without a question."""
     newest = next((one for one in reversed(tries) if one.outcome is not Outcome.GAVE_UP), None)
     return newest if newest is not None and newest.outcome is Outcome.UNDONE else None
 
 
-def since_success(session: Session, tries: Sequence[Try]) -> list[Try]:
+def since_success(session: Session, tries: Sequence[Try], resumed_by: Callable[[Message], str | None]) -> list[Try]:
     """Those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
-    A prompt of our own (a resume) proves nothing, so nothing goes round without a person. What is not found counts.
+    A prompt of our own (`resumed_by`) proves nothing, so nothing goes round without a person. What is not found counts.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
     asked = {m.id for m in session.messages if m.role == "user" and resumed_by(m) is None}

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recoveryd.clients.base import Look, Store
-from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Client
-from recoveryd.clients.opencode.silent import cut_off, ids_started_again, unreadable, unsendable
-from recoveryd.clients.opencode.unsendable import provider_spoke
-from recoveryd.clients.opencode.versions import forms_of
+from recoveryd.clients.client import Client
+from recoveryd.clients.find import Clients
 from recoveryd.clients.quiet import SETTLE_S, until_quiet
 from recoveryd.core.bounded import note
 from recoveryd.core.kinds import CLEARED_BY_PROMPT, OPEN_TURNS
 from recoveryd.core.model import Failure, Kind
 from recoveryd.core.silence import Silence
+from recoveryd.diagnose import silent
 from recoveryd.diagnose.diagnosis import tries
-from recoveryd.diagnose.guard import Admit, GiveUp, decide
-from recoveryd.heal.book import state_of
+from recoveryd.diagnose.explain import explain
+from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger.ledger import Handled, Ledger
 from recoveryd.providers.sentences.classify import classify
 from recoveryd.providers.version import VERSION
@@ -67,38 +65,33 @@ class Triage:
         ledger: Ledger,
         config: Config,
         say: Callable[[str, str], object],
-        client: Client,
+        clients: Clients,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
-        self._config = config
+        self.config = config
         self._say = say
-        self._clock = clock
-        self._client = client
-        self._holders = Holders(config.interrupted_minutes, clock)
-        self._read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
-        self._sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
+        self.clock = clock
+        self._clients = clients
+        self.read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
+        self.sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
         """What to do about a session now. Errors of the store pass through."""
-        look = store.look(session)
-        failure, kind = look.failure, classify(look.failure.error) if look.failure else None
-        silent = False
-        if look.newer or (kind is None and (failure is None or not provider_spoke(failure))):
-            found = self._silent(store, session, look)
-            if isinstance(found, Silence):
-                failure, kind, silent = found.failure, found.kind, True
-            elif kind is None or found.wait:
-                return found
-        elif kind is None:  # refused for something else
-            found = self._unreadable(store, session, failure.time if failure else 0) or _NOTHING
-            if isinstance(found, Verdict):
-                return found
-            failure, kind, silent = found.failure, found.kind, True
-        if failure is None or kind is None:
-            return _NOTHING
-        now = self._clock()
-        if failure.time < (now - self._config.lookback_hours * 3600) * 1000:
+        look, client = store.look(session), self._clients.of(store)
+        failure = look.failure
+        kind = classify(failure.error) if failure is not None else None
+        recorded = Silence(failure, kind) if failure is not None and kind is not None else None
+        spoke = failure is not None and client.provider_spoke(failure)
+        try:
+            found = explain(look, recorded, _Finder(self, client, store, session, look), spoke=spoke)
+        except _Later as later:
+            return Verdict(Next.AGAIN, later.seconds)
+        if found is None or found.kind is None:
+            return _AGAIN if look.running else _NOTHING
+        failure, kind = found.failure, found.kind
+        now = self.clock()
+        if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)
         if look.running and kind not in OPEN_TURNS:
             return _AGAIN  # what becomes of the turn touches the session again
@@ -107,66 +100,12 @@ class Triage:
             self._say(store.id, reason)
             return _AGAIN
         stamp = store.stamp(session)
-        if until_quiet(stamp, SETTLE_S, self._clock()):
-            self._client.prepare()  # it takes a moment, and here is one
-            return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self._clock()) or _SOON_S)
-        if look.newer and not silent and self._handled(failure):
+        if until_quiet(stamp, SETTLE_S, self.clock()):
+            client.server.prepare()  # it takes a moment, and here is one
+            return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self.clock()) or _SOON_S)
+        if look.newer and found is recorded and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
-        return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self._config))
-
-    def _silent(self, store: Store, session: str, look: Look) -> Silence | Verdict:
-        """What a session is stuck on that no provider refused, if it is; else the verdict on it."""
-        if look.running and not look.silent:
-            return (
-                self._cut_off(store, session) or self._unreadable(store, session, look.running, running=True) or _AGAIN
-            )
-        quiet = _AGAIN if look.running else _NOTHING
-        mark = f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"
-        if not look.waits:
-            return self._unreadable(store, session, look.last_answer) or quiet
-        if self._sound.get((store.id, session)) == mark:
-            return quiet
-        wait = until_quiet(store.stamp(session), GRACE_S, self._clock())
-        if wait:
-            return Verdict(Next.AGAIN, wait)
-        found = self._explained(store, session, look)
-        if found is None:
-            note(self._sound, (store.id, session), mark)
-            return quiet
-        return found
-
-    def _explained(self, store: Store, session: str, look: Look) -> Silence | None:
-        if look.newest_user is not None and not look.running:
-            found = ids_started_again(store, session, self._client, self._clock())
-            if found is not None and found.ignored:
-                return found
-        failure = None if look.newer else look.failure
-        return unsendable(store.load(session), failure, forms_of(store, self._client, session))
-
-    def _unreadable(self, store: Store, session: str, since: int, *, running: bool = False) -> Silence | Verdict | None:
-        """A part that the client can't read, where no prompt tells: one that names no model fails before it is stored.
-
-        `since` (ms) is when something last came of a prompt. While a turn runs there is a look a minute at the most.
-        """
-        key, now = (store.id, session), self._clock()
-        too_old = since < (now - self._config.lookback_hours * 3600) * 1000
-        if too_old or (running and 0 <= now - self._read.get(key, 0.0) < _READ_S):
-            return None
-        if not store.unreadable(session):
-            note(self._read, key, now)
-            return None
-        wait = until_quiet(store.stamp(session), GRACE_S, now)
-        return (
-            Verdict(Next.AGAIN, wait)
-            if wait
-            else unreadable(store.load(session), forms_of(store, self._client, session))
-        )
-
-    def _cut_off(self, store: Store, session: str) -> Silence | None:
-        """A turn whose client is gone, if such are to be ended."""
-        if Kind.INTERRUPTED_TURN not in self._config.kinds or self._holders.under_way(store, session):
-            return None
-        return cut_off(store.load(session))
+        return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self.config))
 
     def _handled(self, failure: Failure) -> Handled | None:
         return self._ledger.handled(failure.store, failure.session, failure.message)
@@ -176,15 +115,97 @@ class Triage:
         verdict = decide(
             failure,
             handled,
-            tries=tries(store, self._ledger, failure, answered),
-            max_retries=self._config.max_retries,
+            tries=tries(self._clients.of(store), store, self._ledger, failure, answered),
+            max_retries=self.config.max_retries,
             session_state=state,
             rules_version=VERSION,
-            now=self._clock(),
-            lookback_hours=self._config.lookback_hours,
+            now=self.clock(),
+            lookback_hours=self.config.lookback_hours,
             tried="told to go on" if kind in CLEARED_BY_PROMPT else "repaired",
         )
         if isinstance(verdict, Admit):
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state, handled=handled)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
         return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state, answered=answered)
+
+
+class _Later(Exception):
+    """What is read now is not what will stand: look again after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class _Finder:
+    """Looks up what a daemon repairs by itself, once nobody writes any more, and nothing twice. Raises `_Later`."""
+
+    def __init__(self, triage: Triage, client: Client, store: Store, session: str, look: Look) -> None:
+        self._triage = triage
+        self._client = client
+        self._store = store
+        self._session = session
+        self._look = look
+        self._key = store.id, session
+
+    def cut_off(self) -> Silence | None:
+        """If such are to be ended."""
+        if Kind.INTERRUPTED_TURN not in self._triage.config.kinds:
+            return None
+        if self._client.under_way(self._store, self._session):
+            return None
+        return self._client.cut_off(self._store.load(self._session))
+
+    def ids_started_again(self) -> Silence | None:
+        """If they keep a prompt from being answered; what is only to come is for `scan`."""
+        if self._look.newest_user is None or not self._to_be_read():
+            return None
+        found = self._client.ids_started_again(self._store, self._session, self._triage.clock())
+        return found if found is not None and found.ignored else None
+
+    def unsendable(self, failure: Failure | None) -> Silence | None:
+        if not self._to_be_read():
+            return None
+        found = silent.unsendable(self._client, self._store, self._store.load(self._session), failure)
+        if found is None:
+            note(self._triage.sound, self._key, self._mark)
+        return found
+
+    def unanswered(self) -> Silence | None:
+        """Nothing that a daemon would do something about."""
+        return None
+
+    def unreadable(self) -> Silence | None:
+        """Where no prompt tells: one that names no model fails before it is stored.
+
+        While a turn runs there is a look a minute at the most.
+        """
+        look, now = self._look, self._triage.clock()
+        if look.waits and not (look.failure is not None and not look.newer):
+            return None  # the request was built
+        since = look.running or (look.failure.time if look.failure is not None else look.last_answer)
+        too_old = since < (now - self._triage.config.lookback_hours * 3600) * 1000
+        if too_old or (look.running and 0 <= now - self._triage.read.get(self._key, 0.0) < _READ_S):
+            return None
+        if not self._store.unreadable(self._session):
+            note(self._triage.read, self._key, now)
+            return None
+        self._wait()
+        return silent.unreadable(self._client, self._store, self._store.load(self._session))
+
+    def _to_be_read(self) -> bool:
+        """Whether the session is not known to be sound, as it is now."""
+        if self._triage.sound.get(self._key) == self._mark:
+            return False
+        self._wait()
+        return True
+
+    def _wait(self) -> None:
+        wait = until_quiet(self._store.stamp(self._session), GRACE_S, self._triage.clock())
+        if wait:
+            raise _Later(wait)
+
+    @property
+    def _mark(self) -> str:
+        look = self._look
+        return f"{look.newest_user} {look.running} {look.failure.message if look.failure else ''}"

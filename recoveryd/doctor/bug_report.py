@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.opencode.server import Client
-from recoveryd.clients.opencode.unsendable import crashed
-from recoveryd.clients.opencode.versions import forms_of
-from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.kinds import UNREPAIRED
 from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
+from recoveryd.diagnose.silent import unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.images import said_by_row
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.providers.find import family
+from recoveryd.providers.find import family, provider_of
 from recoveryd.providers.sentences.classify import classify
 from recoveryd.providers.version import VERSION
 from recoveryd.repair.plan import objections
@@ -88,14 +85,14 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
     if store is not None:
         with suppress(RecoverydError):
             generation = store.generation()
-    client = Client(sources.config.opencode).any_version()
+    version = Clients(sources.config).version()
     return {
         "recoveryd": __version__,
         "rules": VERSION,
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "system": platform.system(),
-        "client": ".".join(map(str, client)) if client else None,
+        "client": ".".join(map(str, version)) if version else None,
         "store": generation,
         "settings_changed": sorted(key for key in changed if changed[key] != default[key]),
     }
@@ -104,8 +101,9 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
 def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, entry: Entry | None) -> dict[str, Any]:
     made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
     recovery = Recovery(sources.ledger, sources.config, sources.state_dir)
-    forms = forms_of(store, recovery.client, session.id)
-    failure = _failure(store, session, entry) or crashed(session, None, forms)
+    client = recovery.clients.of(store)
+    silence = unsendable(client, store, session, None)
+    failure = _failure(store, session, entry) or (silence.failure if silence is not None else None)
     if failure is None:
         return {**made, "failure": None}
     kind = classify(failure.error) or (entry.kind if entry is not None else None)
@@ -116,7 +114,10 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
         "model": model_shape(failure.model),
         "running": bool(store.look(session.id).running),
     }
-    found = {form.name: objections(session, wires_of(failure, (form,)), ANTHROPIC, Claims()) for form in forms}
+    provider, found = provider_of(failure), {}
+    if provider is not None:
+        wires = client.wires(store, failure)
+        found = {wire.form_name: objections(session, [wire], provider, Claims()) for wire in wires}
     made["objections"] = {name: [_violation(one, shaper) for one in each] for name, each in found.items()}
     if kind is not None:
         made["plan"] = _plan(recovery, store, failure, kind, session, shaper)

@@ -1,4 +1,4 @@
-"""A check of `doctor` as a value, and what it is made of."""
+"""What `doctor` examines."""
 
 from __future__ import annotations
 
@@ -6,31 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from recoveryd.clients.base import Generation, Store
-from recoveryd.clients.opencode.server import Client
-from recoveryd.clients.peers import Owner
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
-
-Level = Literal["ok", "warn", "fail"]
-OK: Level = "ok"
-WARN: Level = "warn"
-FAIL: Level = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """`code` is one of `doctor.CODES`; `next`: what to do, or ""; `about`: the store, `recoveries`: ids."""
-
-    code: str
-    level: Level
-    says: str
-    next: str = ""
-    about: str = ""
-    recoveries: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -54,18 +35,8 @@ class Patient:
         return [store for store in self.all_stores if store.exists()]
 
     @cached_property
-    def client(self) -> tuple[int, ...] | None:
-        """The version of the client that listens; None when none does."""
-        return self._client.any_version()
-
-    @property
-    def shut_out(self) -> dict[str, Owner]:
-        """Where somebody listens who was not asked for `client`: another user, or nobody knows who."""
-        return self._client.shut_out()
-
-    @cached_property
-    def _client(self) -> Client:
-        return Client(self.config.opencode)
+    def clients(self) -> Clients:
+        return Clients(self.config)
 
     @property
     def ledger(self) -> Path:
@@ -85,15 +56,3 @@ class Patient:
         """The stores whose sessions a client uses and recoveryd knows."""
         dead = (None, Generation.JSON_DEAD, Generation.OPENCODE_2, Generation.UNKNOWN)
         return [store for store in self.stores if self.generation(store) not in dead]
-
-
-def ok(code: str, says: str, next: str = "", about: str = "") -> Check:
-    return Check(code, OK, says, next, about)
-
-
-def warn(code: str, says: str, next: str, about: str = "") -> Check:
-    return Check(code, WARN, says, next, about)
-
-
-def fail(code: str, says: str, next: str, about: str = "") -> Check:
-    return Check(code, FAIL, says, next, about)

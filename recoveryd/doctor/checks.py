@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from recoveryd.core.check import FAIL, Check, fail
 from recoveryd.core.errors import RecoverydError
 from recoveryd.doctor import client, host, ledger, stores
-from recoveryd.doctor.check import FAIL, Check, Patient, fail
+from recoveryd.doctor.check import Patient
 
 # Public (`doctor --json`) and stable: what each check is about, in the order in which they are made.
 CODES: Mapping[str, str] = {

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from recoveryd.core.check import Check, fail, ok, warn
 from recoveryd.core.errors import RecoverydError
 from recoveryd.disk.locks import watchers
-from recoveryd.doctor.check import Check, Patient, fail, ok, warn
+from recoveryd.doctor.check import Patient
 from recoveryd.doctor.named import problems
 from recoveryd.ledger.peek import peek
 from recoveryd.service.manager import of_this_system

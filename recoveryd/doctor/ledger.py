@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recoveryd.core.check import WARN, Check, fail, ok, warn
 from recoveryd.core.errors import RecoverydError
-from recoveryd.doctor.check import WARN, Check, Patient, fail, ok, warn
+from recoveryd.doctor.check import Patient
 from recoveryd.doctor.status import books, watched_by
 from recoveryd.ledger.peek import damage, peek
 

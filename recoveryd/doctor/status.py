@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Entry, Failure, Outcome
 from recoveryd.daemon.service_manager import midnight
@@ -129,7 +130,7 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> 
             ever=Counter(one.outcome for one in ended),
             pending=opened.pending(),
             conflicts=opened.conflicts(),
-            capped=_capped(opened, stores, config.max_retries),
+            capped=_capped(opened, stores, config),
         )
 
     try:
@@ -145,24 +146,24 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
     return StoreStatus(store.id, generation, watched, problem, locked)
 
 
-def _capped(ledger: Upkeep, stores: Sequence[Store], max_retries: int) -> list[tuple[str, str, str]]:
+def _capped(ledger: Upkeep, stores: Sequence[Store], config: Config) -> list[tuple[str, str, str]]:
     """Sessions that had all their recoveries since a prompt was last answered."""
-    by_id = {store.id: store for store in stores}
+    by_id, clients = {store.id: store for store in stores}, Clients(config)
     found = []
-    for store_id, session in ledger.busiest(max_retries):
+    for store_id, session in ledger.busiest(config.max_retries):
         [newest] = ledger.history(1, session)
-        if _spent(ledger, by_id.get(store_id), newest) >= max_retries:
+        if _spent(clients, ledger, by_id.get(store_id), newest) >= config.max_retries:
             found.append((store_id, session, newest.title))
     return found
 
 
-def _spent(ledger: Upkeep, store: Store | None, newest: Entry) -> int:
+def _spent(clients: Clients, ledger: Upkeep, store: Store | None, newest: Entry) -> int:
     """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
     if store is None:
         return 0
     failure = Failure(newest.store, newest.session, "", 0, {})
     try:
-        made = tries(store, ledger, failure, store.look(newest.session).last_answer)
+        made = tries(clients.of(store), store, ledger, failure, store.look(newest.session).last_answer)
     except RecoverydError:
         return 0
     return sum(one.outcome is not Outcome.GAVE_UP for one in made)

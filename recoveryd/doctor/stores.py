@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recoveryd.clients.base import Generation, Store
-from recoveryd.clients.opencode.versions import BY_TIME_SINCE, spelled
-from recoveryd.clients.opencode.wrapped_ids import before_wrap
+from recoveryd.core.check import Check, fail, ok, warn
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.version import __version__
 from recoveryd.disk.locks import lockers, stale
-from recoveryd.doctor.check import Check, Patient, fail, ok, warn
+from recoveryd.doctor.check import Patient
 from recoveryd.doctor.status import GENERATIONS, HOW, watched_by
 from recoveryd.settings import paths
 from recoveryd.watch import folders
@@ -88,34 +87,9 @@ def _strangers(one: Store, deadline: float) -> tuple[list[str], int, bool]:
 
 
 def id_wrap(patient: Patient) -> Iterator[Check]:
-    behind = 0
-    for one in patient.living:
-        generation = patient.generation(one)
-        assert generation is not None
-        count, complete = before_wrap(one, generation, int(patient.now * 1000), _LOOK_S)
-        mended = generation is Generation.SQLITE_EVENTS and (patient.client is None or patient.client >= BY_TIME_SINCE)
-        if not count or mended:
-            behind += count
-            continue
-        yield warn(
-            "id_wrap",
-            f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
-            "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
-            "in them and never call the model.",
-            f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
-            if generation is Generation.SQLITE_EVENTS
-            else "To heal them: recoveryd scan --repair --kind wrapped_ids. "
-            f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind.",
-            one.id,
-        )
-        behind = -1
-    if behind < 0:
-        return
-    if behind:
-        copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
-        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; {copes}")
-    else:
-        yield ok("id_wrap", "No session has messages from before 2026-08-14, when OpenCode's ids started again.")
+    living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
+    for client in patient.clients.all():
+        yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))
 
 
 def watches(patient: Patient) -> Iterator[Check]:

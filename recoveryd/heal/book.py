@@ -7,18 +7,14 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients.base import Stamp, Store, root, untouched
+from recoveryd.clients.base import Store, root, untouched
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Failure, Judged, Outcome
+from recoveryd.diagnose.guard import state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.version import VERSION
 from recoveryd.settings.load import Config
-
-
-def state_of(stamp: Stamp, config: Config) -> str:
-    """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
-    return f"{stamp.digest}/{config.digest}"
 
 
 class Book:

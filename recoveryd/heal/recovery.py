@@ -10,8 +10,7 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.clients.base import Stamp, Store, root_title, stand
-from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.find import Clients
 from recoveryd.core import failpoint
 from recoveryd.core.bounded import note
 from recoveryd.core.errors import (
@@ -40,7 +39,7 @@ ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `client` is the one that runs, if one does.
+    """Carries out recoveries. `clients`: whose sessions they are.
 
     `held(store)` says why nothing may be written now, None when it may: asked first, and right before each write.
     """
@@ -52,7 +51,7 @@ class Recovery:
         state_dir: Path,
         *,
         callbacks: Callbacks | None = None,
-        client: Client | None = None,
+        clients: Clients | None = None,
         clock: Callable[[], float] = time.time,
         held: Callable[[Store], str | None] | None = None,
     ) -> None:
@@ -61,9 +60,8 @@ class Recovery:
         self._clock = clock
         self._held = held or (lambda _: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
-        self.client = client or Client(config.opencode)
-        self.holders = Holders(config.interrupted_minutes, clock)
-        self._proposer = Proposer(config, state_dir, self.client, self.holders, clock)
+        self.clients = clients or Clients(config, clock)
+        self._proposer = Proposer(config, state_dir, self.clients, clock)
         self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
@@ -273,7 +271,7 @@ class Recovery:
             return False
         note(self._stopped, key, value=True)
         self.on_abort(failure.session)
-        return stop_turn(store, self.client, session, failure)
+        return stop_turn(store, self.clients.of(store).server, session, failure)
 
     def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD

@@ -5,12 +5,12 @@ In doubt it is not: a session that waits for its user is well, one that prompts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from recoveryd.clients.client import Prompt
 from recoveryd.core.kinds import CLEARED_BY_PROMPT
-from recoveryd.core.model import Failure, Kind, Message, Outcome, Resumed, Session
+from recoveryd.core.model import Failure, Kind, Outcome, Resumed, Session
 
 FRESH_S = 60.0  # seconds after a failure in which going on is what the user expects
 A_DAY = 10  # resumes of a session in 24 hours
@@ -23,7 +23,6 @@ THINKING = frozenset(
         Kind.THINKING_FINAL_BLOCK,
     }
 )
-MARK = {"resume": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +43,17 @@ class Situation:
     now: float
     started: float
     max_retries: int
+    prompt: Prompt  # how its user last asked
+    stopped: bool = False  # the newest answer was ended by its user
     asked: bool = False  # by a person, just now
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Prompt the session as its user last did; what is None is left to the client. `thinking_off`: no variant now."""
+    """Prompt the session as its user last did; `thinking_off`: without the variant that they asked with."""
 
-    agent: str | None
-    model: Mapping[str, str] | None
-    variant: str | None
+    how: Prompt
     thinking_off: bool = False
-
-    def body(self, text: str, recovery: str) -> dict[str, Any]:
-        """What `prompt_async` takes (both clients: the variant stands beside the model, wherever it is stored)."""
-        part = {"type": "text", "text": text, "metadata": {"recoveryd": {"recovery": recovery, **MARK}}}
-        fields = {"agent": self.agent, "model": self.model, "variant": self.variant}
-        return {"parts": [part], **{name: value for name, value in fields.items() if value is not None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +69,14 @@ def decide(case: Situation) -> Resume | Leave:
     reason = _in_the_way(case) or ("" if case.asked else _not_by_itself(case) or _too_often(case, streak))
     if reason:
         return Leave(reason)
-    asked = _asked(case.session)
-    variant = _variant(asked)
+    variant = case.prompt.variant
     tried = any(resumed.thinking_off for resumed in streak)
     thinking_off = case.kind in THINKING and bool(streak) and variant is not None and not tried
     done = case.outcome is Outcome.HEALED or (case.outcome is Outcome.REFUSED and case.kind in CLEARED_BY_PROMPT)
     # Not even understood, after a repair: without thinking there is nothing in it that could be refused so.
     if not case.asked and not done and not (thinking_off and case.outcome is Outcome.NOT_UNDERSTOOD):
         return Leave("it was not repaired")
-    return Resume(_text(asked, "agent"), _model(asked), None if thinking_off else variant, thinking_off)
-
-
-def resumed_by(message: Message) -> str | None:
-    """The recovery that sent this prompt; None for the user's own."""
-    for part in message.parts if message.role == "user" else ():
-        metadata = (part.data or {}).get("metadata")
-        mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
-        if isinstance(mark, Mapping) and mark.get("resume") is True:
-            return str(mark.get("recovery"))
-    return None
+    return Resume(replace(case.prompt, variant=None) if thinking_off else case.prompt, thinking_off)
 
 
 def _in_the_way(case: Situation) -> str:
@@ -110,7 +92,7 @@ def _in_the_way(case: Situation) -> str:
         return "there is a newer prompt"
     if newest.error is None:
         return "it went on"
-    return "its user stopped it" if newest.error.get("name") == "MessageAbortedError" else "it was refused again"
+    return "its user stopped it" if case.stopped else "it was refused again"
 
 
 def _not_by_itself(case: Situation) -> str:
@@ -136,28 +118,3 @@ def _too_often(case: Situation, streak: Sequence[Resumed]) -> str:
     if sum(abs(case.now - resumed.time) < 86_400 for resumed in case.resumes) >= A_DAY:
         return f"it was resumed {A_DAY} times in a day"
     return ""
-
-
-def _asked(session: Session) -> Mapping[str, Any]:
-    """The newest prompt that was not ours."""
-    own = [m for m in session.messages if m.role == "user" and resumed_by(m) is None]
-    return max(own, key=lambda message: message.by_time).data if own else {}
-
-
-def _model(asked: Mapping[str, Any]) -> dict[str, str] | None:
-    model = asked.get("model")
-    if not isinstance(model, Mapping):
-        return None
-    provider, name = _text(model, "providerID"), _text(model, "modelID")
-    return {"providerID": provider, "modelID": name} if provider and name else None
-
-
-def _variant(asked: Mapping[str, Any]) -> str | None:
-    """1.1 stores it beside the model, 1.18 in it."""
-    model = asked.get("model")
-    return _text(asked, "variant") or (_text(model, "variant") if isinstance(model, Mapping) else None)
-
-
-def _text(data: Mapping[str, Any], key: str) -> str | None:
-    value = data.get(key)
-    return value if isinstance(value, str) and value else None

@@ -10,12 +10,13 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.clients.base import Look, Store
-from recoveryd.clients.opencode.server import Asked, Client
+from recoveryd.clients.client import Asked
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Failure, Outcome
-from recoveryd.heal.resume import Leave, Resume, Situation, decide, resumed_by
+from recoveryd.heal.resume import Leave, Resume, Situation, decide
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.find import family
+from recoveryd.providers.find import provider_of
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import left_alone
 from recoveryd.tell.words import marked
@@ -32,13 +33,13 @@ class Resumer:
         ledger: Ledger,
         config: Config,
         state_dir: Path,
-        client: Client,
+        clients: Clients,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._state_dir = state_dir
         self._config = config
-        self._client = client
+        self._clients = clients
         self._clock = clock
         self._started = clock()
 
@@ -61,8 +62,21 @@ class Resumer:
             return event
         resumes, answered = self._ledger.resumes(store.id, failure.session), look.last_answer
         limit = self._config.max_retries
+        client, newest = self._clients.of(store), session.newest
         case = Situation(
-            event.id, event.outcome, event.kind, failure, session, resumes, answered, now, self._started, limit, asked
+            recovery=event.id,
+            outcome=event.outcome,
+            kind=event.kind,
+            failure=failure,
+            session=session,
+            resumes=resumes,
+            last_answer=answered,
+            now=now,
+            started=self._started,
+            max_retries=limit,
+            prompt=client.last_prompt(session),
+            stopped=newest is not None and client.stopped(newest),
+            asked=asked,
         )
         verdict = decide(case)
         if isinstance(verdict, Leave):
@@ -71,7 +85,7 @@ class Resumer:
 
     def _may(self, store: Store, failure: Failure, event: Event) -> bool:
         """Whether it may go on by itself; what was not repaired may be so because it is to be left alone."""
-        known = event.kind in self._config.kinds and family(failure) is not None
+        known = event.kind in self._config.kinds and provider_of(failure) is not None
         may = event.outcome is Outcome.HEALED or known
         return may and not left_alone(self._config, self._state_dir, store, failure.session)
 
@@ -89,8 +103,8 @@ class Resumer:
         def sending() -> None:
             self._ledger.resumed(event.id, store.id, failure.session, thinking_off=how.thinking_off)
 
-        body = how.body(self._config.resume_text, event.id)
-        became, problem = self._client.prompt(failure, directory, body, sending)
+        server, text = self._clients.of(store).server, self._config.resume_text
+        became, problem = server.prompt(failure, directory, how.how, text, event.id, sending)
         if became in (Asked.NOBODY, Asked.BUSY):
             return self._left(event, problem, asked=asked)
         if became is not Asked.REFUSED and self._arrived(store, failure, event, before):
@@ -106,10 +120,10 @@ class Resumer:
 
     def _arrived(self, store: Store, failure: Failure, event: Event, before: Look) -> bool:
         """Whether the prompt is in the store: the client's word is not enough."""
-        deadline = time.monotonic() + ARRIVES_S
+        deadline, client = time.monotonic() + ARRIVES_S, self._clients.of(store)
         while time.monotonic() < deadline:
             if store.look(failure.session) != before and any(
-                resumed_by(message) == event.id for message in store.load(failure.session).messages
+                client.resumed_by(message) == event.id for message in store.load(failure.session).messages
             ):
                 return True
             time.sleep(_POLL_S)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from recoveryd.clients.base import Stamp, Store
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.client import Server
 from recoveryd.clients.quiet import SETTLE_S, until_quiet
 from recoveryd.core.errors import ActiveError
 from recoveryd.core.model import Failure, Session
@@ -27,14 +27,14 @@ def settled(store: Store, session: str, clock: Callable[[], float] = time.time) 
     return stamp
 
 
-def stop_turn(store: Store, client: Client, session: Session, failure: Failure) -> bool:
+def stop_turn(store: Store, server: Server, session: Session, failure: Failure) -> bool:
     """Abort what still runs in the session behind its failure.
 
     True if the client was asked to: what was read before is old then. Not where the failure is not recorded (the client
     could not send it): there a turn that has just begun looks the same.
     """
     recorded = any(message.id == failure.message and message.error for message in session.messages)
-    return recorded and client.abort(failure, session.directory, lambda: _is_newest(store, failure))
+    return recorded and server.abort(failure, session.directory, lambda: _is_newest(store, failure))
 
 
 def _is_newest(store: Store, failure: Failure) -> bool:

@@ -6,12 +6,14 @@ Only a form that `wire` and `rules` know may be edited.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from recoveryd.clients.opencode.error_record import address
 from recoveryd.core.model import Failure, Kind
 from recoveryd.providers.anthropic import sentences as anthropic
+from recoveryd.providers.anthropic.provider import ANTHROPIC as ANTHROPICS_RULES
+from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
 from recoveryd.providers.gemini import sentences as gemini
 from recoveryd.providers.openai import sentences as openai
@@ -65,6 +67,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
 ANTHROPIC = "anthropic"
+_FAMILIES: Mapping[str, Provider] = {known.name: known for known in (ANTHROPICS_RULES,)}  # those with rules
 _PROVIDERS = frozenset({"anthropic", "google-vertex-anthropic"})
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
 # Other makers' models, some of which are served in Anthropic's form, with rules of their own about thinking.
@@ -99,6 +102,11 @@ _OTHER_HOSTS = (
     "openai.com",
     "mistral.ai",
 )
+
+
+def provider_of(failure: Failure) -> Provider | None:
+    """Whose rules the next request is held to; None for a form that is not known, which is never edited."""
+    return _FAMILIES.get(family(failure) or "")
 
 
 def family(failure: Failure) -> str | None:

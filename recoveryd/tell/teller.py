@@ -9,7 +9,7 @@ from functools import partial
 from loguru import logger
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Failure, Outcome
 from recoveryd.ledger.ledger import Ledger
@@ -41,8 +41,8 @@ class Teller:
         self._on_complete = on_complete
         self._press = press
         # One of its own: what a slow toast costs in patience with a client may not cost a resume.
-        self._client = Client(config.opencode)
-        self._tui = TuiToasts(self._client, enabled=config.notify.tui and not config.notify.quiet)
+        self._clients = Clients(config)
+        self._tui = TuiToasts(enabled=config.notify.tui and not config.notify.quiet)
         self.told = 0  # recoveries that came to an end, healed or not
 
     def tell(self, store: Store, failure: Failure, event: Event) -> None:
@@ -55,11 +55,13 @@ class Teller:
         if self._told_before(event):
             return
         directory = _folder(store, failure.session)
-        goes_on = None if event.resumed else partial(self._client.has, failure, directory)
+        server = self._clients.of(store).server
+        goes_on = None if event.resumed else partial(server.has, failure, directory)
         toast = notice(event, buttons(event, partial(self._pressed, store, failure), can_continue=goes_on))
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
-        self._tui.send(failure, directory, title, text, "success" if event.outcome is Outcome.HEALED else "warning")
+        variant = "success" if event.outcome is Outcome.HEALED else "warning"
+        self._tui.send(server, failure, directory, title, text, variant)
 
     def answer(self, event: Event, title: str, body: str) -> None:
         """What came of a button."""

@@ -6,31 +6,30 @@ import queue
 import threading
 from contextlib import suppress
 
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.client import Server
 from recoveryd.core.model import Failure
 from recoveryd.tell.callbacks import safely
 
 _WAITING = 16  # a TUI shows one at a time: of more, nobody would see the first
 _CLOSING_S = 2.0
 
-_Toast = tuple[Failure, str, str, str, str]
+_Toast = tuple[Server, Failure, str, str, str, str]
 
 
 class TuiToasts:
     """Sends toasts; never waits for one. What can't be shown is dropped: it is in the log, and on the desktop."""
 
-    def __init__(self, client: Client, *, enabled: bool = True) -> None:
-        self._client = client
+    def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled
         self._waiting: queue.Queue[_Toast | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
 
-    def send(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> None:
-        """See `Client.toast`. Returns at once."""
+    def send(self, server: Server, failure: Failure, directory: str, title: str, text: str, variant: str) -> None:
+        """See `Server.toast`. Returns at once."""
         if not self._enabled:
             return
         with suppress(queue.Full):
-            self._waiting.put_nowait((failure, directory, title, text, variant))
+            self._waiting.put_nowait((server, failure, directory, title, text, variant))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="tui toasts", daemon=True)
             self._thread.start()
@@ -46,4 +45,5 @@ class TuiToasts:
 
     def _work(self) -> None:
         while (toast := self._waiting.get()) is not None:
-            safely("a notice in the client", self._client.toast, *toast)
+            server, *said = toast
+            safely("a notice in the client", server.toast, *said)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.clients.opencode.prompting import resumed_by
 from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
 from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
 from recoveryd.ledger.ledger import Handled
@@ -111,7 +112,7 @@ class TestSinceSuccess:
                 messages.append(Message(f"msg_{n}", data))
         tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED) for n in failed]
         session = Session("st", "ses_1", tuple(messages))
-        return [int(one.recovery[1:]) for one in since_success(session, tries)]
+        return [int(one.recovery[1:]) for one in since_success(session, tries, resumed_by)]
 
     @pytest.mark.parametrize(
         ("turns", "failed", "expected"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose.diagnosis import standing
@@ -73,7 +73,7 @@ class Scene:
     def verdict(self) -> Verdict:
         """Once the session is quiet."""
         config = Config()
-        judge = Triage(self.ledger, config, print, Client(config.opencode), lambda: time.time() + 5).judge
+        judge = Triage(self.ledger, config, print, Clients(config), lambda: time.time() + 5).judge
         return judge(self.tree.store, self.session)
 
 

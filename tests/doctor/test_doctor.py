@@ -19,17 +19,18 @@ import pytest
 from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.opencode import server_address
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.peers import Owner
+from recoveryd.core.check import Check
 from recoveryd.core.errors import ConfigError, RecoverydError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor import client as doctor_client
 from recoveryd.doctor import host
-from recoveryd.doctor.check import Check, Patient
+from recoveryd.doctor.check import Patient
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.service.launchd import Launchd
@@ -66,7 +67,7 @@ def state(tmp_path: Path) -> Path:
     return paths.make_private(tmp_path / "state")
 
 
-any_version = Client.any_version  # before the tests take it away
+any_version = Server.any_version  # before the tests take it away
 
 
 class Nobody:
@@ -81,7 +82,7 @@ class Nobody:
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
-    monkeypatch.setattr(Client, "any_version", lambda _: None)
+    monkeypatch.setattr(Server, "any_version", lambda _: None)
     monkeypatch.setattr(doctor_client, "can_show", lambda: (False, "there is no session bus"))
     monkeypatch.setattr(host, "of_this_system", lambda *_: Nobody())
 
@@ -324,7 +325,7 @@ class TestWrap:
         base = Base(tmp_path / "opencode.db", NEW)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")
-        monkeypatch.setattr(Client, "any_version", lambda _: version)
+        monkeypatch.setattr(Server, "any_version", lambda _: version)
         found = one("id_wrap", patient(state, base.store, now=NOW / 1000))
         assert found.level == level and "1.18.15" in found.says + found.next
 
@@ -416,7 +417,7 @@ class TestClient:
     def test_its_version(
         self, state: Path, monkeypatch: pytest.MonkeyPatch, version: Any, level: str, said: str
     ) -> None:
-        monkeypatch.setattr(Client, "any_version", lambda _: version)
+        monkeypatch.setattr(Server, "any_version", lambda _: version)
         found = one("client", patient(state))
         assert found.level == level and said in found.says
 
@@ -433,7 +434,7 @@ class TestClient:
         self, state: Path, monkeypatch: pytest.MonkeyPatch, configured: bool, whose: Owner, level: str, said: str
     ) -> None:
         monkeypatch.setattr(server_address, "owner", lambda *_: whose)
-        monkeypatch.setattr(Client, "any_version", any_version)
+        monkeypatch.setattr(Server, "any_version", any_version)
         with listening() as fake:
             monkeypatch.setattr(server_address, "DEFAULT_URL", fake.url)
             settings = Config(opencode=OpenCode(server_url=fake.url if configured else None))

@@ -17,7 +17,7 @@ import pytest
 
 from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.server import Client as Running
+from recoveryd.clients.opencode.server import Server as Running
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Entry, Failure
 from recoveryd.heal.stop_turn import stop_turn

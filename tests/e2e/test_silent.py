@@ -18,7 +18,7 @@ import pytest
 from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.settings.schema import OpenCode
 from tests.e2e import replies
@@ -283,12 +283,12 @@ def _asked_while_an_answer_is_open(harness: Harness, store: Store) -> None:
     def look(body: dict[str, Any]) -> None:
         if "go on with it" in json.dumps(body["messages"][-1]):
             found = store.load(session)
-            seen.append((bool(store.look(session).running), Holders(10).at_work(store, found, Client(OpenCode()))))
+            seen.append((bool(store.look(session).running), Holders(10).at_work(store, found, Server(OpenCode()))))
 
     harness.provider.reply_when(look)
     assert harness.prompt(session, "go on with it").accepted
     assert seen and all(running and who is not None and "(pid" in who for running, who in seen)
-    assert Holders(10).at_work(store, store.load(session), Client(OpenCode())) is None
+    assert Holders(10).at_work(store, store.load(session), Server(OpenCode())) is None
 
 
 def _store(harness: Harness) -> Store:

@@ -59,8 +59,8 @@ class Driver:
             return time.time() + 10.0  # all is quiet by then
 
         self._recovery = Recovery(self.ledger, self._config, folder, clock=clock)
-        self._diagnosis = Diagnosis(self._recovery.client, self._recovery.holders)
-        self._triage = Triage(self.ledger, self._config, lambda *_: None, self._recovery.client, clock)
+        self._diagnosis = Diagnosis(self._recovery.clients)
+        self._triage = Triage(self.ledger, self._config, lambda *_: None, self._recovery.clients, clock)
 
     def look_over(self, store: Store) -> None:
         """What the daemon asks of a whole store: one hostile record may never hide the other sessions."""

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from recoveryd.clients.base import root_title
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.quiet import SETTLE_S
 from recoveryd.core import failpoint
 from recoveryd.core.edits import edited
@@ -554,7 +554,7 @@ def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
     assert tree.failure(tree.stuck(behind_a_call, MISSING)).error["data"]["message"] == MISSING
 
 
-class Stopper(Client):
+class Stopper(Server):
     """A client that says it stopped the turn, and writes as `act` does; unless the store has something newer."""
 
     def __init__(self, act: Callable[[], object]) -> None:
@@ -577,7 +577,7 @@ def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_
     blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
     between = Between(tree, monkeypatch, lambda _: None)
     client = Stopper(lambda: write_over(thinking, text="cut off"))
-    bench.recovery.client = client
+    bench.listens(client)
     began = time.time()
     event = bench.attempt(tree, session)
     assert (event.outcome, between.calls) == (Outcome.HEALED, 1), "planned anew, not found out by a conflict"
@@ -661,7 +661,8 @@ def test_a_dry_run_holds_for_everybody(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_a_turn_is_not_stopped_for_what_is_not_repaired(tree: Tree, bench: Bench) -> None:
-    bench.recovery.client = client = Stopper(lambda: None)
+    client = Stopper(lambda: None)
+    bench.listens(client)
     assert bench.attempt(tree, tree.stuck(words=EMPTY)).outcome is Outcome.NOT_UNDERSTOOD
     assert client.asked == []
 
@@ -669,7 +670,8 @@ def test_a_turn_is_not_stopped_for_what_is_not_repaired(tree: Tree, bench: Bench
 def test_a_turn_is_not_stopped_behind_a_newer_prompt(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     tree.prompted(session, text("and another thing"))
-    bench.recovery.client = client = Stopper(lambda: None)
+    client = Stopper(lambda: None)
+    bench.listens(client)
     assert bench.attempt(tree, session).outcome is Outcome.HEALED
     assert [alone for _, _, alone in client.asked] == [False]
 
@@ -680,7 +682,8 @@ def test_a_turn_is_not_stopped_for_a_failure_that_nobody_recorded(tree: Tree, be
     tree.prompted(session, text("next"))
     newest = tree.store.load(session).messages[-1]
     failure = replace(tree.failure(session), message=newest.id, time=newest.created)
-    bench.recovery.client = client = Stopper(lambda: None)
+    client = Stopper(lambda: None)
+    bench.listens(client)
     assert bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART).outcome is Outcome.HEALED
     assert client.asked == []
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients.client import Prompt
+from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
-from recoveryd.heal.resume import A_DAY, THINKING, Leave, Resume, Situation, decide, resumed_by
+from recoveryd.heal.resume import A_DAY, THINKING, Leave, Resume, Situation, decide
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}
@@ -42,9 +44,11 @@ def case(*newer: Message, **fields: Any) -> Situation:
     session = Session("store", "ses_1", (prompt(99, agent="plan"), answer(90), ASKED, FAILED, *newer))
     failure = Failure("store", "ses_1", FAILED.id, FAILED.created, {})
     given = Situation(
-        "r1", Outcome.HEALED, Kind.TOOL_RESULT_MISSING, failure, session, (), ANSWERED, NOW, NOW - 1000, 3
+        "r1", Outcome.HEALED, Kind.TOOL_RESULT_MISSING, failure, session, (), ANSWERED, NOW, NOW - 1000, 3, Prompt()
     )
-    return replace(given, **fields)
+    given = replace(given, **fields)
+    newest = given.session.newest
+    return replace(given, prompt=last_prompt(given.session), stopped=newest is not None and stopped(newest))
 
 
 def resumed(count: int, ago: float = 30, **fields: Any) -> tuple[Resumed, ...]:
@@ -55,23 +59,23 @@ def resumed(count: int, ago: float = 30, **fields: Any) -> tuple[Resumed, ...]:
 
 
 def test_a_healed_session_goes_on_as_its_user_last_asked() -> None:
-    assert decide(case()) == Resume("build", MODEL, "high")
+    assert decide(case()) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_what_the_prompt_holds() -> None:
-    assert Resume("build", MODEL, "high").body("continue", "r1") == {
+    assert body(Prompt("build", MODEL, "high"), "continue", "r1") == {
         "parts": [{"type": "text", "text": "continue", "metadata": {"recoveryd": {"recovery": "r1", "resume": True}}}],
         "agent": "build",
         "model": MODEL,
         "variant": "high",
     }
-    assert set(Resume(None, None, None).body("continue", "r1")) == {"parts"}, "a null is refused by 1.1"
+    assert set(body(Prompt(), "continue", "r1")) == {"parts"}, "a null is refused by 1.1"
 
 
 def test_the_newer_client_keeps_the_variant_in_the_model() -> None:
     asked = prompt(10, agent="build", model={**MODEL, "variant": "max"})
     session = replace(case().session, messages=(asked, FAILED))
-    assert decide(case(session=session)) == Resume("build", MODEL, "max")
+    assert decide(case(session=session)) == Resume(Prompt("build", MODEL, "max"))
 
 
 @pytest.mark.parametrize(
@@ -79,13 +83,13 @@ def test_the_newer_client_keeps_the_variant_in_the_model() -> None:
 )
 def test_what_the_last_prompt_does_not_say_is_left_to_the_client(fields: dict[str, Any]) -> None:
     session = replace(case().session, messages=(prompt(10, **fields), FAILED))
-    assert decide(case(session=session)) == Resume(None, None, None)
+    assert decide(case(session=session)) == Resume(Prompt())
 
 
 def test_a_prompt_of_our_own_is_not_what_the_user_asked() -> None:
     own = prompt(5, "continue", OURS, agent="build", model=MODEL)
     session = replace(case().session, messages=(ASKED, answer(8, "APIError"), own, FAILED))
-    assert decide(case(session=session)) == Resume("build", MODEL, "high")
+    assert decide(case(session=session)) == Resume(Prompt("build", MODEL, "high"))
     assert (resumed_by(own), resumed_by(ASKED), resumed_by(FAILED)) == ("r0", None, None)
     assert resumed_by(prompt(5, "x", {"recoveryd": {"recovery": "r0"}})) is None, "a placeholder, in the user's own"
 
@@ -158,33 +162,35 @@ def test_a_turn_that_the_client_tried_for_a_minute_failed_at_its_end() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.ASSISTANT_PREFILL, Kind.TRAILING_WHITESPACE])
 def test_what_a_prompt_clears_needs_no_edit(kind: Kind) -> None:
-    assert decide(case(outcome=Outcome.REFUSED, kind=kind)) == Resume("build", MODEL, "high")
+    assert decide(case(outcome=Outcome.REFUSED, kind=kind)) == Resume(Prompt("build", MODEL, "high"))
     assert reason(case(outcome=Outcome.REFUSED, kind=kind, resumes=resumed(3))).startswith("it was resumed 3 times")
 
 
 @pytest.mark.parametrize("kind", sorted(THINKING))
 def test_after_a_second_refusal_of_thinking_it_is_turned_off_once(kind: Kind) -> None:
-    assert decide(case(kind=kind)) == Resume("build", MODEL, "high")
-    assert decide(case(kind=kind, resumes=resumed(1))) == Resume("build", MODEL, None, thinking_off=True)
+    assert decide(case(kind=kind)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide(case(kind=kind, resumes=resumed(1))) == Resume(Prompt("build", MODEL, None), thinking_off=True)
     tried = (*resumed(1), *resumed(1, 20, thinking_off=True))
-    assert decide(case(kind=kind, resumes=tried)) == Resume("build", MODEL, "high")
+    assert decide(case(kind=kind, resumes=tried)) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_thinking_is_turned_off_even_where_there_is_nothing_left_to_repair() -> None:
     kind, outcome = Kind.THINKING_SIGNATURE_INVALID, Outcome.NOT_UNDERSTOOD
-    assert decide(case(kind=kind, outcome=outcome, resumes=resumed(1))) == Resume("build", MODEL, None, True)
+    assert decide(case(kind=kind, outcome=outcome, resumes=resumed(1))) == Resume(
+        Prompt("build", MODEL, None), thinking_off=True
+    )
     tried = resumed(1, thinking_off=True)
     assert reason(case(kind=kind, outcome=outcome, resumes=tried)) == "it was not repaired"
 
 
 def test_thinking_stays_on_for_what_is_not_about_it() -> None:
-    assert decide(case(kind=Kind.EMPTY_CONTENT, resumes=resumed(1))) == Resume("build", MODEL, "high")
+    assert decide(case(kind=Kind.EMPTY_CONTENT, resumes=resumed(1))) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_where_there_was_no_thinking_none_is_turned_off() -> None:
     session = replace(case().session, messages=(prompt(10, agent="build", model=MODEL), FAILED))
     given = case(kind=Kind.THINKING_BLOCK_ORDER, resumes=resumed(1), session=session)
-    assert decide(given) == Resume("build", MODEL, None)
+    assert decide(given) == Resume(Prompt("build", MODEL, None))
     assert reason(replace(given, outcome=Outcome.NOT_UNDERSTOOD)) == "it was not repaired"
 
 
@@ -208,4 +214,4 @@ def test_what_a_person_asks_for_is_done_unless_something_is_in_the_way(name: str
 def test_a_turn_that_was_cut_off_is_an_abort_and_goes_on_only_when_a_person_says_so() -> None:
     ended = case(kind=Kind.INTERRUPTED_TURN)
     assert decide(ended) == Leave("it was cut off, not refused")
-    assert decide(replace(ended, asked=True)) == Resume("build", MODEL, "high")
+    assert decide(replace(ended, asked=True)) == Resume(Prompt("build", MODEL, "high"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import recoveryd.heal.resumer as module
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.find import Clients
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.resumer import Resumer
@@ -45,7 +45,7 @@ class Scene:
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
         settings = Config(**{"auto_resume": True, **config}, opencode=OpenCode(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
-        state, client = self.ledger.path.parent, Client(settings.opencode)
+        state, client = self.ledger.path.parent, Clients(settings)
         resumer = Resumer(self.ledger, settings, state, client, lambda: next(times, time.time()))
         return resumer.go_on(self.tree.store, failure, event, asked=asked)
 

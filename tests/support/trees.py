@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recoveryd.clients.client import Server
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Failure, Kind
 from recoveryd.heal.recovery import Recovery
@@ -141,6 +142,11 @@ class Bench:
         self.state.mkdir(mode=0o700, exist_ok=True)
         self.ledger = Ledger(self.state / "ledger.db")
         self.recovery = Recovery(self.ledger, Config(**config), self.state, callbacks=callbacks)
+
+    def listens(self, server: Server) -> None:
+        """From now on `server` is the program that runs."""
+        for client in self.recovery.clients.all():
+            vars(client).update(server=server)
 
     def attempt(self, tree: Tree, session: str) -> Event:
         failure = tree.failure(session)

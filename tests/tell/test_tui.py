@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.core.model import Failure
 from recoveryd.settings.schema import OpenCode
 from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening
 
 
-class Slow(Client):
+class Slow(Server):
     """A client that shows nothing until it is let."""
 
     def __init__(self) -> None:
@@ -26,15 +26,15 @@ class Slow(Client):
         return True
 
 
-def send(toasts: TuiToasts, title: str) -> None:
-    toasts.send(FAILURE, DIRECTORY, title, "text", "success")
+def send(toasts: TuiToasts, server: Server, title: str) -> None:
+    toasts.send(server, FAILURE, DIRECTORY, title, "text", "success")
 
 
 def test_toasts_are_shown_in_their_order_and_the_last_ones_at_the_end() -> None:
     with listening(Fake()) as fake:
-        toasts = TuiToasts(Client(OpenCode(server_url=fake.url)))
+        toasts, server = TuiToasts(), Server(OpenCode(server_url=fake.url))
         for title in ("first", "second"):
-            send(toasts, title)
+            send(toasts, server, title)
         toasts.close()
     shown = [asked.body["message"] for asked in fake.asked if asked.path == "/tui/show-toast"]
     assert shown == ["first\n\ntext", "second\n\ntext"]
@@ -42,9 +42,9 @@ def test_toasts_are_shown_in_their_order_and_the_last_ones_at_the_end() -> None:
 
 def test_a_slow_client_holds_nobody_up_and_too_many_are_dropped() -> None:
     client = Slow()
-    toasts, begun = TuiToasts(client), time.monotonic()
+    toasts, begun = TuiToasts(), time.monotonic()
     for number in range(100):
-        send(toasts, str(number))
+        send(toasts, client, str(number))
     assert time.monotonic() - begun < 1
     client.go.set()
     deadline = time.monotonic() + 10
@@ -57,7 +57,7 @@ def test_a_slow_client_holds_nobody_up_and_too_many_are_dropped() -> None:
 
 def test_nothing_is_sent_and_no_thread_begun_where_nobody_wants_it() -> None:
     before = threading.active_count()
-    toasts = TuiToasts(Slow(), enabled=False)
-    send(toasts, "title")
+    toasts = TuiToasts(enabled=False)
+    send(toasts, Slow(), "title")
     toasts.close()
     assert threading.active_count() == before

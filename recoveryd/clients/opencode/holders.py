@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from recoveryd.clients.base import Store
 from recoveryd.clients.opencode import processes
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.core.model import Message, Session
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Holders:
             self._looked[store.id] = time.monotonic(), who
         return f"{who} has its store, so its turn may be running" if who else None
 
-    def at_work(self, store: Store, session: Session, client: Client) -> str | None:
+    def at_work(self, store: Store, session: Session, server: Server) -> str | None:
         """Why the client may be at work in a session, in words; None when it can't be.
 
         It can't where no answer is open: it stores one before it asks a provider. Nor where each process that has the
@@ -59,7 +59,7 @@ class Holders:
             return None
         folders = {session.directory, *(_folder(message) for message in opened)}
         for who, pid in holders(store):
-            if not pid or not client.idle(pid, session.id, folders):
+            if not pid or not server.idle(pid, session.id, folders):
                 return f"{who} has its store and does not say that it is idle, so its turn may be running"
         return None
 

@@ -10,12 +10,13 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
+from recoveryd.clients.client import Asked, Prompt
 from recoveryd.clients.http import Answer
+from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server_address import Line
 from recoveryd.clients.peers import Owner
 from recoveryd.core.model import Failure
@@ -31,17 +32,7 @@ _BUSY = ("busy", "retry")
 Version = tuple[int, ...]
 
 
-class Asked(StrEnum):
-    """What became of a prompt."""
-
-    NOBODY = "nobody"  # no client that listens has this session
-    BUSY = "busy"  # a turn of it runs, or the client does not say
-    SENT = "sent"
-    REFUSED = "refused"
-    UNSURE = "unsure"  # no answer came: it may have arrived
-
-
-class Client:
+class Server:
     """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
 
     def __init__(self, settings: OpenCode) -> None:
@@ -106,7 +97,7 @@ class Client:
         return asked
 
     def prompt(
-        self, failure: Failure, directory: str, body: Mapping[str, Any], sending: Callable[[], object]
+        self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
     ) -> tuple[Asked, str]:
         """Prompt the session of `failure` if it is idle, and do not wait for the turn. `sending` is called just before.
 
@@ -120,7 +111,7 @@ class Client:
         if any(talk.status(url) != "idle" for url in having):
             return Asked.BUSY, "the client is at work in this session"
         sending()
-        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", body)
+        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", body(how, text, recovery))
         if answer is None:
             return Asked.UNSURE, "the client did not answer"
         if answer.status != 204:

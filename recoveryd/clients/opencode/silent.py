@@ -1,27 +1,13 @@
-"""Sessions that are stuck without an error: what explains them, from what is stored alone.
-
-A prompt without an answer, an answer that was never ended, or ids that will keep the next prompt from being answered.
-"""
+"""What OpenCode's sessions are stuck on without an error: ids that started again, turns that were never ended. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
-from recoveryd.clients.opencode import unsendable as crash
-from recoveryd.clients.opencode.server import Client
-from recoveryd.clients.opencode.unsendable import crashed, next_failure, stops
-from recoveryd.clients.opencode.versions import goes_by_ids
-from recoveryd.clients.opencode.wire import wires_of
-from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.clients.opencode.wrapped_ids import tells_old
-from recoveryd.core.model import Failure, Kind, Message, Session
-from recoveryd.core.silence import Silence
-from recoveryd.core.text import moment
-from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.anthropic.provider import ANTHROPIC
+from recoveryd.clients.opencode.error_record import address
+from recoveryd.core.model import Failure, Json, Kind, Message, Session
+from recoveryd.core.silence import Silence, waiting_prompts
 
 
 def renumbered(session: Session, now_ms: int) -> Silence | None:
@@ -30,26 +16,10 @@ def renumbered(session: Session, now_ms: int) -> Silence | None:
     if found is None:
         return None
     last = (*found.old, *found.new)[-1]
-    waiting = _unanswered((*found.old, *found.new))
+    waiting = waiting_prompts((*found.old, *found.new))
     ignored = bool(waiting) and wrapped_ids.ignores_prompts(session)
     evidence = {**found.evidence, "unanswered": [message.id for message in waiting], "ignored": ignored}
     return Silence(_failure(session, waiting[-1] if waiting else last), Kind.WRAPPED_IDS, evidence, ignored)
-
-
-def unsendable(session: Session, failure: Failure | None, forms: Sequence[Form]) -> Silence | None:
-    """That the client can't build a request of it, under any of `forms`. `failure`: as it was recorded, if it was."""
-    made = crashed(session, failure, forms)
-    if made is None:
-        return None
-    return Silence(made, Kind.UNSENDABLE_PART, {"parts": stops(session, made, forms), "message": made.message})
-
-
-def unreadable(session: Session, forms: Sequence[Form]) -> Silence | None:
-    """That the client can't read what is stored, so that the next prompt may fail before a word of it is stored."""
-    made = crash.unreadable(session, forms)
-    if made is None:
-        return None
-    return Silence(made, Kind.UNSENDABLE_PART, {"parts": stops(session, made, forms), "message": made.message})
 
 
 def cut_off(session: Session) -> Silence | None:
@@ -60,58 +30,45 @@ def cut_off(session: Session) -> Silence | None:
     return Silence(_failure(session, message), Kind.INTERRUPTED_TURN, interrupted_turn.evidence(message))
 
 
-def unanswered(session: Session, forms: Sequence[Form]) -> Silence | None:
-    """A prompt without an answer that nothing else explains: what a provider would refuse of it, or nothing."""
-    order = sorted(session.messages, key=lambda message: message.by_time)
-    waiting = _unanswered(order)
-    if not waiting:
+def next_failure(session: Session) -> Failure | None:
+    """The failure of the newest prompt, as a value, whoever it asks; None where there is no message."""
+    newest = session.newest
+    if newest is None:
         return None
-    known = next_failure(session)
-    failure = replace(known or _failure(session, waiting[-1]), message=waiting[-1].id, time=waiting[-1].created)
-    asked = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
-    for wire in wires_of(failure, forms) if known else ():  # else it is not known what goes to the provider
-        refused = next(iter(ANTHROPIC.check(wire.build(session), Claims())), None)
-        if refused is not None:
-            return Silence(failure, refused.kind, {**asked, **_told(refused)})
-    return Silence(failure, None, asked)
-
-
-def _told(violation: Violation) -> dict[str, object]:
-    part = violation.part_id or (violation.block.part_id if violation.block else "")
-    return {"rule": str(violation.kind), "says": violation.reason, "part": part or None}
-
-
-def _unanswered(order: Sequence[Message]) -> list[Message]:
-    """The prompts at the end, of messages in the order of time. An answer that never got anything is none."""
-    waiting: list[Message] = []
-    for message in reversed(order):
-        if message.role == "user":
-            waiting.insert(0, message)
-        elif message.parts or message.completed or message.error is not None:
-            break
-    return waiting
+    provider, model = _model(session)
+    witness = _witness(session, provider, model)
+    return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
 
 
 def _failure(session: Session, message: Message) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
-    return Failure(
-        session.store,
-        session.id,
-        message.id,
-        message.created,
-        {},
-        str(names.get("providerID", "")),
-        str(names.get("modelID", "")),
-    )
+    provider, model = _text(names, "providerID"), _text(names, "modelID")
+    return Failure(session.store, session.id, message.id, message.created, {}, provider, model)
 
 
-def ids_started_again(store: Store, session: str, client: Client, now: float) -> Silence | None:
-    """Of a session in which no turn runs: that its client takes new prompts for old ones, or will. `now` in seconds.
+def _model(session: Session) -> tuple[str, str]:
+    """Provider and model that the newest prompt asks: it says so itself, or else its own answer does."""
+    prompts = [message for message in session.messages if message.role == "user"]
+    prompt = max(prompts, key=lambda message: message.by_time, default=None)
+    if prompt is None:
+        return "", ""
+    model = prompt.data.get("model")
+    if isinstance(model, Mapping):
+        return _text(model, "providerID"), _text(model, "modelID")
+    answers = (m.data for m in session.messages if m.role == "assistant" and m.data.get("parentID") == prompt.id)
+    return next(((_text(data, "providerID"), _text(data, "modelID")) for data in answers), ("", ""))
 
-    Only sessions that have an old id are read.
-    """
-    ms = int(now * 1000)
-    if not tells_old(store.greatest_id(session), ms) or not goes_by_ids(store, client, session):
-        return None
-    return renumbered(store.load(session), ms)
+
+def _witness(session: Session, provider: str, model: str) -> Json:
+    """Where this model was asked: the address in its newest error that has one. Another model's tells nothing of it."""
+    for message in reversed(session.messages):
+        url = address(message.error or {})
+        if url and (message.data.get("providerID"), message.data.get("modelID")) == (provider, model):
+            return {"data": {"metadata": {"url": url}}}
+    return {}
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -6,7 +6,7 @@ import json
 import pkgutil
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
 
 
@@ -27,27 +27,27 @@ def spelled(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-def forms_of(store: Store, client: Client, session: str) -> tuple[Form, ...]:
+def forms_of(store: Store, server: Server, session: str) -> tuple[Form, ...]:
     """What the schema of the store tells, and what the clients that have the session say; all, where they differ.
 
     A session's own version does not count: it is that of the client which made it.
     """
     forms = [Form.named(name) for name in store.forms()]
-    forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, client, session)]
+    forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, server, session)]
     return tuple(dict.fromkeys(forms))
 
 
-def goes_by_ids(store: Store, client: Client, session: str) -> bool:
+def goes_by_ids(store: Store, server: Server, session: str) -> bool:
     """Whether the client that has a session takes the greatest id for the newest message.
 
     A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
     """
     if "new" in store.forms():
         return False
-    versions = _versions(store, client, session)
+    versions = _versions(store, server, session)
     return not versions or min(versions) < BY_TIME_SINCE
 
 
-def _versions(store: Store, client: Client, session: str) -> tuple[tuple[int, ...], ...]:
+def _versions(store: Store, server: Server, session: str) -> tuple[tuple[int, ...], ...]:
     """What the clients that have the session say; none where it does not matter, or nobody listens."""
-    return () if store.one_form else client.versions(store.id, session, store.about(session).directory)
+    return () if store.one_form else server.versions(store.id, session, store.about(session).directory)

@@ -18,7 +18,7 @@ import pytest
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.holders import PROVIDER_S, Holders, holder
 from recoveryd.clients.opencode.processes import Listener
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.core.model import Session
 from recoveryd.settings.schema import OpenCode
 from tests.support.build import SessionBuilder, tool
@@ -122,9 +122,9 @@ def test_a_turn_may_be_under_way_while_it_is_young_or_held(tree: Tree, client: s
 
 
 @pytest.fixture
-def idle() -> Client:
+def idle() -> Server:
     """A client of a machine on which nobody listens."""
-    return Client(OpenCode(server_url="http://127.0.0.1:9"))
+    return Server(OpenCode(server_url="http://127.0.0.1:9"))
 
 
 def opened(tree: Tree, *content: Any, asked: bool = False) -> Session:
@@ -138,7 +138,7 @@ def opened(tree: Tree, *content: Any, asked: bool = False) -> Session:
     return tree.store.load(tree._write(session))
 
 
-def test_a_client_that_has_the_store_may_wait_for_its_provider(tree: Tree, client: str, idle: Client) -> None:
+def test_a_client_that_has_the_store_may_wait_for_its_provider(tree: Tree, client: str, idle: Server) -> None:
     """For as long as a provider may keep silent; a tool may run for ever."""
     bare, tool_runs = opened(tree), opened(tree, tool(status="running"), asked=True)
     now, later = Holders(10), Holders(10, lambda: time.time() + PROVIDER_S + 1)
@@ -161,7 +161,7 @@ def test_a_client_that_has_the_store_may_wait_for_its_provider(tree: Tree, clien
     ],
 )
 def test_an_answer_is_open_until_a_newer_one_ends(
-    tree: Tree, client: str, idle: Client, end: Callable[[SessionBuilder], object], works: bool
+    tree: Tree, client: str, idle: Server, end: Callable[[SessionBuilder], object], works: bool
 ) -> None:
     session = opened(tree)
     made = tree._builders[session.id]
@@ -171,7 +171,7 @@ def test_an_answer_is_open_until_a_newer_one_ends(
     assert (found is not None) is works
 
 
-def test_a_prompt_alone_has_not_been_sent(tree: Tree, client: str, idle: Client) -> None:
+def test_a_prompt_alone_has_not_been_sent(tree: Tree, client: str, idle: Server) -> None:
     """The client stores an answer, still empty, before it asks (seen on 1.1.53 and 1.2.1)."""
     session = SessionBuilder(int(time.time() * 1000) - 60_000)
     session.user("go")
@@ -194,10 +194,10 @@ def test_one_that_listens_says_whether_it_is_at_work(
         process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)) as pid,
     ):
         monkeypatch.setattr(processes, "listeners", lambda: [Listener(fake.url, "/home", pid=pid)])
-        found = Holders(10).at_work(tree.store, session, Client(OpenCode()))
+        found = Holders(10).at_work(tree.store, session, Server(OpenCode()))
         assert {asked.directory for asked in fake.asked} >= {"/planted"}
         assert works or {asked.directory for asked in fake.asked} == {"/planted", "/home"}
         with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
-            second = Holders(10).at_work(tree.store, session, Client(OpenCode()))
+            second = Holders(10).at_work(tree.store, session, Server(OpenCode()))
     assert (found is not None) is works
     assert second is not None, "another one has the store, and does not listen"

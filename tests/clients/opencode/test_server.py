@@ -18,12 +18,14 @@ from loguru import logger
 
 from recoveryd.clients import peers
 from recoveryd.clients.base import About
+from recoveryd.clients.client import Asked, Prompt
 from recoveryd.clients.http import call
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.clients.opencode import server as module
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.processes import Listener
-from recoveryd.clients.opencode.server import Asked, Client
+from recoveryd.clients.opencode.prompting import body
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import forms_of
 from recoveryd.clients.opencode.wire.form import NEW, OLD, PAGED
@@ -41,14 +43,14 @@ def fake() -> Iterator[Fake]:
         yield started
 
 
-def client_of(*fakes: Fake) -> Client:
+def client_of(*fakes: Fake) -> Server:
     assert len(fakes) == 1
-    return Client(OpenCode(server_url=fakes[0].url))
+    return Server(OpenCode(server_url=fakes[0].url))
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *listeners: Listener) -> Client:
+def found(monkeypatch: pytest.MonkeyPatch, *listeners: Listener) -> Server:
     monkeypatch.setattr(processes, "listeners", lambda: list(listeners))
-    return Client(OpenCode())
+    return Server(OpenCode())
 
 
 def yes() -> bool:
@@ -73,7 +75,7 @@ def test_the_password_of_the_file_is_sent(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     with listening(Fake(password="s3cret")) as fake:
         settings = OpenCode(server_url=fake.url, password_file=tmp_path / "password")
-        assert Client(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
+        assert Server(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert {asked.authorization for asked in fake.asked} == {"Basic b3BlbmNvZGU6czNjcmV0"}
 
 
@@ -96,13 +98,13 @@ def another_user() -> Iterator[None]:
         yield
 
 
-def said_nothing(client: Client) -> bool:
+def said_nothing(client: Server) -> bool:
     return (
         client.versions("/store", SESSION, DIRECTORY) == ()
         and client.any_version() is None
         and not client.has(FAILURE, DIRECTORY)
         and not client.abort(FAILURE, DIRECTORY, never)
-        and client.prompt(FAILURE, DIRECTORY, {"parts": []}, never)[0] is Asked.NOBODY
+        and client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
         and not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
     )
 
@@ -153,7 +155,7 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
     said: list[str] = []
     sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
     try:
-        client = Client(OpenCode(server_url=fake.url, password_file=path))
+        client = Server(OpenCode(server_url=fake.url, password_file=path))
         assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
         client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     finally:
@@ -167,7 +169,7 @@ def test_a_client_that_wants_a_password_which_we_do_not_have_is_none() -> None:
     with listening(Fake(password="s3cret")) as fake:
         client = client_of(fake)
         assert client.versions("/store", SESSION, DIRECTORY) == ()
-        assert client.prompt(FAILURE, DIRECTORY, {}, lambda: None)[0] is Asked.NOBODY
+        assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", lambda: None)[0] is Asked.NOBODY
         assert not client.abort(FAILURE, DIRECTORY, yes) and not client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     assert fake.paths() == []
 
@@ -210,10 +212,10 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
 ) -> None:
     monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
     with saying(HOSTILE[name]) as url:
-        client, begun = Client(OpenCode(server_url=url)), time.monotonic()
+        client, begun = Server(OpenCode(server_url=url)), time.monotonic()
         assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert not client.abort(FAILURE, DIRECTORY, never)
-        assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
+        assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
         assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
         assert time.monotonic() - begun < ENOUGH
 
@@ -247,7 +249,7 @@ def test_who_hangs_is_not_asked_again_for_a_while() -> None:
         time.sleep(20)
 
     with saying(hang) as url:
-        client = Client(OpenCode(server_url=url))
+        client = Server(OpenCode(server_url=url))
         for _ in range(5):
             assert not client.abort(FAILURE, DIRECTORY, never)
     assert len(asked) == 1
@@ -263,11 +265,11 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
         time.sleep(20)
 
     with saying(hang) as url:
-        client = Client(OpenCode(server_url=url))
+        client = Server(OpenCode(server_url=url))
         client.versions("/store", SESSION, DIRECTORY)
         assert not client.abort(FAILURE, DIRECTORY, never)
         for _ in range(3):
-            assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
+            assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
             assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
     assert len(asked) == 2
 
@@ -287,7 +289,7 @@ def test_a_redirect_is_not_followed() -> None:
             fake.answers[path] = 302, f"{elsewhere.url}{path}".encode()
         client = client_of(fake)
         assert client.versions("/store", SESSION, DIRECTORY) == ()
-        assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
+        assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
     assert elsewhere.asked == []
 
 
@@ -305,7 +307,10 @@ def test_where_nobody_listens_nothing_happens() -> None:
     client = client_of(fake)
     assert client.versions("/store", SESSION, DIRECTORY) == ()
     assert not client.abort(FAILURE, DIRECTORY, never)
-    assert client.prompt(FAILURE, DIRECTORY, {}, never) == (Asked.NOBODY, "no client that listens has this session")
+    assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never) == (
+        Asked.NOBODY,
+        "no client that listens has this session",
+    )
     assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
 
 
@@ -316,7 +321,7 @@ def test_the_client_in_the_folder_of_the_session_is_asked_and_no_other(
     directory = str(tmp_path)
     with listening(Fake(directory=directory)) as other, listening(Fake(directory=directory)) as at_home:
         client = found(monkeypatch, Listener(other.url, "/"), Listener(at_home.url, directory))
-        assert client.prompt(FAILURE, directory, {"parts": []}, lambda: None) == (Asked.SENT, "")
+        assert client.prompt(FAILURE, directory, Prompt(), "continue", "r1", lambda: None) == (Asked.SENT, "")
     assert at_home.paths() == [f"/session/{SESSION}/prompt_async"]
     assert other.asked == []
 
@@ -324,7 +329,7 @@ def test_the_client_in_the_folder_of_the_session_is_asked_and_no_other(
 def test_where_none_works_in_that_folder_the_first_that_has_the_session_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening(Fake(session="ses_2")) as first, listening() as second, listening() as third:
         client = found(monkeypatch, *(Listener(fake.url, "/") for fake in (first, second, third)))
-        assert client.prompt(FAILURE, DIRECTORY, {"parts": []}, lambda: None) == (Asked.SENT, "")
+        assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", lambda: None) == (Asked.SENT, "")
     assert (first.paths(), second.paths(), third.asked) == ([], [f"/session/{SESSION}/prompt_async"], [])
 
 
@@ -343,7 +348,7 @@ def test_a_client_of_another_store_is_left_alone(fake: Fake) -> None:
         client = client_of(fake)
         fake.status = {SESSION: {"type": "busy"}}
         assert not client.abort(FAILURE, DIRECTORY, never)
-        assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.NOBODY
+        assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
         assert not client.toast(FAILURE, DIRECTORY, "title", "text", "info")
     assert fake.paths() == []
 
@@ -360,7 +365,7 @@ def test_a_status_that_cannot_be_read_aborts_nothing_and_prompts_nothing(fake: F
     fake.answers["/session/status"] = 200, status
     client = client_of(fake)
     assert not client.abort(FAILURE, DIRECTORY, never)
-    assert client.prompt(FAILURE, DIRECTORY, {}, never)[0] is Asked.BUSY
+    assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.BUSY
     assert fake.paths() == []
 
 
@@ -372,30 +377,35 @@ def test_a_turn_is_not_aborted_if_something_newer_is_in_the_store_by_then(fake: 
 
 def test_a_busy_session_is_not_prompted(fake: Fake) -> None:
     fake.status = {SESSION: {"type": "busy"}}
-    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {"parts": []}, never)
+    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)
     assert (asked, why) == (Asked.BUSY, "the client is at work in this session")
     assert fake.paths() == []
 
 
 def test_a_prompt_goes_out_as_it_was_given_after_it_was_noted(fake: Fake) -> None:
     noted: list[int] = []
-    body = {"parts": [{"type": "text", "text": "continue"}], "agent": "build", "variant": "high"}
-    assert client_of(fake).prompt(FAILURE, DIRECTORY, body, lambda: noted.append(len(fake.paths()))) == (Asked.SENT, "")
+    how = Prompt("build", None, "high")
+    assert client_of(fake).prompt(
+        FAILURE, DIRECTORY, how, "continue", "r1", lambda: noted.append(len(fake.paths()))
+    ) == (
+        Asked.SENT,
+        "",
+    )
     assert noted == [0], "before the call"
-    assert (fake.asked[-1].body, fake.asked[-1].directory) == (body, DIRECTORY)
+    assert (fake.asked[-1].body, fake.asked[-1].directory) == (body(how, "continue", "r1"), DIRECTORY)
 
 
 @pytest.mark.parametrize("accepts", [200, 400, 404, 500])
 def test_a_refused_prompt_is_a_failure(fake: Fake, accepts: int) -> None:
     fake.accepts = accepts
-    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {}, lambda: None)
+    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", lambda: None)
     assert (asked, why) == (Asked.REFUSED, f"the client refused the prompt (HTTP {accepts})")
 
 
 def test_a_prompt_without_an_answer_may_have_arrived(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROMPT_CALL_S", 0.8)
     fake.on_prompt = lambda body: time.sleep(3)
-    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, {}, lambda: None)
+    asked, why = client_of(fake).prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", lambda: None)
     assert (asked, why) == (Asked.UNSURE, "the client did not answer")
 
 
@@ -490,5 +500,5 @@ def test_the_name_of_the_configuration_goes_before_that_of_the_environment(monke
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "x")
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
     with listening(Fake(password="x")) as fake:
-        Client(OpenCode(server_url=fake.url, username="bob")).any_version()
+        Server(OpenCode(server_url=fake.url, username="bob")).any_version()
     assert [asked.authorization for asked in fake.asked] == ["Basic " + base64.b64encode(b"bob:x").decode()]

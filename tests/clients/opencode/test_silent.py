@@ -14,8 +14,10 @@ import pytest
 
 from recoveryd import recover
 from recoveryd.cli import main
+from recoveryd.clients.client import Prompt
+from recoveryd.clients.find import Clients
 from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Client
+from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose.triage import Next, Triage
@@ -59,7 +61,7 @@ def triage(tmp_path: Path) -> Iterator[Callable[..., Triage]]:
 
     def make(**config: Any) -> Triage:
         opened.append(Ledger(tmp_path / f"ledger{len(opened)}.db"))
-        return Triage(opened[-1], Config(**config), lambda *_: None, Client(OpenCode()), lambda: time.time() + 5)
+        return Triage(opened[-1], (made := Config(**config)), lambda *_: None, Clients(made), lambda: time.time() + 5)
 
     yield make
     for ledger in opened:
@@ -155,7 +157,7 @@ def test_a_database_with_events_is_of_a_client_that_goes_by_time(tmp_path: Path,
     assert tree.root.exists()
     from recoveryd.clients.opencode.versions import goes_by_ids
 
-    client = Client(OpenCode(server_url="http://127.0.0.1:9"))
+    client = Server(OpenCode(server_url="http://127.0.0.1:9"))
     assert not goes_by_ids(OpencodeSqlite(tmp_path / "new" / "opencode.db"), client, "ses_1")
     assert goes_by_ids(OpencodeSqlite(tmp_path / "old" / "opencode.db"), client, "ses_1")
     assert goes_by_ids(tree.store, client, "ses_1")
@@ -169,8 +171,8 @@ def test_the_running_client_tells_its_version(
     from recoveryd.clients.opencode.versions import goes_by_ids
 
     base = Base(tmp_path / "opencode.db", OLD)
-    monkeypatch.setattr(Client, "versions", lambda *_: (version,))
-    assert goes_by_ids(base.store, Client(OpenCode()), "ses_1") is by_ids
+    monkeypatch.setattr(Server, "versions", lambda *_: (version,))
+    assert goes_by_ids(base.store, Server(OpenCode()), "ses_1") is by_ids
 
 
 def cut_off(session: SessionBuilder) -> None:
@@ -209,7 +211,6 @@ def test_a_turn_that_may_be_under_way_is_neither_shown_nor_ended(
     assert scan("--repair") == (0, {**scan()[1], "stuck": []})
     assert triage(kinds=("interrupted_turn",)).judge(tree.store, session).next is Next.AGAIN
     bench = Bench(tmp_path, kinds=("interrupted_turn",))
-    bench.recovery.holders.under_way = lambda *_: "a running OpenCode has its store"  # type: ignore[method-assign]
     from recoveryd.clients.opencode.silent import cut_off as found
 
     silence = found(tree.store.load(session))
@@ -482,6 +483,16 @@ def test_an_answered_session_that_is_healed_is_not_told_to_go_on(tree: Tree) -> 
     assert newest is not None
     failure = Failure(session.store, session.id, newest.id, newest.created, {})
     case = Situation(
-        "r", Outcome.HEALED, Kind.UNSENDABLE_PART, failure, session, (), 0, newest.completed / 1000, 0, max_retries=3
+        "r",
+        Outcome.HEALED,
+        Kind.UNSENDABLE_PART,
+        failure,
+        session,
+        (),
+        0,
+        newest.completed / 1000,
+        0,
+        max_retries=3,
+        prompt=Prompt(),
     )
     assert decide(case) == Leave("its last prompt was answered")

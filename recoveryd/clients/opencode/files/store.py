@@ -32,6 +32,7 @@ class OpencodeFiles:
     """A JSON tree, a `Store`. `root` is the client's `storage` folder; `clock` gives seconds since the epoch."""
 
     watch_files: tuple[Path, ...] = ()
+    client = "opencode"
     one_form = True
 
     def __init__(

@@ -25,6 +25,7 @@ from recoveryd.disk.sqlite import BUSY_S, Database
 class OpencodeSqlite:
     """A database of OpenCode, a `Store`. `path` is the file; `clock` gives seconds since the epoch."""
 
+    client = "opencode"
     one_form = False
 
     def __init__(

@@ -50,6 +50,10 @@ class AnthropicMessages:
     # By identity of the message, which is held, so it stays its own.
     _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def form_name(self) -> str:
+        return self.form.name
+
     def build(self, session: Session) -> Request:
         """The request that the client would send with a prompt of the user behind what is stored."""
         return self._built(session, [("user", [Block({"type": "text", "text": PROMPT}, "", "")], ("", ""))])

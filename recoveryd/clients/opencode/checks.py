@@ -1,0 +1,86 @@
+"""What `doctor` asks of OpenCode: the version that listens, and sessions whose ids started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server_address import strangers
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
+from recoveryd.clients.opencode.wrapped_ids import before_wrap
+from recoveryd.clients.peers import Owner
+from recoveryd.core.check import Check, ok, warn
+
+_LOOK_S = 1.5  # for what has to go through all sessions
+
+
+def listening(server: Server, server_url: str) -> Iterator[Check]:
+    """Of which version the client is that listens; `server_url`: where the configuration says it does."""
+    version = server.any_version()
+    named, tested = spelled(version or ()), ", ".join(map(spelled, TESTED))
+    shut_out = server.shut_out()
+    if version is None and shut_out:
+        yield _shut_out(shut_out, server_url)
+    elif version is None:
+        yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
+    elif version in TESTED:
+        yield ok("client", f"OpenCode {named} listens; this version was tested.")
+    elif TESTED[0] < version < TESTED[-1]:
+        yield ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
+    else:
+        yield _untested(version)
+
+
+def _untested(version: tuple[int, ...]) -> Check:
+    """A version beyond those that were tested: no alarm where only its last number is greater, as it is each week."""
+    tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
+    nearest = TESTED[-1 if newer else 0]
+    says = f"OpenCode {spelled(version)} listens, which was not tested with this recoveryd ({tested} were)."
+    says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
+    if newer and version[:2] == nearest[:2]:
+        return ok("client", says)
+    better = "A newer recoveryd may know it." if newer else "A newer OpenCode is known."
+    return warn("client", says, f"{better} Look at what `recoveryd scan --dry-run` would do first.")
+
+
+def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
+    """Another user's client at the usual address is as it should be; at the address that is configured it is not."""
+    url, whose = next(iter(shut_out.items()))
+    says = f"{strangers(url, whose)}."
+    if whose is Owner.UNKNOWN:
+        return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
+    if server_url:
+        return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
+    return ok("client", f"No client of yours listens (a plain TUI does not). {says}")
+
+
+def id_wrap(server: Server, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
+    """Whether sessions have messages from before the ids started again, under a client that minds."""
+    behind = 0
+    version = server.any_version() if stores else None
+    for one, generation in stores:
+        count, complete = before_wrap(one, generation, now_ms, _LOOK_S)
+        mended = generation is Generation.SQLITE_EVENTS and (version is None or version >= BY_TIME_SINCE)
+        if not count or mended:
+            behind += count
+            continue
+        yield warn(
+            "id_wrap",
+            f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
+            "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
+            "in them and never call the model.",
+            f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
+            if generation is Generation.SQLITE_EVENTS
+            else "To heal them: recoveryd scan --repair --kind wrapped_ids. "
+            f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind.",
+            one.id,
+        )
+        behind = -1
+    if behind < 0:
+        return
+    if behind:
+        copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
+        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; {copes}")
+    else:
+        yield ok("id_wrap", "No session has messages from before 2026-08-14, when OpenCode's ids started again.")

@@ -1,0 +1,125 @@
+"""OpenCode behind the port of a client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.client import Cure, Prompt
+from recoveryd.clients.opencode import checks, error_record, interrupted_turn, prompting, silent, wrapped_ids
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.holders import Holders
+from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.core.check import Check
+from recoveryd.core.editor import Editor, Marks
+from recoveryd.core.errors import ActiveError
+from recoveryd.core.model import Failure, Kind, Message, Refusal, Session
+from recoveryd.core.request import Wire
+from recoveryd.core.silence import Silence
+from recoveryd.settings.schema import OpenCode
+
+
+class Opencode:
+    """The `Client` of OpenCode's sessions. `minutes` without a write are waited for before a turn counts as cut off."""
+
+    name = "opencode"
+
+    def __init__(self, settings: OpenCode, minutes: float, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self.server = Server(settings)
+        self._holders = Holders(minutes, clock)
+
+    def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
+        return wires_of(failure, forms_of(store, self.server, failure.session))
+
+    def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        return partial(OpencodeEditor, marks=marks)
+
+    def provider_spoke(self, failure: Failure) -> bool:
+        return error_record.provider_spoke(failure)
+
+    def next_failure(self, session: Session) -> Failure | None:
+        return silent.next_failure(session)
+
+    def resumed_by(self, message: Message) -> str | None:
+        return prompting.resumed_by(message)
+
+    def last_prompt(self, session: Session) -> Prompt:
+        return prompting.last_prompt(session)
+
+    def stopped(self, message: Message) -> bool:
+        return prompting.stopped(message)
+
+    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+        """Only sessions that have an old id are read."""
+        ms = int(now * 1000)
+        if not wrapped_ids.tells_old(store.greatest_id(session), ms) or not goes_by_ids(store, self.server, session):
+            return None
+        return silent.renumbered(store.load(session), ms)
+
+    def cut_off(self, session: Session) -> Silence | None:
+        return silent.cut_off(session)
+
+    def under_way(self, store: Store, session: str) -> str | None:
+        return self._holders.under_way(store, session)
+
+    def at_work(self, store: Store, session: Session) -> str | None:
+        return self._holders.at_work(store, session, self.server)
+
+    def version(self) -> tuple[int, ...] | None:
+        return self.server.any_version()
+
+    def check_server(self) -> Iterator[Check]:
+        return checks.listening(self.server, self._settings.server_url or "")
+
+    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        return checks.id_wrap(self.server, stores, now)
+
+    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
+        if kind is Kind.WRAPPED_IDS:
+            return self._renaming(store, session, now)
+        return self._ending(store, session, name, now)
+
+    def _renaming(self, store: Store, session: Session, now: int) -> Cure | Refusal:
+        """Old ids that sort before the new ones; nothing else changes."""
+        if not goes_by_ids(store, self.server, session.id):
+            return Refusal("the OpenCode that uses this store goes by time, not by ids: it needs no repair")
+        found = wrapped_ids.wrapped(session, now)
+        if found is None:
+            return Refusal("its ids are in the order of time", understood=False)
+        foreign = store.strangers(session.id)
+        if foreign:
+            return Refusal(f"{foreign[0]} lies among its files and can't be given another id; see `recoveryd doctor`")
+        names = wrapped_ids.new_ids(found)
+        if isinstance(names, Refusal):
+            return names
+        kept = wrapped_ids.taken_by_revert(session, found)
+        also = f"; a revert is staged, and the next prompt takes back {len(kept)} newer ones with it" if kept else ""
+        order = [names.get(message.id, message.id) for message in (*found.old, *found.new)]
+        return Cure(
+            changes=tuple(store.renamed(session, names, kept)),
+            actions=("renumber",) * len(found.old),
+            objections=lambda read: (
+                [] if wrapped_ids.in_order(read, order) else ["its ids are not in the order of time"]
+            ),
+            also=also,
+        )
+
+    def _ending(self, store: Store, session: Session, name: str, now: int) -> Cure | Refusal:
+        """The turn ended as the client ends one that its user stops."""
+        busy = self.under_way(store, session.id)
+        if busy is not None:
+            raise ActiveError(f"It is left alone: {busy}.")
+        edits = interrupted_turn.ended(session, name, now)
+        if not edits:
+            return Refusal("no turn of it is open", understood=False)
+        return Cure(
+            changes=tuple(store.changes(session, edits)),
+            actions=tuple(edit.action for edit in edits if not edit.companion),
+            objections=lambda read: [f"{e.message_id} is still open" for e in interrupted_turn.ended(read, name, now)],
+            edits=edits,
+        )

@@ -1,0 +1,36 @@
+"""A check of `doctor` as a value: what was looked at, what was found, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "warn", "fail"]
+OK: Level = "ok"
+WARN: Level = "warn"
+FAIL: Level = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`code` is one of `doctor.CODES`; `next`: what to do, or ""; `about`: the store, `recoveries`: ids."""
+
+    code: str
+    level: Level
+    says: str
+    next: str = ""
+    about: str = ""
+    recoveries: Sequence[str] = ()
+
+
+def ok(code: str, says: str, next: str = "", about: str = "") -> Check:
+    return Check(code, OK, says, next, about)
+
+
+def warn(code: str, says: str, next: str, about: str = "") -> Check:
+    return Check(code, WARN, says, next, about)
+
+
+def fail(code: str, says: str, next: str, about: str = "") -> Check:
+    return Check(code, FAIL, says, next, about)

@@ -1,0 +1,85 @@
+"""Sessions that are stuck without an error of a provider: what explains them, by building the next request ourselves.
+
+How it shows: an answer without parts and an error of the client's own, one that never ends, or a prompt that is never
+answered. The error text does not name the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recoveryd.clients.base import Store
+from recoveryd.clients.client import Client
+from recoveryd.core.model import Failure, Kind, Session
+from recoveryd.core.request import Wire
+from recoveryd.core.silence import Silence, waiting_prompts
+from recoveryd.core.text import moment
+from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.find import provider_of
+
+
+def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Silence | None:
+    """That the client can't build the next request in any way. `failure`: as it was recorded, if it was."""
+    newest = session.newest
+    if newest is None:
+        return None
+    if failure is None and newest.role == "assistant" and (newest.completed or newest.parts):
+        return None  # it got somewhere: a turn that runs, or one that was interrupted
+    made = failure or client.next_failure(session)
+    if made is None:
+        return None
+    return _stopped(made, _in_the_way(session, client.wires(store, made), unread=provider_of(made) is None))
+
+
+def unreadable(client: Client, store: Store, session: Session) -> Silence | None:
+    """That the client can't read what is stored, so that the next prompt may fail before a word of it is stored."""
+    made = client.next_failure(session)
+    if made is None:
+        return None
+    wires = client.wires(store, made)
+    if not _in_the_way(session, wires, unread=True):
+        return None
+    return _stopped(made, _in_the_way(session, wires, unread=provider_of(made) is None))
+
+
+def unanswered(client: Client, store: Store, session: Session) -> Silence | None:
+    """A prompt without an answer that nothing else explains: what a provider would refuse of it, or nothing."""
+    waiting = waiting_prompts(sorted(session.messages, key=lambda message: message.by_time))
+    known = client.next_failure(session)
+    if not waiting or known is None:
+        return None
+    failure = replace(known, message=waiting[-1].id, time=waiting[-1].created)
+    evidence = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
+    provider = provider_of(known)
+    if provider is None:
+        return Silence(failure, None, evidence)  # it is not known what goes to the provider
+    for wire in client.wires(store, failure):
+        refused = next(iter(provider.check(wire.build(session), Claims())), None)
+        if refused is not None:
+            return Silence(failure, refused.kind, {**evidence, **_told(refused)})
+    return Silence(failure, None, evidence)
+
+
+def _stopped(failure: Failure, parts: Sequence[str]) -> Silence | None:
+    if not parts:
+        return None
+    return Silence(failure, Kind.UNSENDABLE_PART, {"parts": list(parts), "message": failure.message})
+
+
+def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool) -> list[str]:
+    """The parts for which no request can be built in any way of the client; none when it can in one.
+
+    `unread`: those alone that it can't read. What a client makes of an unknown provider's requests is not known, but
+    that it reads what is stored first.
+    """
+    found = [
+        [part.part_id for part in wire.build(session).unsendable if not unread or part.fault == "not_json"]
+        for wire in wires
+    ]
+    return list(dict.fromkeys(part for parts in found for part in parts)) if all(found) else []
+
+
+def _told(violation: Violation) -> dict[str, object]:
+    part = violation.part_id or (violation.block.part_id if violation.block else "")
+    return {"rule": str(violation.kind), "says": violation.reason, "part": part or None}
