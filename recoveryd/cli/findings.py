@@ -16,12 +16,12 @@ from recoveryd.core.kinds import OPEN_TURNS
 from recoveryd.core.model import Change, Failure, Json, Kind, Refusal, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
 from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
+from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.heal.moved_stores import follow
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger, new_id
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import left_alone
 from recoveryd.tell.kinds import cause, told
 
 UNREADABLE = "unreadable"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from recoveryd.clients.base import Store
 from recoveryd.core.model import Outcome
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.stats import midnight
 
 
 class ServiceManager:
@@ -85,12 +86,6 @@ class Standing:
         """The configuration was read again, and nothing came of it."""
         if self._ready:
             self._manager.ready()
-
-
-def midnight(seconds: float) -> float:
-    """When the day began, in the user's time."""
-    day = time.localtime(seconds)
-    return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))
 
 
 def status_line(roots: Sequence[str], healed: int) -> str:

@@ -19,6 +19,7 @@ from recoveryd.core.model import Event, Failure, Kind, Outcome, Refusal
 from recoveryd.daemon.process import give_back
 from recoveryd.daemon.said_once import News
 from recoveryd.daemon.schedule import Schedule
+from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.lifecycle import Lifecycle
 from recoveryd.heal.recovery import Recovery
@@ -27,7 +28,7 @@ from recoveryd.heal.undo import take_back
 from recoveryd.ledger.ledger import Handled, Ledger, new_id
 from recoveryd.providers.version import VERSION
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import held, left_alone, paused
+from recoveryd.settings.overrides import held, paused
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.callbacks import Callbacks
 from recoveryd.tell.hooks import Commands

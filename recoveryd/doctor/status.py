@@ -11,10 +11,10 @@ from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Entry, Failure, Outcome
-from recoveryd.daemon.service_manager import midnight
 from recoveryd.diagnose.diagnosis import tries
 from recoveryd.disk.locks import Holder, lockers, watcher
 from recoveryd.ledger.peek import peek
+from recoveryd.ledger.stats import midnight
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config

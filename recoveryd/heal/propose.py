@@ -14,12 +14,12 @@ from recoveryd.core.errors import ActiveError, LeftAloneError
 from recoveryd.core.kinds import CURED_BY_CLIENT, UNREPAIRED
 from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Session
 from recoveryd.core.violation import Claims
+from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.providers.find import provider_of, unknown
 from recoveryd.providers.sentences.classify import named_ids, position
 from recoveryd.repair.kinds import Settings
 from recoveryd.repair.plan import Case, Evidence, objections, plan
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import left_alone
 from recoveryd.tell.actions import actions_of, sentence
 from recoveryd.tell.where import places
 

@@ -14,11 +14,11 @@ from recoveryd.clients.client import Asked
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Failure, Outcome
+from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.heal.resume import Leave, Resume, Situation, decide
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.find import provider_of
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import left_alone
 from recoveryd.tell.words import marked
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,3 +47,9 @@ def _line(kind: Kind | None, group: list[Ended]) -> Line:
     seconds = [one.seconds for one in group if one.seconds is not None and one.outcome is not Outcome.FAILED]
     success = outcomes[Outcome.HEALED] / tried if tried else None
     return Line(kind, outcomes, success, median(seconds) if seconds else None)
+
+
+def midnight(seconds: float) -> float:
+    """When the day began, in the user's time."""
+    day = time.localtime(seconds)
+    return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

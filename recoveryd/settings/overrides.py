@@ -11,10 +11,9 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.base import Store, lineage
 from recoveryd.core.errors import RecoverydError
 from recoveryd.settings.load import Config
 
@@ -80,29 +79,6 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
         hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
         raise RecoverydError(f"{_ignored(state_dir)} can't be read: {error}.", hint) from error
     return tuple(str(item) for item in said)
-
-
-def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
-    """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
-
-    A folder stands for all in it, by whatever path it is reached. Errors of the store pass.
-    """
-    names = (*config.ignore, *ignored(state_dir))
-    return bool(names) and any(
-        of in names or any(_is_in(about.directory, name) for name in names if name.startswith("/"))
-        for of, about in lineage(store, session)
-    )
-
-
-def _is_in(folder: str, other: str) -> bool:
-    """As both are spelled, or as they really are."""
-    if not folder.startswith("/"):
-        return False
-    try:
-        real = PurePath(os.path.realpath(folder)).is_relative_to(os.path.realpath(other))
-    except ValueError:  # a null character: no folder has that name
-        real = False
-    return real or PurePath(folder).is_relative_to(other)
 
 
 def ignore(state_dir: Path, what: str) -> bool:

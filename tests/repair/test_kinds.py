@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from recoveryd.clients.opencode.editor import OpencodeEditor
-from recoveryd.core.editor import Marks
-from recoveryd.providers.anthropic.provider import ANTHROPIC
 
+from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.core.editor import Marks
 from recoveryd.core.edits import edited
 from recoveryd.core.model import Edit, Kind, Session
 from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
 from recoveryd.repair.kinds import REPAIRS, Bench, Settings
 from tests.e2e.media import data_url, png

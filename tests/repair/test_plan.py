@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recoveryd.providers.anthropic.provider import ANTHROPIC
 
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.edits import edited, merged, stored
 from recoveryd.core.model import Edit, Json, Kind, Refusal, Session
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.bound_thinking import unbound
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
 from recoveryd.repair.kinds import REPAIRS, Bench, Settings
 from recoveryd.repair.plan import Case, Evidence, Plan, objections, plan

@@ -12,9 +12,10 @@ import recoveryd.daemon.daemon
 import recoveryd.heal.lifecycle
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Outcome
+from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.settings import overrides, paths
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import Pause, heed, ignore, ignored, left_alone, pause, paused, unpause
+from recoveryd.settings.overrides import Pause, heed, ignore, ignored, pause, paused, unpause
 from tests.daemon.test_daemon import is_healed, running, until
 from tests.support.trees import Bench, Tree
 

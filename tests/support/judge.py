@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 from recoveryd.clients.opencode.editor import OpencodeEditor
-from recoveryd.core.editor import Marks
-from recoveryd.providers.anthropic.provider import ANTHROPIC
-
 from recoveryd.clients.opencode.wire.anthropic import PROMPT, AnthropicMessages
 from recoveryd.clients.opencode.wire.form import OLD, Form
+from recoveryd.core.editor import Marks
 from recoveryd.core.model import Message, Part, Session
 from recoveryd.core.request import Request
+from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.sentences.classify import classify, named_ids, position
 from recoveryd.repair.kinds import Settings
 from recoveryd.repair.plan import Case, Evidence

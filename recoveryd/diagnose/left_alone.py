@@ -1,0 +1,33 @@
+"""Whether the user wants a session left alone, by the configuration or by `recoveryd ignore`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePath
+
+from recoveryd.clients.base import Store, lineage
+from recoveryd.settings.load import Config
+from recoveryd.settings.overrides import ignored
+
+
+def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
+    """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
+
+    A folder stands for all in it, by whatever path it is reached. Errors of the store pass.
+    """
+    names = (*config.ignore, *ignored(state_dir))
+    return bool(names) and any(
+        of in names or any(_is_in(about.directory, name) for name in names if name.startswith("/"))
+        for of, about in lineage(store, session)
+    )
+
+
+def _is_in(folder: str, other: str) -> bool:
+    """As both are spelled, or as they really are."""
+    if not folder.startswith("/"):
+        return False
+    try:
+        real = PurePath(os.path.realpath(folder)).is_relative_to(os.path.realpath(other))
+    except ValueError:  # a null character: no folder has that name
+        real = False
+    return real or PurePath(folder).is_relative_to(other)
