@@ -13,6 +13,7 @@ from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis, standing
+from recoveryd.disk import private
 from recoveryd.heal.lifecycle import Lifecycle
 from recoveryd.heal.moved_stores import follow
 from recoveryd.heal.recovery import Recovery
@@ -47,7 +48,7 @@ def recover(
     session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
-    state = paths.make_private(state_dir or paths.state_dir())
+    state = private.folder(state_dir or paths.state_dir())
     if stores is None:
         stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
     for store in stores:

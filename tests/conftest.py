@@ -15,7 +15,7 @@ from loguru import logger
 from recoveryd.cli import main
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.heal import lifecycle
-from recoveryd.settings import paths
+from tests.e2e.install import clients_folder
 from tests.support.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
@@ -45,6 +45,29 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and here it may not be: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave nothing in the home of whoever runs the tests, nor by a process that they start, nor read anything there.
+
+    Only npm, pip and git go on as they are set up in the real one.
+    """
+    tools = {
+        "TEST_RECOVERYD_CLIENTS": clients_folder(),
+        "npm_config_cache": Path.home() / ".npm",
+        "npm_config_userconfig": Path.home() / ".npmrc",
+        "PIP_CONFIG_FILE": Path.home() / ".config" / "pip" / "pip.conf",
+        "GIT_CONFIG_GLOBAL": Path.home() / ".gitconfig",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, place in tools.items():
+            if name not in os.environ and place.exists():
+                patch.setenv(name, str(place))
+        for name in ("DATA", "STATE", "CONFIG"):
+            patch.delenv(f"XDG_{name}_HOME", raising=False)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home-of-the-tests")))
+        yield
 
 
 @pytest.fixture
@@ -88,13 +111,6 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "listeners", list)
     monkeypatch.setattr(server_address, "DEFAULT_URL", "http://127.0.0.1:1")
-
-
-@pytest.fixture(autouse=True)
-def _locks_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Not in the home of whoever runs the tests."""
-    place = tmp_path_factory.getbasetemp() / "locks"
-    monkeypatch.setattr(paths, "lock_dir", lambda state: place)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from recoveryd.cli.output import complain
 from recoveryd.clients.base import Store, is_of
 from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
+from recoveryd.disk import private
 from recoveryd.heal.moved_stores import follow
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
@@ -39,7 +40,7 @@ def _must_be_there(arguments: argparse.Namespace) -> None:
 
 
 def open_ledger() -> Ledger:
-    return Ledger(paths.ledger_file(paths.make_private(paths.state_dir())))
+    return Ledger(paths.ledger_file(private.folder(paths.state_dir())))
 
 
 def known_ledger() -> Upkeep:

@@ -10,6 +10,7 @@ from rich.console import Console
 from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.disk import private
 from recoveryd.heal.undo import take_back
 from recoveryd.ledger.peek import peek
 from recoveryd.ledger.stats import Line, by_kind
@@ -104,7 +105,7 @@ def undo(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)
-        state = paths.make_private(paths.state_dir())
+        state = private.folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
         entry, changes = take_back(store, ledger, state, entry.id, force=arguments.force, dry_run=dry)
 

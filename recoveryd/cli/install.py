@@ -17,6 +17,7 @@ from recoveryd.cli.output import Result, console, render, wrapped
 from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.version import __version__
+from recoveryd.disk import private
 from recoveryd.service import base, shell_settings
 from recoveryd.service import uninstall as leave
 from recoveryd.service.base import Manager, Service
@@ -37,8 +38,8 @@ def install(arguments: argparse.Namespace) -> int:
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
     steps = _Steps(shown=not arguments.json)
-    state = paths.make_private(paths.state_dir())
-    paths.make_private(paths.lock_dir(state))
+    state = private.folder(paths.state_dir())
+    private.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(place, {}), os.environ, state)
     shell_settings.adopt(found, place, os.environ, state, steps.say)
     for note in _notes(config, made, place):

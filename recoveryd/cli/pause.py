@@ -12,11 +12,12 @@ from recoveryd.cli.common import config_of, sound_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
 from recoveryd.core.errors import NotFoundError, RecoverydError, UsageError
 from recoveryd.core.model import is_session_id
+from recoveryd.disk import private
 from recoveryd.settings import overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:
-    state = paths.make_private(paths.state_dir())
+    state = private.folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else when(made.until)
     words = f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that."
@@ -53,7 +54,7 @@ def ignore(arguments: argparse.Namespace) -> int:
             raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
         words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
     else:
-        overrides.ignore(paths.make_private(paths.state_dir()), what)
+        overrides.ignore(private.folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
     data = {"what": what, "ignored": not arguments.remove}

@@ -14,6 +14,7 @@ from recoveryd.cli.common import config_of
 from recoveryd.core.errors import ConfigError, RecoverydError
 from recoveryd.core.version import __version__
 from recoveryd.daemon.daemon import Daemon
+from recoveryd.disk import private
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
 from recoveryd.settings.logs import setup
@@ -27,7 +28,7 @@ class _Nowhere(io.TextIOBase):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    log = paths.log_file(state := paths.make_private(paths.state_dir()))
+    log = paths.log_file(state := private.folder(paths.state_dir()))
     stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 
     def load() -> Config:

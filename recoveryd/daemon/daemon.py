@@ -21,6 +21,7 @@ from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.service_manager import ServiceManager, Standing
 from recoveryd.daemon.sessions import Healer
 from recoveryd.daemon.sweep import Patrol
+from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
@@ -53,7 +54,7 @@ class Daemon:
     ) -> None:
         self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
         self.config = config or Config()
-        self.state_dir = paths.make_private(state_dir or paths.state_dir())
+        self.state_dir = private.folder(state_dir or paths.state_dir())
         self._given, self._env, self._load = stores, env, load
         self.stores = self._find()
         self._callbacks = callbacks or Callbacks()

@@ -17,9 +17,10 @@ from typing import Self
 
 from recoveryd.core.errors import BusyError, DiskError, NotFoundError, RecoverydError, StoreError
 from recoveryd.core.version import __version__
-from recoveryd.settings import paths
+from recoveryd.disk import private
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
+_TRIES = 100  # to lock a file that is still there then; each lost one is a lock that another process gave back
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Holder:
 
 
 class StoreLock:
-    """That one `run` of this user watches a store. Held on a file in `place` (`paths.lock_dir`), which is private: who
-    can read the store can't hold the lock.
+    """That one `run` of this user watches a store. Held on a file in the folder `place`, which is made private: who can
+    read the store can't hold the lock.
 
     The file is named for the device and the number of the store's `folder`, so every path to it is the same lock.
     Databases in one folder share it; the note in the file says which of them are watched (`watch`). `store` is named
@@ -56,30 +57,24 @@ class StoreLock:
         self.folder = folder
         self.store = store
         self._place = place
+        self._file = place
         self._holder: Holder | None = None
         self._fd = -1
 
     def acquire(self) -> None:
         """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `RecoverydError`."""
-        file = _run_file(self._place, self.folder)
-        paths.make_private(self._place)
-        fd = _open(file)
-        try:
-            taken = _try_lock(fd, file)
-            if taken:
-                self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
-                _say(fd, self._holder)
-        except BaseException:
-            os.close(fd)
-            raise
-        if not taken:
-            os.close(fd)
-            who = _read_note(file)
+        self._file = _run_file(self._place, self.folder)
+        private.folder(self._place)
+        fd = _take(self._file)
+        if fd is None:
+            who = _read_note(self._file)
             raise BusyError(
                 f"recoveryd is already watching {self.store} ({who or 'it does not say which process'}).",
                 "Stop that one first. `undo` and `scan --repair` work beside it.",
             )
         self._fd = fd
+        self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
+        _say(fd, self._holder)
 
     def watch(self, store: str, idle: str = "") -> None:
         """Say that this store is watched under this lock, too, and why nothing is repaired (`idle`), if that is so."""
@@ -89,11 +84,9 @@ class StoreLock:
             _say(self._fd, self._holder)
 
     def release(self) -> None:
-        """The file stays: whoever opened it meanwhile would else lock what nobody sees any more."""
+        """Give the lock back, and remove its file. Nothing happens when it is not held."""
         if self._fd >= 0:
-            with suppress(OSError):
-                os.truncate(self._fd, 0)
-            os.close(self._fd)
+            _give_back(self._fd, self._file)
             self._fd = -1
 
     def holds(self) -> bool:
@@ -173,26 +166,21 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
 
     Raises `BusyError` with who has it, `StoreError`.
     """
-    # Never removed: whoever waits on a file that was unlinked would lock what nobody else sees.
     path = _note(state_dir, store, "lock")
-    fd = _open(path)
+    deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
+    while (fd := _take(path)) is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            who = _read_note(path)
+            said = f"{who.doing} ({who})" if who else "another process"
+            raise BusyError(f"{store} is being repaired by {said}.", "Try again in a moment.")
+        time.sleep(min(wait, left))
+        wait = min(wait * 2, _LONGEST_WAIT)
     try:
-        deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
-        while not _try_lock(fd, path):
-            left = deadline - time.monotonic()
-            if left <= 0:
-                who = _read_note(path)
-                said = f"{who.doing} ({who})" if who else "another process"
-                raise BusyError(f"{store} is being repaired by {said}.", "Try again in a moment.")
-            time.sleep(min(wait, left))
-            wait = min(wait * 2, _LONGEST_WAIT)
         _say(fd, Holder(os.getpid(), time.time(), doing=doing))
-        try:
-            yield
-        finally:
-            os.truncate(fd, 0)
+        yield
     finally:
-        os.close(fd)
+        _give_back(fd, path)
 
 
 def _note(state_dir: Path, store: str, suffix: str) -> Path:
@@ -210,6 +198,47 @@ def _run_file(place: Path, folder: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode):
         raise NotFoundError(f"There is no folder {folder} to lock.")
     return _note(place, f"{found.st_dev}:{found.st_ino}", "run.json")
+
+
+def _take(path: Path) -> int | None:
+    """Lock the file at `path`, made if it is not there. Returns its descriptor, or None while another process has it.
+
+    Whoever gives a lock back removes its file (`_give_back`). So a file that is no longer at `path` once it is locked
+    is no lock: two processes could each have one of those. The file that is there by then is tried instead.
+    """
+    for _ in range(_TRIES):
+        fd = _open(path)
+        try:
+            taken = _try_lock(fd, path)
+            current = _is_at(fd, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        if taken and current:
+            return fd
+        os.close(fd)
+        if current:
+            return None
+    raise DiskError(f"The lock {path} can't be held: another program removes it again and again.")
+
+
+def _give_back(fd: int, path: Path) -> None:
+    """Remove the file of a lock that is held, then let go of it: nobody else removes it while it is held."""
+    try:
+        with suppress(OSError):
+            os.truncate(fd, 0)  # the note, if the file has to stay
+            if _is_at(fd, path):
+                path.unlink()
+    finally:
+        os.close(fd)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Whether an open file is the one at `path`."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except OSError:
+        return False
 
 
 def _open(path: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from recoveryd.core.errors import NotFoundError, RecoverydError, RefusedError
 from recoveryd.core.model import Change, Entry
+from recoveryd.disk import private
 
 
 def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
@@ -46,8 +46,6 @@ def _safe(key: str) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(content)
+        private.write(path, content, lasting=False)  # the ledger has them still
     except OSError as error:
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from recoveryd.core import failpoint
 from recoveryd.core.errors import BusyError, RecoverydError
 from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.disk import private
 from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 
 __all__ = ["INSERT", "KINDS", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
@@ -166,21 +166,9 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _create(path: Path) -> None:
-    """Made aside and linked into place: nobody meets a ledger without its tables, or with wider permissions."""
-    aside = path.with_name(f".{path.name}.{os.urandom(5).hex()}")
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    try:
+    """Make it, unless another process is first: nobody meets a ledger without tables, or with wider permissions."""
+    with suppress(FileExistsError), private.beside(path, new=True) as (_, aside):
         _open(aside).close()
-        path.hardlink_to(aside)
-    except FileExistsError:
-        pass  # another process was first
-    finally:
-        aside.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:

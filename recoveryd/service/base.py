@@ -14,6 +14,7 @@ from typing import Protocol
 
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.version import __version__
+from recoveryd.disk import private
 
 MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
@@ -143,9 +144,7 @@ def write(path: Path, text: str, say: Say) -> None:
         if there is not None and MARK not in there:
             raise RefusedError(f"{path} is not from `{MARK}`.", "Move it away, then run it again.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.new")
-        aside.write_text(text, "utf-8")
-        aside.replace(path)
+        private.write(path, text.encode(), mode=0o644)  # no secret
     except OSError as error:
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error
     say(f"{'wrote' if there is None else 'updated'}: {path}")

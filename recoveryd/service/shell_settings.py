@@ -13,8 +13,9 @@ from typing import Any
 
 from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import ConfigError, RecoverydError
+from recoveryd.disk import private
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings.load import Config, load
+from recoveryd.settings.load import Config, check, load
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
 USERNAME = "OPENCODE_SERVER_USERNAME"
@@ -98,7 +99,7 @@ def _write_places(found: Seen, config: Path, state: Path, say: Say) -> None:
     note = _note(state)
     if not note or note["after"] != before:  # else the one before the first time is what to go back to
         note = {"config": str(config.absolute()), "before": before}
-    _private(state / NOTE, json.dumps({**note, "after": after}))
+    private.write(state / NOTE, json.dumps({**note, "after": after}).encode())
     say(f"configured: {config}, since the service does not see what this shell is set to: {found}")
 
 
@@ -171,7 +172,7 @@ def _write_password(path: Path, password: str, say: Say) -> None:
     try:
         if path.exists() and path.read_bytes() == password.encode():
             return
-        _private(path, password)
+        private.write(path, password.encode())
     except OSError as error:
         hint = "Without it the client does not answer: run it again when that is mended."
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.", hint) from error
@@ -185,24 +186,8 @@ def _note(state: Path) -> dict[str, Any]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put `text` in place of a file (through a symlink), or make it (0600); only if `load` takes it."""
+    """Put `text` in place of a configuration (through a symlink), or make it (0600); only if `load` would take it."""
+    check(text, path)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.new")
-    try:
-        _private(aside, text)
-        load(aside, {})
-        if target.exists():
-            aside.chmod(target.stat().st_mode & 0o777)
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _private(path: Path, text: str) -> None:
-    data = text.encode()
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    private.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)

@@ -30,12 +30,20 @@ def load(path: Path | None, env: Mapping[str, str] | None = None) -> Config:
 
     `env` is the process's own when None. Raises `ConfigError`: a sentence for each thing that is wrong.
     """
-    data = _read(path) if path is not None else {}
-    sources, problems = _overlay(data, os.environ if env is None else env)
+    return _validated(_read(path) if path is not None else {}, str(path), os.environ if env is None else env)
+
+
+def check(text: str, path: Path) -> None:
+    """Raise the `ConfigError` that `load` would, if `path` held this text."""
+    _validated(_parsed(text, path), str(path), {})
+
+
+def _validated(data: dict[str, Any], path: str, env: Mapping[str, str]) -> Config:
+    sources, problems = _overlay(data, env)
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        problems += [_problem(e, sources, str(path)) for e in error.errors(include_url=False, include_context=False)]
+        problems += [_problem(e, sources, path) for e in error.errors(include_url=False, include_context=False)]
     if problems:
         raise ConfigError("\n".join(problems), "Every key is optional; `recoveryd config show` prints them all.")
     return config
@@ -75,7 +83,7 @@ def show(config: Config) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        return _parsed(path.read_text("utf-8"), path)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -83,6 +91,11 @@ def _read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}, line {line}: this is not UTF-8.") from error
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))  # of an editor on Windows
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}.", "The file is TOML: key = value; texts in quotes.") from error
 

@@ -7,14 +7,13 @@ folders, too.
 from __future__ import annotations
 
 import json
-import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recoveryd.core.errors import RecoverydError
+from recoveryd.disk import private
 from recoveryd.settings.load import Config
 
 
@@ -107,18 +106,9 @@ def _ignored(state_dir: Path) -> Path:
 
 def _write(path: Path, data: Any) -> None:
     """The whole file or the old one: a daemon may read it at any moment."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, json.dumps(data).encode())
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        aside.replace(path)
+        private.write(path, json.dumps(data).encode())
     except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
         raise _trouble(path, error) from error
 
 

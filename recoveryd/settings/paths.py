@@ -7,8 +7,6 @@ from pathlib import Path
 
 import platformdirs
 
-from recoveryd.core.errors import RecoverydError
-
 _APP = "recoveryd"
 
 
@@ -18,7 +16,7 @@ def config_file() -> Path:
 
 
 def state_dir() -> Path:
-    """`~/.local/state/recoveryd`, or where the platform and `XDG_STATE_HOME` say. See `make_private`."""
+    """`~/.local/state/recoveryd`, or where the platform and `XDG_STATE_HOME` say. `disk.private.folder` makes it."""
     return platformdirs.user_state_path(_APP)
 
 
@@ -38,22 +36,3 @@ def ledger_file(state: Path) -> Path:
 
 def log_file(state: Path) -> Path:
     return state / "recoveryd.log"
-
-
-def make_private(folder: Path) -> Path:
-    """Make `folder` (0700), or take the permissions of others from the one that is there.
-
-    Raises `RecoverydError` when it can't be made, or belongs to another user: as root in somebody's home (sudo keeps
-    some variables) we would leave files behind that its owner can no longer write.
-    """
-    hint = "Set XDG_STATE_HOME to a folder of your own."
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seen = folder.stat()
-        if seen.st_uid != os.geteuid():
-            raise RecoverydError(f"The state folder {folder} belongs to another user (uid {seen.st_uid}).", hint)
-        if seen.st_mode & 0o077:
-            folder.chmod(0o700)
-    except OSError as error:
-        raise RecoverydError(f"The state folder {folder} can't be made: {error.strerror or error}.", hint) from error
-    return folder

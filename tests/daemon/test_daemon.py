@@ -26,6 +26,7 @@ from recoveryd.diagnose import triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import paths
 from recoveryd.settings.load import Config, Notify, OpenCode
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.tell.callbacks import Callbacks
@@ -438,6 +439,15 @@ def test_a_second_one_does_not_watch_the_same_store(tree: Tree, tmp_path: Path) 
         other.thread.join(WAIT)
     assert isinstance(other.error, BusyError)
     assert str(tree.store.id) in other.error.message
+
+
+def test_one_that_ended_leaves_no_lock_behind(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with running(tmp_path, tree.store) as daemon:
+        tree.stuck()
+        until(lambda: daemon.events)
+        assert len(list(paths.lock_dir(daemon.state).glob("*.run.json"))) == 1
+    assert [*tmp_path.rglob("*.run.json"), *tmp_path.rglob("*.lock")] == []
 
 
 def test_a_store_that_another_one_watches_is_left_to_it(tree: Tree, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose.diagnosis import standing
 from recoveryd.diagnose.triage import Next, Triage, Verdict
+from recoveryd.disk import private
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
@@ -36,7 +37,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.tree = Tree(folder)
         self.off = 0.0
-        self.state = paths.make_private(folder / "state")
+        self.state = private.folder(folder / "state")
         self.ledger = Ledger(self.state / "ledger.db", clock=self.clock)
         self.recovery = Recovery(self.ledger, Config(), self.state, clock=self.clock)
         self.session = self.tree.stuck()

@@ -13,13 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 
 from recoveryd.core.errors import BusyError, NotFoundError, StoreError
+from recoveryd.disk import locks
 from recoveryd.disk.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 
 FORK = multiprocessing.get_context("fork")
@@ -121,7 +122,8 @@ class TestStoreLock:
                 assert watcher(state, store) is None
                 with pytest.raises(BusyError, match="does not say which process"):
                     StoreLock(store, state, "opencode").acquire()
-        note_of(state).write_bytes(_note(child.pid or 0))
+            file = note_of(state)
+        file.write_bytes(_note(child.pid or 0))
         with StoreLock(store, state, "opencode"):
             holder = watcher(state, store)
             assert holder is not None
@@ -133,8 +135,58 @@ class TestStoreLock:
             assert re.fullmatch(r"[0-9a-f]{16}\.run\.json", note_of(state).name)
             assert stat.S_IMODE(note_of(state).stat().st_mode) == 0o600
             assert json.loads(note_of(state).read_bytes())["pid"] == os.getpid()
-        assert note_of(state).read_bytes() == b""
+        assert list(state.iterdir()) == []
         lock.release()
+
+    def test_a_file_that_is_removed_before_it_is_locked_is_no_lock(
+        self, store: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between the opening and the locking the one that has it gives it back."""
+        first, second, usual = StoreLock(store, state, "opencode"), StoreLock(store, state, "opencode"), locks._try_lock
+
+        def late(fd: int, path: Path) -> bool:
+            first.release()
+            return usual(fd, path)
+
+        first.acquire()
+        monkeypatch.setattr(locks, "_try_lock", late)
+        with second:
+            assert second.holds()
+            with pytest.raises(BusyError, match=str(os.getpid())):
+                StoreLock(store, state, "opencode").acquire()
+
+    def test_the_lock_of_somebody_else_is_not_removed(self, store: Path, state: Path) -> None:
+        """The file was taken away under a daemon, and another one has the lock."""
+        first = StoreLock(store, state, "opencode")
+        first.acquire()
+        note_of(state).unlink()
+        with StoreLock(store, state, "opencode") as second:
+            first.release()
+            assert second.holds()
+        assert list(state.iterdir()) == []
+
+    def test_two_that_race_never_both_hold_it(self, store: Path, state: Path) -> None:
+        inside = state.with_name("inside")
+        children = [FORK.Process(target=_race, args=(store, state, inside)) for _ in range(3)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(20)
+        assert [child.exitcode for child in children] == [0, 0, 0]
+        assert list(state.iterdir()) == []
+
+    def test_a_lock_file_that_never_stays_is_said(
+        self, store: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def gone(fd: int, path: Path) -> bool:
+            path.unlink()
+            return True
+
+        monkeypatch.setattr(locks, "_try_lock", gone)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        with pytest.raises(StoreError, match="removes it again and again"):
+            StoreLock(store, state, "opencode").acquire()
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
     def test_a_store_that_was_replaced_is_no_longer_held(self, store: Path, state: Path) -> None:
         lock = StoreLock(store, state, "opencode")
@@ -164,12 +216,12 @@ class TestStoreLock:
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
     def test_a_note_whose_process_id_is_used_again_is_not_believed(self, store: Path, state: Path) -> None:
         with StoreLock(store, state, "opencode"):
-            note = note_of(state).read_bytes()
+            file, note = note_of(state), note_of(state).read_bytes()
             assert lockers(state, store) == {os.getpid()}
             assert not stale(state, store)
         assert lockers(state, store) == set()
         assert not stale(state, store)
-        note_of(state).write_bytes(note)
+        file.write_bytes(note)
         assert watcher(state, store) is None
         assert stale(state, store)
 
@@ -230,7 +282,7 @@ class TestRecoveryLock:
         with recovery_lock(state, "opencode", timeout=0):
             (file,) = state.iterdir()
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert file.read_bytes() == b""
+        assert not file.exists()
 
     def test_a_state_folder_that_is_not_there_is_said_in_words(self, state: Path) -> None:
         with pytest.raises(StoreError, match="can't be made"), recovery_lock(state / "not", "opencode"):
@@ -245,6 +297,7 @@ class TestRecoveryLock:
         for child in children:
             child.join(15)
         assert counter.read_text() == "40"
+        assert [path.name for path in state.iterdir()] == ["counter"]
 
 
 def test_since_names_the_day_when_it_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +314,16 @@ def note_of(place: Path) -> Path:
 
 def _note(pid: int) -> bytes:
     return json.dumps({"pid": pid, "since": 1.0, "version": "1", "doing": ""}).encode()
+
+
+def _race(store: Path, state: Path, inside: Path) -> None:
+    """Take the lock and give it back 150 times; fails if another process is inside meanwhile."""
+    taken = 0
+    while taken < 150:
+        with suppress(BusyError), StoreLock(store, state, "opencode"):
+            inside.touch(exist_ok=False)
+            inside.unlink()
+            taken += 1
 
 
 def _count(state: Path, counter: Path) -> None:

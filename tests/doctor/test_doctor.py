@@ -27,6 +27,7 @@ from recoveryd.clients.peers import Owner
 from recoveryd.core.check import Check
 from recoveryd.core.errors import ConfigError, RecoverydError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
+from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor import client as doctor_client
 from recoveryd.doctor import host
@@ -64,7 +65,7 @@ time.sleep(60)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return paths.make_private(tmp_path / "state")
+    return private.folder(tmp_path / "state")
 
 
 any_version = Server.any_version  # before the tests take it away
@@ -522,5 +523,5 @@ class TestCommand:
 
 
 def test_the_modes_that_are_checked_are_those_that_are_made(tmp_path: Path) -> None:
-    folder = paths.make_private(tmp_path / "new")
+    folder = private.folder(tmp_path / "new")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.disk import private
 from recoveryd.doctor.named import problems
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config, Hooks, OpenCode
@@ -122,5 +123,5 @@ class TestIgnore:
     def test_what_was_ignored_before_that_was_looked_at_can_be_taken_out(self, run: Run, tree: Tree) -> None:
         from recoveryd.settings import overrides
 
-        overrides.ignore(paths.make_private(paths.state_dir()), "banana")
+        overrides.ignore(private.folder(paths.state_dir()), "banana")
         assert run("ignore", "--remove", "banana")[0] == 0

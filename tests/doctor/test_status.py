@@ -12,6 +12,7 @@ import pytest
 from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Change, Failure, Kind, Outcome
+from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor.status import GENERATIONS, books, status
 from recoveryd.ledger.ledger import Ledger
@@ -125,7 +126,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     now = time.time()
     clock = [now - 3 * 86_400]
-    path = paths.make_private(tmp_path / "state") / "ledger.db"
+    path = private.folder(tmp_path / "state") / "ledger.db"
     with Ledger(path, lambda: clock[0]) as ledger:
         heal(ledger, "r1", tree.store, "ses_1")
         clock[0] = now
@@ -142,7 +143,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
 def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     session = tree.stuck()
-    path = paths.make_private(tmp_path / "state") / "ledger.db"
+    path = private.folder(tmp_path / "state") / "ledger.db"
     with Ledger(path) as ledger:
         for n in range(2):
             heal(ledger, f"r{n}", tree.store, session)
@@ -166,7 +167,7 @@ class TestCommand:
         assert not paths.state_dir().exists(), "it writes nothing"
 
     def test_as_json(self, run: Run, tree: Tree) -> None:
-        state = paths.make_private(paths.state_dir())
+        state = private.folder(paths.state_dir())
         pause(state, 1.0)
         ignore(state, "ses_x")
         with Ledger(paths.ledger_file(state)) as ledger:
@@ -198,7 +199,7 @@ class TestCommand:
 
         monkeypatch.setenv("COLUMNS", str(columns))
         session = tree.stuck(title="とても長い題名 " * 9)
-        state = paths.make_private(paths.state_dir())
+        state = private.folder(paths.state_dir())
         with Ledger(paths.ledger_file(state)) as ledger:
             for n in range(3):
                 heal(ledger, f"r{n}", tree.store, session, title="とても長い題名 " * 9)

@@ -18,6 +18,7 @@ import recoveryd.cli.install as command
 from recoveryd.cli import main
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
+from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.service import base, launchd, shell_settings, systemd
@@ -25,7 +26,6 @@ from recoveryd.service.base import Service
 from recoveryd.service.launchd import Launchd, plist
 from recoveryd.settings import paths
 from recoveryd.settings.load import load
-from recoveryd.settings.paths import lock_dir, make_private
 from tests.cli.contract import faults
 from tests.support.managers import Fakes
 
@@ -43,7 +43,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (".config", ".local/state", ".local/share"):
         (made / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(made))
-    monkeypatch.setattr(paths, "lock_dir", lock_dir)
     monkeypatch.setattr(systemd, "_HIDDEN", ())  # the tests' own folders are below /tmp
     monkeypatch.setattr(base, "try_out", lambda *_: None)  # a process a time, which two tests are about
     return made
@@ -103,7 +102,7 @@ def config(home: Path, text: str | None = None) -> Path:
 
 def recorded(home: Path) -> None:
     """A recovery in the ledger."""
-    with Ledger(make_private(state(home)) / "ledger.db") as ledger:
+    with Ledger(private.folder(state(home)) / "ledger.db") as ledger:
         failure = Failure("store", "ses_1", "msg_1", 1, {})
         ledger.record("r1", failure, "", Kind.EMPTY_CONTENT, Outcome.REFUSED, "", session_state="", rules_version=1)
 
@@ -547,7 +546,7 @@ def test_a_configuration_that_can_not_be_written_says_what_belongs_there(
     """As one that another program makes, read-only, behind a link."""
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setattr(
-        shell_settings, "_private", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+        private, "write", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
     )
     code, _, err = run("install")
     assert code == 1

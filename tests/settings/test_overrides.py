@@ -13,7 +13,8 @@ import recoveryd.heal.lifecycle
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Outcome
 from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.settings import overrides, paths
+from recoveryd.disk import private
+from recoveryd.settings import overrides
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import Pause, heed, ignore, ignored, pause, paused, unpause
 from tests.daemon.test_daemon import is_healed, running, until
@@ -22,7 +23,7 @@ from tests.support.trees import Bench, Tree
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return paths.make_private(tmp_path / "state")
+    return private.folder(tmp_path / "state")
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +133,7 @@ class TestLeftAlone:
 
     def alone(self, tree: Tree, session: str, *names: str) -> bool:
         """As the configuration names them, and as the command does: no difference."""
-        state = paths.make_private(tree.root.parent / "state")
+        state = private.folder(tree.root.parent / "state")
         configured = left_alone(Config(ignore=names), state, tree.store, session)
         for name in names:
             ignore(state, name)
