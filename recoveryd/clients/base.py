@@ -24,6 +24,8 @@ class Look:
     newest_user: str | None = None  # the newest user message, if it is newer than the failure or the last answer
     last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
     silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
+    earlier: tuple[Failure, ...] = ()  # those before it, the newest first, if nothing was answered in between
+    asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt or answer that names them
 
     @property
     def newer(self) -> bool:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 
 from recoveryd.clients.base import Look, Store
 from recoveryd.clients.client import Client
 from recoveryd.clients.find import Clients
-from recoveryd.core.model import Entry, Failure, Json, Outcome, Session, Try
+from recoveryd.core.model import Entry, Failure, Outcome, Session, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, Silence
 from recoveryd.diagnose import silent
-from recoveryd.diagnose.explain import explain
+from recoveryd.diagnose.explain import explain, recorded, what_stands
 from recoveryd.diagnose.guard import since_success, taken_back
 from recoveryd.ledger.images import digest
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import classify, excerpt
+from recoveryd.providers.sentences.classify import excerpt
 from recoveryd.providers.sentences.not_the_history import elsewhere
 
 
@@ -29,12 +29,10 @@ class Diagnosis:
 
     def of(self, store: Store, session: str) -> Silence | None:
         """What keeps a session from going on; None when nothing does."""
-        look, client = store.look(session), self._clients.of(store)
+        (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
         failure = look.failure
-        kind = classify(failure.error) if failure is not None else None
-        recorded = Silence(failure, kind, _recorded(failure)) if failure is not None and kind is not None else None
         spoke = failure is not None and client.provider_spoke(failure)
-        found = explain(look, recorded, _Finder(client, store, session, look, self._clock()), spoke=spoke)
+        found = explain(look, refused, _Finder(client, store, session, look, self._clock()), spoke=spoke)
         return found if found is not None or failure is None or look.newer else _refused(failure)
 
 
@@ -98,12 +96,5 @@ def undone(client: Client, store: Store, ledger: Ledger, failure: Failure) -> Tr
 def _refused(failure: Failure) -> Silence:
     """That its newest answer holds an error of no kind: one that is not about the history, or one that nobody knows."""
     about = elsewhere(failure.error)
-    evidence = {**_recorded(failure), "says": excerpt(failure.error), "about": about or ""}
+    evidence = {**recorded(failure), "says": excerpt(failure.error), "about": about or ""}
     return Silence(failure, None, evidence, code=ELSEWHERE if about else REFUSED)
-
-
-def _recorded(failure: Failure) -> Json:
-    """What of an error tells without its words."""
-    data = failure.error.get("data")
-    status = data.get("statusCode") if isinstance(data, Mapping) else None
-    return {"message": failure.message, "error": failure.error.get("name"), "status": status}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients.base import Look
-from recoveryd.core.model import Failure
+from recoveryd.core.model import Failure, Json
 from recoveryd.core.silence import Silence
+from recoveryd.providers.find import provider_of
+from recoveryd.providers.sentences.classify import classify
+from recoveryd.providers.sentences.not_the_history import elsewhere
 
 
 class Finder(Protocol):
@@ -26,6 +31,40 @@ class Finder(Protocol):
 
     def unanswered(self) -> Silence | None:
         """A prompt that nothing came of, and that nothing else explains."""
+
+
+def what_stands(look: Look) -> tuple[Look, Silence | None]:
+    """Say which failure the next prompt would meet again: the look with that one, and what is known if its kind is.
+
+    None where another provider was asked since. What is not about the history, as a rate limit, takes no refusal of the
+    history back, so it leaves the one before it standing.
+    """
+    if look.failure is None:
+        return look, None
+    failures = (look.failure, *look.earlier)
+    failure = next((one for one in failures if classify(one.error) or not elsewhere(one.error)), look.failure)
+    kind = classify(failure.error)
+    if kind is None or (failure is not look.failure and _asks_another(look, failure)):
+        failure, kind = look.failure, None
+    if look.newer and _asks_another(look, failure):
+        return replace(look, failure=None), None
+    return replace(look, failure=failure), Silence(failure, kind, recorded(failure)) if kind is not None else None
+
+
+def recorded(failure: Failure) -> Json:
+    """What of an error tells without its words."""
+    data = failure.error.get("data")
+    status = data.get("statusCode") if isinstance(data, Mapping) else None
+    return {"message": failure.message, "error": failure.error.get("name"), "status": status}
+
+
+def _asks_another(look: Look, failure: Failure) -> bool:
+    """Whether the newest prompt goes where a failure tells nothing: to another provider, or to other rules there."""
+    provider, model = look.asked
+    if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
+        return False
+    rules = provider_of(failure)
+    return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
 
 
 def explain(look: Look, recorded: Silence | None, find: Finder, *, spoke: bool) -> Silence | None:

@@ -17,10 +17,9 @@ from recoveryd.core.model import Failure, Kind
 from recoveryd.core.silence import Silence
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.diagnosis import tries
-from recoveryd.diagnose.explain import explain
+from recoveryd.diagnose.explain import explain, what_stands
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger.ledger import Handled, Ledger
-from recoveryd.providers.sentences.classify import classify
 from recoveryd.providers.version import VERSION
 from recoveryd.settings.load import Config
 
@@ -78,13 +77,11 @@ class Triage:
 
     def judge(self, store: Store, session: str) -> Verdict:
         """What to do about a session now. Errors of the store pass through."""
-        look, client = store.look(session), self._clients.of(store)
+        (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
         failure = look.failure
-        kind = classify(failure.error) if failure is not None else None
-        recorded = Silence(failure, kind) if failure is not None and kind is not None else None
         spoke = failure is not None and client.provider_spoke(failure)
         try:
-            found = explain(look, recorded, _Finder(self, client, store, session, look), spoke=spoke)
+            found = explain(look, refused, _Finder(self, client, store, session, look), spoke=spoke)
         except _Later as later:
             return Verdict(Next.AGAIN, later.seconds)
         if found is None or found.kind is None:
@@ -103,7 +100,7 @@ class Triage:
         if until_quiet(stamp, SETTLE_S, self.clock()):
             client.server.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self.clock()) or _SOON_S)
-        if look.newer and found is recorded and self._handled(failure):
+        if look.newer and found is refused and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self.config))
 

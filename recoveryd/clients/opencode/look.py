@@ -2,51 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from recoveryd.clients.base import Look
 from recoveryd.core.model import Failure, Json, Message
 
+Parts = Callable[[str], Iterable[Json | None]]
 
-def look(store: str, session: str, newest: Iterable[Message], spoke: Callable[[str], bool]) -> Look:
+
+def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
     """What the newest messages (see `newest_first`) tell; stops at the first that settles it.
 
-    An aborted message settles it only if the model `spoke` in it: an abort may also cut off a refusal.
+    `parts` reads those of a message. An aborted one settles it only if the model spoke in it: an abort may also cut off
+    a refusal.
     """
-    failure: Failure | None = None
-    running, silent = 0, False
+    failures: list[Failure] = []
+    running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
+    asked = ("", "")
     for message in newest:
-        error = message.error
-        if message.role == "user":
-            newest_user = newest_user or (message.id if failure is None else None)
-        elif message.role != "assistant":
+        if message.role not in ("user", "assistant"):
             continue
+        error, asked = message.error, asked if any(asked) else _asks(message)
+        if message.role == "user":
+            newest_user = newest_user or (None if failures else message.id)
         elif error is not None and error.get("name") != "MessageAbortedError":
-            failure = failure or _failure(store, session, message, error)
+            # Where anything of an answer came, the provider took the history.
+            if not failures or not (took or any(True for _ in parts(failures[-1].message))):
+                failures.append(_failure(store, session, message, error))
         elif error is None and not message.completed:
-            if not running and failure is None:
+            if not running and not failures:
                 # Behind a turn that was cut off, say by a crash, a newer prompt may wait.
-                running, silent = message.created or 1, newest_user is not None or not spoke(message.id)
-        # A step that ended in a tool call proves that nothing older is stuck, but it is no answer yet.
-        elif (failure is None or message.data.get("finish") != "tool-calls") and (error is None or spoke(message.id)):
-            return Look(failure, running, newest_user, message.completed or message.created, silent)
-    return Look(failure, running, newest_user, silent=silent)
+                running = message.created or 1
+                silent = newest_user is not None or not any(map(_speaks, parts(message.id)))
+        elif failures and message.data.get("finish") == "tool-calls":
+            took = True  # it proves that nothing older is stuck, but it is no answer yet
+        elif error is None or any(map(_speaks, parts(message.id))):
+            answered = message.completed or message.created
+            break
+    failure = failures[0] if failures else None
+    return Look(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked)
+
+
+def _asks(message: Message) -> tuple[str, str]:
+    """Provider and model that a prompt asks, or that made an answer."""
+    model = message.data.get("model") if message.role == "user" else message.data
+    names = model if isinstance(model, Mapping) else {}
+    return _text(names, "providerID"), _text(names, "modelID")
 
 
 def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
-    provider, model = message.data.get("providerID"), message.data.get("modelID")
-    return Failure(
-        store=store,
-        session=session,
-        message=message.id,
-        time=message.created or message.completed,
-        error=error,
-        provider=provider if isinstance(provider, str) else "",
-        model=model if isinstance(model, str) else "",
-    )
+    provider, model = _asks(message)
+    time = message.created or message.completed
+    return Failure(store, session, message.id, time, error, provider, model)
 
 
-def speaks(part: Json | None) -> bool:
+def _speaks(part: Json | None) -> bool:
     """Whether a part of an aborted message is one that the client goes on sending."""
     return part is not None and part.get("type") not in ("step-start", "reasoning")
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from recoveryd.clients.base import About
 from recoveryd.clients.opencode import ids as ids_module
-from recoveryd.clients.opencode import look
 from recoveryd.clients.opencode import records as opencode
 from recoveryd.core.errors import NotFoundError, StoreError
 from recoveryd.core.model import PAGE, Json, Message, Part, Session
@@ -97,17 +96,12 @@ class Reader:
             return max(tree.ids(tree.names(self.root, *self.where(session_id))), default="")
         return ""
 
-    def spoke(self, message_id: str) -> bool:
-        """Whether an aborted message holds a part that the client goes on sending."""
-        try:
-            with tree.folder(self.root, "part", message_id) as fd:
-                for part_id in tree.ids(tree.listing(fd)):
-                    path = self.path(("part", message_id), part_id)
-                    if look.speaks(opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)):
-                        return True
-        except FileNotFoundError:
-            pass
-        return False
+    def parts(self, message_id: str) -> Iterator[Json | None]:
+        """The parts of a message, one after the other, as they are now; None for one that is no JSON object."""
+        with suppress(FileNotFoundError), tree.folder(self.root, "part", message_id) as fd:
+            for part_id in tree.ids(tree.listing(fd)):
+                path = self.path(("part", message_id), part_id)
+                yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
     def unreadable(self, session_id: str) -> bool:
         """Whether a part of its newest messages is no JSON."""

@@ -133,7 +133,7 @@ class OpencodeFiles:
                     return self._reader.message(fd, where, message_id)
 
                 newest = ids_module.newest_first(tree.ids(tree.listing(fd)), read, int(self._clock() * 1000))
-                return look_module.look(self.id, session_id, newest, self._reader.spoke)
+                return look_module.look(self.id, session_id, newest, self._reader.parts)
         except (FileNotFoundError, NotFoundError):
             return Look()
 

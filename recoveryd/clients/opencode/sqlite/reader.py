@@ -75,13 +75,13 @@ class RowReader:
         """What is stuck now: reads messages from the newest back, until one settles it."""
 
         def work(db: sqlite3.Connection) -> Look:
-            def spoke(message_id: str) -> bool:
-                parts = db.execute(PARTS_OF, (message_id,))
-                return any(look_module.speaks(records.parse(rows.content(data), message_id)) for (data,) in parts)
+            def parts(message_id: str) -> Iterator[Json | None]:
+                for (data,) in db.execute(PARTS_OF, (message_id,)):
+                    yield records.parse(rows.content(data), message_id)
 
             found = (rows.fetch(db, "message", str(i), self._path) for (i,) in db.execute(NEWEST, (session_id,)))
             newest = (self._message(row) for row in found if row is not None)
-            return look_module.look(self._store, session_id, newest, spoke)
+            return look_module.look(self._store, session_id, newest, parts)
 
         return self._read(work) if tree.valid_id(session_id) else Look()
 

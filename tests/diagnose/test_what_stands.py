@@ -1,0 +1,110 @@
+"""Which failure a session is stuck on, where more was asked behind it; the daemon and `scan` agree on it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.find import Clients
+from recoveryd.core.model import Kind
+from recoveryd.core.silence import ELSEWHERE
+from recoveryd.diagnose.diagnosis import Diagnosis
+from recoveryd.diagnose.triage import Next, Triage
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.load import Config
+from tests.support.build import MODEL, SessionBuilder, api_error, reasoning, text, tool
+from tests.support.trees import EMPTY, SIGNATURE, Tree, blank_answer
+
+GEMINI: dict[str, Any] = {"providerID": "google", "modelID": "gemini-2.5-pro"}
+ABORTED = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
+LIMIT = api_error("This request would exceed your account's rate limit", 429)
+
+
+class Scene:
+    """A session of a store on the disk, built turn by turn."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = Tree(folder)
+        self.made = SessionBuilder(int(time.time() * 1000) - 60_000)
+        blank_answer(self.made)
+        self._ledger = Ledger(folder / "ledger.db")
+
+    def found(self) -> list[object]:
+        """The verdict of the daemon, its kind, and the message; then the reason and the message that `scan` tells."""
+        session, config, clients = self.tree._write(self.made), Config(), Clients(Config())
+        verdict = Triage(self._ledger, config, print, clients, lambda: time.time() + 5).judge(self.tree.store, session)
+        told = Diagnosis(clients).of(self.tree.store, session)
+        failed = verdict.failure.message if verdict.failure else None
+        return [verdict.next, verdict.kind, failed, told and told.reason, told and told.failure.message]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GEMINI, {**MODEL, "providerID": "openrouter"}, {**MODEL, "modelID": "kimi-k2"}],
+    ids=["another maker", "another provider", "other rules there"],
+)
+@pytest.mark.parametrize("then", ["asked", "began", "was stopped", "hit a limit"])
+def test_a_refusal_does_not_count_once_another_provider_is_asked(
+    scene: Scene, model: dict[str, Any], then: str
+) -> None:
+    scene.made.failed("continue", api_error(SIGNATURE, 400))
+    prompt = scene.made.user("now you", model=dict(model))
+    if then == "began":
+        scene.made.assistant(completed=False, bare=True, **model)
+    elif then == "was stopped":
+        scene.made.assistant(error=ABORTED, bare=True, **model)
+    elif then == "hit a limit":
+        prompt = scene.made.assistant(error=LIMIT, bare=True, **model)
+    verdict, kind, failed, reason, message = scene.found()
+    assert (kind, failed) == (None, None)
+    assert verdict in (Next.NOTHING, Next.AGAIN)
+    assert (reason, message) == {
+        "asked": ("unanswered_prompt", prompt["id"]),
+        "began": (None, None),
+        "was stopped": (None, None),
+        "hit a limit": (ELSEWHERE, prompt["id"]),
+    }[then]
+
+
+@pytest.mark.parametrize("model", [MODEL, {**MODEL, "modelID": "claude-opus-4-5"}])
+def test_a_refusal_counts_when_the_same_rules_are_asked_again(scene: Scene, model: dict[str, Any]) -> None:
+    failed = scene.made.failed("continue", api_error(EMPTY, 400))
+    scene.made.user("again", model=dict(model))
+    scene.made.assistant(error=ABORTED, bare=True, **model)
+    assert scene.found() == [Next.RECOVER, Kind.EMPTY_CONTENT, failed["id"], "empty_content", failed["id"]]
+
+
+@pytest.mark.parametrize(("words", "status"), [("Overloaded", 529), ("rate limit", 429), ("invalid x-api-key", 401)])
+def test_what_is_not_about_the_history_leaves_the_refusal_before_it_standing(
+    scene: Scene, words: str, status: int
+) -> None:
+    failed = scene.made.failed("continue", api_error(EMPTY, 400))
+    for _ in range(2):
+        scene.made.failed("again", api_error(words, status))
+    assert scene.found() == [Next.RECOVER, Kind.EMPTY_CONTENT, failed["id"], "empty_content", failed["id"]]
+
+
+def test_an_error_of_unknown_words_is_the_one_that_counts(scene: Scene) -> None:
+    scene.made.failed("continue", api_error(EMPTY, 400))
+    newest = scene.made.failed("again", api_error("messages.3: a rule that is new", 400))
+    assert scene.found()[1:] == [None, None, "refused_unknown", newest["id"]]
+
+
+@pytest.mark.parametrize("took", ["a step", "the beginning of an answer", "an answer"])
+def test_a_refusal_does_not_count_once_the_provider_took_the_history(scene: Scene, took: str) -> None:
+    scene.made.failed("continue", api_error(EMPTY, 400))
+    scene.made.user("again")
+    if took == "the beginning of an answer":
+        newest = scene.made.assistant(reasoning("hm"), error=LIMIT)
+    else:
+        scene.made.assistant(tool() if took == "a step" else text("fine"))
+        newest = scene.made.assistant(error=LIMIT, bare=True)
+    assert scene.found()[1:] == [None, None, ELSEWHERE, newest["id"]]
