@@ -147,7 +147,7 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
     if ledger is not None:
-        found = replace(found, undone=undone(recovery.clients.of(store), store, ledger, failure))
+        found = replace(found, undone=undone(store, ledger, failure))
     try:
         _, planned = recovery.propose(store, failure, kind, name)
     except (ActiveError, LeftAloneError) as error:

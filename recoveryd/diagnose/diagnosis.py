@@ -13,7 +13,7 @@ from recoveryd.core.model import Entry, Failure, Outcome, Session, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, Silence
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.explain import explain, recorded, what_stands
-from recoveryd.diagnose.guard import since_success, taken_back
+from recoveryd.diagnose.guard import since_success
 from recoveryd.ledger.images import digest
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.sentences.classify import excerpt
@@ -83,14 +83,14 @@ def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
 
 
 def tries(client: Client, store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:
-    """What was tried on a session in vain, or taken back. `answered`: its `Look.last_answer`."""
+    """What was tried on a session in vain. `answered`: its `Look.last_answer`."""
     made = ledger.tries(store.id, failure.session, answered, failure.message)
     return since_success(store.load(failure.session), made, client.resumed_by) if made else []
 
 
-def undone(client: Client, store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
     """The newest repair of the session, if the user took it back and no prompt was answered since."""
-    return taken_back(tries(client, store, ledger, failure, store.look(failure.session).last_answer))
+    return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)
 
 
 def _refused(failure: Failure) -> Silence:

@@ -59,6 +59,7 @@ def decide(
     handled: Seen | None,
     *,
     tries: Sequence[Try],
+    undone: Try | None = None,
     max_retries: int,
     session_state: str,
     rules_version: int,
@@ -69,8 +70,9 @@ def decide(
     """What to do with a failure that the session is stuck on.
 
     `tries` are those since a prompt of the user had success (`since_success`), the oldest first; `tried` is what one
-    did. `now` is in seconds since the epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal
-    (or a conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
+    did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
+    epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a conflict, or a fault of the
+    disk) is tried again when it or the version of the rules changed.
     """
     attempts = [one for one in tries if one.outcome is not Outcome.GAVE_UP]
     if handled is not None:
@@ -80,7 +82,7 @@ def decide(
             return Skip(f"it was handled before ({handled.outcome}), and nothing changed since")
     if failure.time < now * 1000 - lookback_hours * _HOUR_MS:
         return Skip(f"it is older than {lookback_hours:g} hours")
-    if taken_back(tries) is not None:
+    if undone is not None:
         return Skip("the last repair of its session was undone by the user, and no prompt was answered since")
     if len(attempts) < max_retries:
         return Admit()
@@ -93,12 +95,6 @@ def decide(
 def state_of(stamp: Stamp, config: Config) -> str:
     """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
     return f"{stamp.digest}/{config.digest}"
-
-
-def taken_back(tries: Sequence[Try]) -> Try | None:
-    """The newest repair, if the user undid it: it is not made again without a question."""
-    newest = next((one for one in reversed(tries) if one.outcome is not Outcome.GAVE_UP), None)
-    return newest if newest is not None and newest.outcome is Outcome.UNDONE else None
 
 
 def since_success(session: Session, tries: Sequence[Try], resumed_by: Callable[[Message], str | None]) -> list[Try]:

@@ -113,6 +113,7 @@ class Triage:
             failure,
             handled,
             tries=tries(self._clients.of(store), store, self._ledger, failure, answered),
+            undone=self._ledger.taken_back(failure.session, answered, failure.message),
             max_retries=self.config.max_retries,
             session_state=state,
             rules_version=VERSION,

@@ -201,6 +201,7 @@ def _answered(store: Store, entry: Entry) -> bool:
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
+    ledger.taking_back(entry.id, store.look(entry.session).last_answer)
     if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
         doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
@@ -213,7 +214,6 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
         if untouched(store, todo):  # else it is left to `settle`
             if forced:
                 ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
-            else:
-                ledger.mark(doing, entry.outcome)
+            ledger.mark(entry.id, entry.outcome)
         raise
     ledger.undone(doing, entry.id)

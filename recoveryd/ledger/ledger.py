@@ -26,6 +26,14 @@ __all__ = ["SCHEMA_VERSION", "Handled", "Ledger", "LedgerError", "new_id", "sole
 
 _SETTLE = """INSERT OR REPLACE INTO handled
     SELECT store, session, message, outcome, session_state, rules_version FROM recovery WHERE id = ?"""
+# A wish to have it undone stays in every outcome but `healed`.
+_FINISH = """UPDATE recovery SET outcome = ?1, detail = ?2, seconds = ifnull(seconds, ?3),
+    undone = CASE WHEN ?1 != 'healed' THEN
+        ifnull(undone, CASE WHEN ?1 IN ('undoing', 'undone') OR outcome = 'undoing' THEN ?4 END) END WHERE id = ?5"""
+# Rules of version 0: what a forced undo wrote over, which is no repair.
+_TAKEN_BACK = """SELECT id, message, outcome, undone FROM recovery WHERE session = ? AND rules_version > 0
+    AND (answered >= ? OR message = ?) AND (undone IS NOT NULL OR outcome IN ('healed', 'undone', 'undoing'))
+    ORDER BY seq DESC LIMIT 1"""
 _REOPEN = """DELETE FROM handled
     WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
 
@@ -90,6 +98,15 @@ class Ledger(Marks, Moves, Resumes):
             self._images(name, changes)
         return name
 
+    def taking_back(self, name: str, answered: int) -> None:
+        """Keep that the user wants this undone, before it is: that counts whatever becomes of the undo itself.
+
+        `answered`: `Look.last_answer` now. The wish is over when a prompt was answered since.
+        """
+        with self._write() as db:
+            query = "UPDATE recovery SET undone = ?, answered = ? WHERE id = ?"
+            db.execute(query, (self._clock(), answered, name))
+
     def undone(self, *names: str) -> None:
         """These were undone: all of them say so from now on, or none."""
         with self._write() as db:
@@ -126,9 +143,7 @@ class Ledger(Marks, Moves, Resumes):
         `seconds`: how long the repair took, to the disk; the first one counts.
         """
         with self._write() as db:
-            undone = self._clock() if outcome is Outcome.UNDONE else None
-            query = "UPDATE recovery SET outcome = ?, detail = ?, seconds = ifnull(seconds, ?), undone = ? WHERE id = ?"
-            if not db.execute(query, (outcome.value, put(detail), seconds, undone, name)).rowcount:
+            if not db.execute(_FINISH, (outcome.value, put(detail), seconds, self._clock(), name)).rowcount:
                 raise NotFoundError(f'There is no recovery "{name}".')
             if settled:
                 db.execute(_SETTLE, (name,))
@@ -159,6 +174,17 @@ class Ledger(Marks, Moves, Resumes):
         values = (store, session, answered, message, Outcome.PENDING, Outcome.GAVE_UP)
         rows = self._read(TRIES, values)
         return [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
+
+    def taken_back(self, session: str, answered: int, message: str) -> Try | None:
+        """The newest repair of a session, if the user took it back since its last answer (`Look.last_answer`).
+
+        Of the session, in whichever store: a copy of it is not repaired against the user's wish either.
+        """
+        if not self._has("undone"):
+            return None
+        rows = self._read(_TAKEN_BACK, (session, answered, message))
+        found = [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
+        return next((one for one in found if one.outcome is not Outcome.HEALED or one.undone is not None), None)
 
     def count(self, outcome: Outcome, since: float) -> int:
         """How many recoveries since `since`, in seconds since the epoch, ended so."""

@@ -65,9 +65,8 @@ def test_at_the_cap_there_is_one_last_notice_and_then_quiet() -> None:
 
 def test_what_the_user_undid_is_not_made_again_at_the_next_prompt() -> None:
     undone = made(Outcome.HEALED, Outcome.UNDONE)
-    assert isinstance(ask(tries=undone), Skip)
-    assert isinstance(ask(tries=[*THRICE, *undone]), Skip), "and no last notice"
-    assert ask(tries=[*undone[1:], *made(Outcome.HEALED)]) == Admit(), "it was repaired again, at the user's wish"
+    assert isinstance(ask(tries=undone, undone=undone[1]), Skip)
+    assert isinstance(ask(tries=[*THRICE, *undone], undone=undone[1]), Skip), "and no last notice"
 
 
 def test_a_failure_that_was_handled_or_is_old_gets_no_last_notice() -> None:

@@ -6,17 +6,18 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from recoveryd.clients.find import Clients
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
-from recoveryd.diagnose.diagnosis import standing
+from recoveryd.diagnose.diagnosis import standing, undone
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.disk import private
 from recoveryd.heal.recovery import Recovery
-from recoveryd.heal.undo import undo
+from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.providers.sentences.classify import classify
@@ -113,6 +114,52 @@ def test_what_is_undone_is_not_made_again_when_the_next_prompt_is_refused(scene:
     assert (verdict.next, "undone by the user" in verdict.reason) == (Next.NOTHING, True)
     scene.tree.answered(scene.session)
     scene.later()
+    scene.breaks()
+    assert scene.verdict().next is Next.RECOVER
+
+
+@pytest.mark.parametrize("end", [Outcome.CONFLICT, Outcome.UNDONE])
+def test_an_undo_that_a_crash_cut_off_was_the_users_wish_all_the_same(scene: Scene, end: Outcome) -> None:
+    name = scene.heals()
+    changes = scene.ledger.changes(name)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(scene.tree.store, "apply", Mock(side_effect=KeyboardInterrupt))
+        undo(scene.tree.store, scene.ledger, scene.ledger.get(name))
+    if end is Outcome.CONFLICT:
+        write_over(scene.tree.root / changes[0].key, note="the client wrote")
+    [settled] = settle(scene.tree.store, scene.ledger)
+    assert settled.outcome is end
+    scene.tree.refused(scene.session)
+    assert "undone by the user" in scene.verdict().reason
+
+
+def test_a_repair_by_name_takes_an_undo_back_only_if_it_succeeds(scene: Scene) -> None:
+    undo(scene.tree.store, scene.ledger, scene.ledger.get(scene.heals()))
+    named = scene.heals()
+    scene.ledger.mark(named, Outcome.CONFLICT)
+    scene.breaks()
+    assert "undone by the user" in scene.verdict().reason
+    scene.heals()
+    scene.breaks()
+    assert undone(scene.tree.store, scene.ledger, scene.tree.failure(scene.session)) is None
+
+
+def test_a_forced_undo_behind_an_answer_is_a_wish_too_and_no_repair_of_its_own(scene: Scene) -> None:
+    name = scene.heals()
+    scene.tree.answered(scene.session)
+    undo(scene.tree.store, scene.ledger, scene.ledger.get(name), force=True)
+    scene.later()
+    scene.breaks()
+    found = undone(scene.tree.store, scene.ledger, scene.tree.failure(scene.session))
+    assert found is not None and found.recovery == name
+    assert "undone by the user" in scene.verdict().reason
+
+
+def test_an_undo_that_wrote_nothing_leaves_no_wish(scene: Scene) -> None:
+    name = scene.heals()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RecoverydError):
+        patch.setattr(scene.tree.store, "apply", Mock(side_effect=DiskError("full")))
+        undo(scene.tree.store, scene.ledger, scene.ledger.get(name))
     scene.breaks()
     assert scene.verdict().next is Next.RECOVER
 
