@@ -62,6 +62,45 @@ def test_what_is_no_heal_is_told_at_once(tree: Tree, bench: Bench) -> None:
     assert ended == [event] and lifecycle.waiting() == []
 
 
+@pytest.mark.parametrize("overwritten", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_nobody_read_back_is_taken_up_once_by_another_process(
+    tree: Tree, bench: Bench, tmp_path: Path, overwritten: bool, answered: bool
+) -> None:
+    """It is made again where the session still needs it, and told in any case: its own process could not."""
+    session = tree.stuck(blank_answer, EMPTY)
+    event = bench.attempt(tree, session)
+    if overwritten:
+        write_over(tree.part(session, "text", 1), text=" ")
+    if answered:
+        tree.answered(session)
+    before = tree.files()
+    later, ended = Bench(tmp_path), list[Event]()
+    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    for _ in range(2):
+        lifecycle.take_up(tree.store)
+        lifecycle.finish()
+    assert [(told.id, told.outcome) for told in ended] == [(event.id, Outcome.HEALED)]
+    assert (tree.files() != before) == (overwritten and not answered)
+    assert answered or refusal(tree.store.load(session), thinking=False) is None
+    assert later.ledger.unconfirmed() == []
+    later.ledger.close()
+
+
+def test_what_its_own_process_reads_back_meanwhile_is_told_by_that_one_alone(
+    tree: Tree, bench: Bench, tmp_path: Path
+) -> None:
+    failure = tree.failure(session := tree.stuck(blank_answer, EMPTY))
+    event = bench.attempt(tree, session)
+    later, ended = Bench(tmp_path), list[Event]()
+    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle.take_up(tree.store)
+    assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    lifecycle.finish()
+    assert ended == [] and lifecycle.waiting() == []
+    later.ledger.close()
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
     tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, last: bool

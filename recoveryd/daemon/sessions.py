@@ -110,11 +110,15 @@ class Healer:
         (self._open.add if attended == "open" else self._open.discard)((store.id, session))
         return attended
 
+    def take_up(self, store: Store) -> None:
+        """Read back what a process that was ended had repaired."""
+        self._lifecycle.take_up(store)
+
     def finish(self) -> None:
         """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
         self._ending = True
         for recovery in self._lifecycle.waiting():
-            self._news.safely("confirm", partial(self._lifecycle.confirm, recovery, last=True))
+            self._news.safely("confirm", partial(self._lifecycle.end, recovery))
         self._hooks.close()
         self._teller.close()
 

@@ -118,6 +118,7 @@ class Patrol:
         if store.id not in self._settled:
             follow(store, self._ledger)
             self._settle(store)
+            self._healer.take_up(store)
 
     def _settle(self, store: Store) -> None:
         """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""

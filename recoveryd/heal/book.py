@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients.base import Store, root, untouched
+from recoveryd.clients.base import Store, is_of, root, untouched
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Failure, Judged, Outcome
 from recoveryd.diagnose.guard import state_of
@@ -44,6 +44,14 @@ class Book:
             event.detail,
             **self._judged(store, failure),
         )
+
+    def confirm(self, event: Event) -> None:
+        """It was read back: no later start has to."""
+        self._ledger.confirm(event.id)
+
+    def unconfirmed(self, store: Store) -> list[Entry]:
+        """The repairs of `store` that stood when they were made, and were not read back since."""
+        return [entry for entry in self._ledger.unconfirmed() if is_of(store, entry.store)]
 
     def close(self, store: Store, failure: Failure, event: Event) -> Event:
         """The outcome. What was begun and stands half written stays pending: the next attempt or start ends it."""

@@ -14,6 +14,7 @@ from recoveryd.heal.recovery import Recovery
 
 CONFIRM_S = 1.0
 _RETRY_S = 60.0
+_LEFT_S = 5.0  # what was made so long ago, its own process would have read back
 
 Later = Callable[[float, Hashable, Callable[[], object]], object]
 
@@ -23,6 +24,7 @@ class Lifecycle:
 
     `later(seconds, key, job)` is how the daemon does things between others; what can't be read back yet is tried again
     every minute. Without it call `finish`: that waits and tries once, and what can't be read back ends as `pending`.
+    The ledger knows what was not read back, so that a later process does it (`take_up`).
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Lifecycle:
         self._ended = ended
         self._later = later
         self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
+        self._taken_up: set[str] = set()
 
     def begin(
         self, store: Store, failure: Failure, kind: Kind, name: str = "", still: Callable[[], bool] = lambda: True
@@ -44,6 +47,14 @@ class Lifecycle:
         else:
             self._ended(store, failure, event)
         return event
+
+    def take_up(self, store: Store) -> None:
+        """Have read back, and told, what another process repaired in a store: it was ended before it could."""
+        for failure, event in self._recovery.unconfirmed(store):
+            if event.id not in self._taken_up and event.id not in self._unconfirmed:
+                self._taken_up.add(event.id)
+                age = time.time() - failure.time / 1000
+                self._wait(event.id, min(max(CONFIRM_S, _LEFT_S - age), _LEFT_S), store, failure, event)
 
     def due(self) -> list[str]:
         """The repairs that are to be read back by now."""
@@ -63,6 +74,9 @@ class Lifecycle:
             return
         _, store, failure, waiting = self._unconfirmed[name]
         try:
+            if name in self._taken_up and all(event.id != name for _, event in self._recovery.unconfirmed(store)):
+                del self._unconfirmed[name]  # its own process was only slow
+                return
             event = self._recovery.confirm(store, failure, waiting)
         except RecoverydError:
             self._wait(name, _RETRY_S, store, failure, waiting)
@@ -76,9 +90,13 @@ class Lifecycle:
     def finish(self) -> None:
         """Wait for all that is to be read back, and do so: several at once cost no more than one."""
         for name in self.waiting():
-            due, *_ = self._unconfirmed[name]
-            time.sleep(max(0.0, due - time.monotonic()))
-            self.confirm(name, last=True)
+            self.end(name)
+
+    def end(self, name: str) -> None:
+        """Read one back for the last time, when the client had its second."""
+        due, *_ = self._unconfirmed[name]
+        time.sleep(min(max(0.0, due - time.monotonic()), CONFIRM_S))
+        self.confirm(name, last=True)
 
     def _wait(self, name: str, seconds: float, store: Store, failure: Failure, event: Event) -> None:
         self._unconfirmed[name] = time.monotonic() + seconds, store, failure, event

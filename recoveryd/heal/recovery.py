@@ -23,8 +23,9 @@ from recoveryd.core.errors import (
     RecoverydError,
 )
 from recoveryd.core.kinds import OPEN_TURNS
-from recoveryd.core.model import Event, Failure, Kind, Outcome, Refusal, Session
+from recoveryd.core.model import Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.core.text import capital
+from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal.book import Book
 from recoveryd.heal.propose import Proposal, Proposer
@@ -102,6 +103,10 @@ class Recovery:
             self._proposed.pop(event.id, None)
         return event
 
+    def unconfirmed(self, store: Store) -> list[tuple[Failure, Event]]:
+        """The repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""
+        return [_begun(store, entry) for entry in self._book.unconfirmed(store)]
+
     def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
         try:
             with recovery_lock(self._state_dir, store.id):
@@ -109,7 +114,10 @@ class Recovery:
                     if not still():
                         return replace(event, detail="Another process saw to it meanwhile.")
                     return self._repair(store, failure, event)
-                return self._confirm(store, failure, event)
+                event = self._confirm(store, failure, event)
+                if event.outcome is Outcome.HEALED:
+                    self._book.confirm(event)
+                return event
         except (ActiveError, BusyError, BusyStoreError) as error:
             return self._not_now(store, event, error.message)
         except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
@@ -134,6 +142,12 @@ class Recovery:
         failpoint.reach("confirm")
         if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
             return event
+        if event.id not in self._proposed:  # made by a process that is gone: much may have come since
+            found = Diagnosis(self.clients, self._clock).of(store, event.session)
+            if found is None or found.failure.message != event.message:
+                logger.info("{}: the client wrote over the repair, and the session went on since", marked(event))
+                return event
+            failure = found.failure
         logger.info("{}: the client wrote over the repair; it is made again", marked(event))
         return self._repair(store, failure, event)
 
@@ -277,6 +291,13 @@ class Recovery:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         detail = f"{capital(refusal.reason)}."
         return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
+
+
+def _begun(store: Store, entry: Entry) -> tuple[Failure, Event]:
+    """A repair of another process."""
+    failure = Failure(store.id, entry.session, entry.message, int(entry.time * 1000), {})
+    names = store.id, entry.session, entry.title, entry.message, entry.kind
+    return failure, Event(entry.id, *names, entry.outcome, entry.detail, entry.actions)
 
 
 def _told(event: Event, planned: Proposal, *, again: bool) -> Event:

@@ -148,6 +148,16 @@ class Ledger(Marks, Moves, Resumes):
             if settled:
                 db.execute(_SETTLE, (name,))
 
+    def confirm(self, name: str) -> None:
+        """What was healed was read back, after the client had time to write over it."""
+        with self._write() as db:
+            db.execute("UPDATE recovery SET confirmed = 1 WHERE id = ?", (name,))
+
+    def unconfirmed(self) -> list[Entry]:
+        """What was healed and not yet read back, oldest first: its process may have ended before it could."""
+        images = "EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"
+        return self._entries(f"WHERE outcome = ? AND confirmed IS NULL AND {images} ORDER BY seq", Outcome.HEALED)
+
     def drop(self, name: str) -> None:
         """Forget a recovery that was begun and of which nothing was written: it was put off, and counts for nothing."""
         with self._write() as db:

@@ -45,6 +45,10 @@ _STEPS = (
             seq INTEGER NOT NULL REFERENCES recovery (seq), position INTEGER NOT NULL, key TEXT NOT NULL,
             digest BLOB, PRIMARY KEY (seq, position)) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE recovery ADD COLUMN confirmed INTEGER",  # null: not yet read back after the client had its time
+        "UPDATE recovery SET confirmed = 1",  # who wrote them kept that in memory alone
+    ),
 )
 SCHEMA_VERSION = len(_STEPS)
 

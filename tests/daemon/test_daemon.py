@@ -566,12 +566,35 @@ def test_what_the_user_undid_stays_undone(tree: Tree, tmp_path: Path) -> None:
 def test_what_was_healed_at_the_last_moment_is_still_told(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CONFIRM_S", 60.0)
+    """And still read back after the client had its time, however soon behind the repair the daemon is stopped."""
+    monkeypatch.setattr(module, "CONFIRM_S", 0.6)
     with running(tmp_path, tree.store) as daemon:
-        session = tree.stuck()
+        session = tree.stuck(blank_answer, EMPTY)
+        blank = tree.part(session, "text", 1)
         until(lambda: is_healed(tree, session))
         assert daemon.events == []
+        daemon.daemon.stop()
+        write_over(blank, text=" ")
     assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
+    assert is_healed(tree, session)
+
+
+def test_what_a_killed_process_had_repaired_is_read_back_by_the_next(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger says healed, and the client wrote over it: a word that nobody read back is not final."""
+    monkeypatch.setattr(module, "_LEFT_S", 0.3)
+    session = tree.stuck(blank_answer, EMPTY)
+    killed = Bench(tmp_path)
+    name = killed.attempt(tree, session).id
+    killed.ledger.close()
+    write_over(tree.part(session, "text", 1), text=" ")
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    with running(tmp_path, tree.store) as again:
+        time.sleep(0.5)
+    assert [(event.id, event.outcome) for event in daemon.events] == [(name, Outcome.HEALED)]
+    assert is_healed(tree, session) and again.events == []
 
 
 def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
