@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -16,6 +16,10 @@ from pydantic.fields import FieldInfo
 from recoveryd.core.errors import ConfigError
 from recoveryd.core.model import Kind
 from recoveryd.settings.schema import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, Section
+
+if TYPE_CHECKING:
+    from tomlkit.container import Container
+    from tomlkit.items import Item, Table
 
 __all__ = ["Config", "Hooks", "LedgerLimits", "Log", "Notify", "OpenCode", "load", "load_sound", "show"]
 
@@ -70,15 +74,21 @@ def load_sound(path: Path | None, env: Mapping[str, str] | None = None) -> tuple
 
 def show(config: Config) -> str:
     """The settings as TOML that `load` reads; what is not the default says so in a comment."""
-    default = Config()
-    tops = [name for name, field in Config.model_fields.items() if not _is_section(field)]
-    blocks = [[_line(name, getattr(config, name), getattr(default, name)) for name in tops]]
+    import tomlkit  # the daemon shows nothing
+
+    default, document = Config(), tomlkit.document()
+    for name, field in Config.model_fields.items():
+        if not _is_section(field):
+            _put(document, name, getattr(config, name), getattr(default, name))
     for name in Config.model_fields:
         section, usual = getattr(config, name), getattr(default, name)
         if isinstance(section, Section):
-            keys = type(section).model_fields
-            blocks.append([f"[{name}]", *(_line(key, getattr(section, key), getattr(usual, key)) for key in keys)])
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+            table = tomlkit.table()
+            for key in type(section).model_fields:
+                _put(table, key, getattr(section, key), getattr(usual, key))
+            document.add(tomlkit.nl())
+            document.add(name, table)
+    return tomlkit.dumps(document)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -183,25 +193,28 @@ def _nearest(name: str, known: Any) -> str:
     return f"; the nearest one is `{near[0]}`" if near else ""
 
 
-def _line(key: str, value: object, default: object) -> str:
+def _put(table: Container | Table, key: str, value: object, default: object) -> None:
+    import tomlkit
+
     if value is None:
-        return f"# {key} is not set"
-    line = f"{key} = {_toml(value)}"
-    if value == default:
-        return line
-    usual = "not set" if default is None else _toml(default)
-    return f"{line}  # default: {usual}" if "\n" not in usual else f"{line}  # not the default"
+        table.add(tomlkit.comment(f"{key} is not set"))
+        return
+    item = _item(value)
+    table.add(key, item)
+    if value != default:
+        usual = "not set" if default is None else _item(default).as_string()
+        item.comment("not the default" if "\n" in usual else f"default: {usual}")
+        item.trivia.comment_ws = "  "
 
 
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(int(value) if value == int(value) else value)
+def _item(value: object) -> Item:
+    import tomlkit
+
     if isinstance(value, tuple):
-        items = [_toml(item) for item in value]
-        line = f"[{', '.join(items)}]"
-        return line if len(line) <= _WIDTH else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
-    # A JSON string is a TOML one but for DEL; what is no UTF-8 has no spelling in TOML.
-    text = str(value).encode("utf-8", "replace").decode()
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        items = tomlkit.item([_item(one) for one in value])
+        return items.multiline(len(items.as_string()) > _WIDTH)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, (bool, int, float)):
+        value = str(value).encode("utf-8", "replace").decode()  # what is no UTF-8 has no spelling in TOML
+    return tomlkit.item(value)
