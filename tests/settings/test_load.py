@@ -287,6 +287,7 @@ def configs(draw: st.DrawFn) -> Config:
 
 
 class TestShow:
+    @examples(200)
     @given(configs())
     def test_what_is_shown_is_read_back_as_it_was(self, config: Config) -> None:
         assert Config.model_validate(tomllib.loads(show(config))) == config
