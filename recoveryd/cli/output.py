@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change
+from recoveryd.core.text import UNKNOWN, clean, shown
 from recoveryd.ledger.images import said_by_row
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def field(out: Console, name: str, text: str, more: str = "") -> None:
 
 def plain(text: str) -> str:
     """Untrusted text on one line, without what a terminal or a reader's eye would obey."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+    return clean(text, instead=UNKNOWN)
 
 
 def show_changes(out: Console, changes: Sequence[Change], most: int | None = None) -> None:
@@ -171,11 +172,10 @@ def diff(change: Change) -> list[str]:
         change.key if change.before is not None else "(new)",
         change.key if change.after is not None else "(set aside)",
     )
-    return [plain_line(line) for line in difflib.unified_diff(before, after, *names, lineterm="", n=2)]
-
-
-def plain_line(line: str) -> str:
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return [
+        shown(line, keep="\t", instead=UNKNOWN)
+        for line in difflib.unified_diff(before, after, *names, lineterm="", n=2)
+    ]
 
 
 def _lines(image: bytes | None) -> list[str]:

@@ -1,9 +1,17 @@
-"""Texts as a person reads them: moments, sentences, and what is no whole character."""
+"""Texts as a person reads them: moments, sentences, and what others wrote made safe to show."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+
+HALF = re.compile("[\ud800-\udfff]")
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_JOINERS = "\u200c\u200d"  # format characters that whole scripts and emoji can't do without
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that nobody sees
+_MARKS = 4  # on one letter; no script that people write needs more
 
 
 def capital(text: str) -> str:
@@ -19,4 +27,40 @@ def moment(ms: int) -> str:
         return f"{ms} ms"  # no year that has a name
 
 
-HALF = re.compile("[\ud800-\udfff]")
+def clean(text: str, length: int | None = None, *, keep: str = "", instead: str | Callable[[str], str] = "") -> str:
+    """Fold an untrusted text into one line that is safe to show (`shown`), of `length` characters at most.
+
+    Blanks become one space; those in `keep` stay. What is cut ends in an ellipsis.
+    """
+    text = text if length is None else text[: length * 4]
+    spaced = "".join(" " if (c.isspace() or c in _BLANK) and c not in keep else c for c in text)
+    lines = shown(spaced, keep=keep, instead=instead).split("\n")
+    folded = "\n".join(" ".join(line.split()) for line in lines).strip("\n " + _JOINERS)
+    if length is None or len(folded) <= length:
+        return folded
+    return folded[: length - 1].rstrip("\n " + _JOINERS) + "…"
+
+
+def shown(text: str, *, keep: str = "", instead: str | Callable[[str], str] = "") -> str:
+    """Put `instead` in the place of each character of an untrusted text that a terminal or a reader's eye would obey.
+
+    Those are control, bidi and other invisible characters, and the marks and joiners that pile up on one letter and
+    draw over what stands around it. `keep` stays. Half a character is never left out: UTF-8 has no bytes for it.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(_safe(text, keep, instead))
+
+
+def _safe(text: str, keep: str, instead: str | Callable[[str], str]) -> Iterator[str]:
+    piled = 0
+    for character in text:
+        category = unicodedata.category(character)
+        stacks = character in _JOINERS or category in ("Mn", "Me")
+        hidden = not stacks and (category[0] == "C" or category in ("Zl", "Zp"))
+        if not hidden:  # else what is left out would begin a new pile
+            piled = piled + 1 if stacks else 0
+        if character in keep or not (hidden or piled > _MARKS):
+            yield character
+        elif callable(instead):
+            yield instead(character)
+        else:
+            yield instead or (UNKNOWN if category == "Cs" else "")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from loguru import logger
+
+from recoveryd.core.text import shown
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -27,7 +28,6 @@ _ROTATE, _KEEP = "2 MB", 3
 _QUIETER = {"watchdog": logging.WARNING, "asyncio": logging.WARNING, "desktop_notifier": 99, "dbus_fast": logging.ERROR}
 # watchdog's word for an event that came while its watch was being taken away; whoever took it away looks again.
 _HARMLESS = "called when the thread is inactive"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def setup(level: str = "INFO", log_file: Path | None = None, stream: TextIO | None = None) -> None:
@@ -65,12 +65,12 @@ def _add_file(path: Path, level: str) -> None:
 
 
 def _clean(record: Record) -> None:
-    message = record["message"].encode("utf-8", "backslashreplace").decode()
-    record["message"] = _CONTROL.sub(_escaped, message).replace("\n", "\n    ")
+    message = shown(record["message"], keep="\t\n", instead=_escaped)
+    record["message"] = message.replace("\n", "\n    ")
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _is_journal(stream: TextIO) -> bool:

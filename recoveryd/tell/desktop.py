@@ -11,8 +11,9 @@ from collections import deque
 from pathlib import Path
 from shutil import which
 
+from recoveryd.core.text import clean
 from recoveryd.tell.freedesktop import LIMIT_S, Talk
-from recoveryd.tell.toast import BODY_LENGTH, Toast, clean, safe_title
+from recoveryd.tell.toast import BODY_LENGTH, Toast, safe_title
 
 KEPT = 4  # toasts whose buttons work; of more, the oldest is taken away
 _SCRIPT = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")

@@ -20,9 +20,9 @@ from typing import IO, Any
 from loguru import logger
 
 from recoveryd.core.model import Event
+from recoveryd.core.text import clean
 from recoveryd.settings.schema import Hooks
 from recoveryd.tell.callbacks import Callbacks, safely
-from recoveryd.tell.toast import clean
 from recoveryd.tell.words import marked
 
 ABORT_LIMIT_S = 2.0  # a repair waits for it

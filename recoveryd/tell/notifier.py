@@ -14,9 +14,10 @@ from enum import StrEnum
 
 from loguru import logger
 
+from recoveryd.core.text import clean
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.freedesktop import LIMIT_S
-from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, clean, merged
+from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, merged
 
 __all__ = ["Button", "Delivery", "Fate", "Notifier", "Toast"]
 

@@ -12,10 +12,11 @@ from recoveryd.clients.base import Store
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Failure, Outcome
+from recoveryd.core.text import clean
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.load import Config
 from recoveryd.tell.notifier import Notifier
-from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast, clean
+from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 from recoveryd.tell.words import buttons, details, headline, marked, notice
 

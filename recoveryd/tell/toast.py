@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from recoveryd.core.text import clean
+
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH = 4, 50  # sessions that a merged notice names, and the characters of each
 _WORST_FIRST = ("stuck", "given up", "resumed", "healed")
-_JOINERS = "\u200c\u200d"  # format characters that whole scripts and emoji can't do without
-_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that nobody sees
-_MARKS = 4  # on one letter; no script that people write needs more
 _TAG = re.compile(r"<\s*[a-zA-Z/!?]")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
 _ANGLES = str.maketrans("<>", "\u2039\u203a")
@@ -33,7 +31,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A notice as it is meant; whoever shows it makes it fit and safe (`safe_title`, `clean`).
+    """A notice as it is meant; whoever shows it makes it fit and safe (`safe_title`, `core.text.clean`).
 
     `news` (healed, given up, stuck) is what became of `session`, that is called `name`. Notices with news may be held
     back for a moment and told as one; one without is an answer to the user, and shown at once.
@@ -77,33 +75,3 @@ def safe_title(title: str) -> str:
     """A title is no markup to most services, but some draw it: tags and entities get signs that only look alike."""
     text = _ENTITY.sub("\uff06", clean(title, TITLE_LENGTH))
     return (text.translate(_ANGLES) if _TAG.search(text) else text) or "recoveryd"
-
-
-def clean(text: str, length: int, keep: str = "") -> str:
-    """Without control, bidi and other invisible characters (`keep` stays), blanks folded, cut to `length`."""
-    visible = _readable("".join(_visible(c, keep) for c in text[: length * 4]))
-    folded = "\n".join(" ".join(line.split()) for line in visible.split("\n")).strip("\n " + _JOINERS)
-    return folded if len(folded) <= length else folded[: length - 1].rstrip("\n " + _JOINERS) + "…"
-
-
-def _visible(character: str, keep: str) -> str:
-    category = unicodedata.category(character)
-    if character in keep or character in _JOINERS:
-        return character
-    if category[0] == "Z" or character in "\t\n\r" or character in _BLANK:
-        return " "
-    if category == "Cs":  # half a character, from broken JSON; a bus takes UTF-8 alone
-        return "\ufffd"
-    return "" if category[0] == "C" else character
-
-
-def _readable(text: str) -> str:
-    """Without the marks that pile up on one letter and draw over what stands around it, and floods of joiners."""
-    kept: list[str] = []
-    piled = 0
-    for character in text:
-        stacks = character in _JOINERS or unicodedata.category(character) in ("Mn", "Me")
-        piled = piled + 1 if stacks else 0
-        if piled <= _MARKS:
-            kept.append(character)
-    return "".join(kept)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from recoveryd.core.model import Event, Kind, Outcome
-from recoveryd.core.text import capital
+from recoveryd.core.text import capital, clean
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.kinds import cause
-from recoveryd.tell.toast import BODY_LENGTH, Button, Toast, clean
+from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
 
 
 def marked(event: Event) -> str:

@@ -20,11 +20,11 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.server import Server as Running
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Entry, Failure
+from recoveryd.core.text import clean
 from recoveryd.heal.stop_turn import stop_turn
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.paths import ledger_file
 from recoveryd.settings.schema import OpenCode
-from recoveryd.tell.toast import clean
 from tests.e2e.client import Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, running

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recoveryd.core.model import Kind
+from recoveryd.core.text import clean
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.rows import Row, squeeze
 
@@ -163,9 +164,8 @@ def texts_of(error: object) -> list[str]:
 
 def excerpt(error: object, length: int = 200) -> str:
     """The first words of an error, unescaped, on one line and without control characters."""
-    texts = (_BLANKS.sub(" ", "".join(c if c.isprintable() else " " for c in text)).strip() for text in texts_of(error))
-    said = next((text for text in texts if len(text) > 12 and " " in text), "")
-    return said if len(said) <= length else f"{said[: length - 1].rstrip()}…"
+    texts = (clean(text, instead=" ") for text in texts_of(error))
+    return clean(next((text for text in texts if len(text) > 12 and " " in text), ""), length)
 
 
 def _parsed(text: str) -> object:
