@@ -11,7 +11,7 @@ from recoveryd.core.model import Failure, Json
 from recoveryd.core.silence import Silence
 from recoveryd.providers.find import provider_of
 from recoveryd.providers.sentences.classify import classify
-from recoveryd.providers.sentences.not_the_history import elsewhere
+from recoveryd.providers.sentences.not_the_history import turned_away
 
 
 class Finder(Protocol):
@@ -36,13 +36,13 @@ class Finder(Protocol):
 def what_stands(look: Look) -> tuple[Look, Silence | None]:
     """Say which failure the next prompt would meet again: the look with that one, and what is known if its kind is.
 
-    None where another provider was asked since. What is not about the history, as a rate limit, takes no refusal of the
-    history back, so it leaves the one before it standing.
+    None where another provider was asked since. Who is turned away before anybody looks at the history, say
+    by a rate limit, takes no refusal back: the one before it stands.
     """
     if look.failure is None:
         return look, None
     failures = (look.failure, *look.earlier)
-    failure = next((one for one in failures if classify(one.error) or not elsewhere(one.error)), look.failure)
+    failure = next((one for one in failures if classify(one.error) or not turned_away(one.error)), look.failure)
     kind = classify(failure.error)
     if kind is None or (failure is not look.failure and _asks_another(look, failure)):
         failure, kind = look.failure, None

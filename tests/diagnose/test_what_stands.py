@@ -98,6 +98,13 @@ def test_an_error_of_unknown_words_is_the_one_that_counts(scene: Scene) -> None:
     assert scene.found()[1:] == [None, None, "refused_unknown", newest["id"]]
 
 
+def test_an_answer_that_grew_too_long_is_an_answer(scene: Scene) -> None:
+    scene.made.failed("continue", api_error(EMPTY, 400))
+    scene.made.user("again")
+    newest = scene.made.assistant(error={"name": "MessageOutputLengthError", "data": {}}, bare=True)
+    assert scene.found()[1:] == [None, None, ELSEWHERE, newest["id"]]
+
+
 @pytest.mark.parametrize("took", ["a step", "the beginning of an answer", "an answer"])
 def test_a_refusal_does_not_count_once_the_provider_took_the_history(scene: Scene, took: str) -> None:
     scene.made.failed("continue", api_error(EMPTY, 400))

@@ -1,6 +1,6 @@
 """What an error without a kind is about, where that can be told: not the history, so nobody need look there. Pure.
 
-Asked only when there is no kind, for the words of `explain`; it decides nothing.
+Asked only when there is no kind: for the words of `explain`, and for whether a refusal of the history before it stands.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _FAMILIES = (
         "a rate limit of the provider. Wait a little, then send the prompt again.",
     ),
     (
-        r"api.?key|unauthori[sz]ed|authenticat|auth.?error|oauth|invalid token|token (is )?(expired|invalid)|permission"
-        r"|forbidden|access denied|credentials|request signature|signature expired|security token|not have access",
+        r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
+        r"|token (is )?(expired|invalid)|forbidden|access denied|credentials|request signature|signature expired"
+        r"|security token|not have access",
         "the key or the rights of the account. Log in again, or ask for access.",
     ),
     (
@@ -53,39 +54,55 @@ _FAMILIES = (
         "the provider's filter. Put what you asked in other words.",
     ),
     (
-        r"econn|enotfound|eai_again|socket|certificate|connect|getaddrinfo|fetch failed|name resolution|timed? ?out"
-        r"|unreachable|unresponsive|without sending|stream (closed|disconnected)|download",
+        r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
+        r"|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)|download(s|ed|ing)?\b",
         "the network. Look at the connection, then send the prompt again.",
     ),
     (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time|\b5[02]\d\b",
         "the provider's server. Send the prompt again in a while.",
     ),
-    (r"output.?length", "the length of the answer, which is at the model's limit. Send “continue”."),
-    (r"abort|cancel|interrupted", "a turn that was stopped, which is no failure."),
+    (r"(message)?output.?length", "the length of the answer, which is at the model's limit. Send “continue”."),
+    (r"(message)?abort(ed)?(error)?\b|cancell?ed|interrupted", "a turn that was stopped, which is no failure."),
 )
-_STATUS: dict[object, str] = {
+_BEFORE: dict[object, str] = {  # said before anybody looks at the request
     401: "unauthorized",
     402: "payment",
     403: "forbidden",
     408: "timed out",
     429: "rate limit",
-    **dict.fromkeys(range(500, 600), "internal server error"),
 }
-_PATTERNS = tuple((re.compile(pattern), words) for pattern, words in _FAMILIES)
+_STATUS: dict[object, str] = {**_BEFORE, **dict.fromkeys(range(500, 600), "internal server error")}
+# As words of their own or behind a "_": a tool, a field or a block of any name may be spoken of.
+_PATTERNS = tuple((re.compile(rf"(?<![a-z])(?:{pattern})"), words) for pattern, words in _FAMILIES)
+# A place in the history. Who names one has looked at it, whatever else is said.
+_PLACE = re.compile(
+    r"\b(messages?|contents?|input|parts)(\[\d|\.\d|: ?\d)|\bmessages? (at )?(index|position) \d"
+    r"|\b((redacted_)?thinking|(server_)?tool_(use|result)|image|document)[`'\"]? (content )?blocks?\b"
+)
+# Of these nobody has looked at the history yet.
+_TURNED_AWAY = ("the account", "a rate limit", "the key", "the network", "the provider's server")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
 
-def _by_status(error: object) -> str | None:
-    """What an error that says nothing of it is about, by the status of the answer."""
+def _about(error: object) -> str:
+    """The first that fits its words, or else its status; "" where it can't be told."""
     data = error.get("data") if isinstance(error, Mapping) else None
     status = data.get("statusCode") if isinstance(data, Mapping) else None
-    return next((words for pattern, words in _PATTERNS if pattern.search(_STATUS.get(status, ""))), None)
+    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in texts_of(error)[:8])).strip().lower()
+    if _PLACE.search(text) and status not in _BEFORE:
+        return ""
+    said = (text, _STATUS.get(status, ""))
+    return next((words for one in said for pattern, words in _PATTERNS if pattern.search(one)), "")
 
 
 def elsewhere(error: object) -> str | None:
     """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
-    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in texts_of(error)[:8])).strip().lower()
-    about = next((words for pattern, words in _PATTERNS if pattern.search(text)), None) or _by_status(error)
-    return about and f"It seems to be about {about}"
+    about = _about(error)
+    return f"It seems to be about {about}" if about else None
+
+
+def turned_away(error: object) -> bool:
+    """Whether nobody seems to have looked at the history: an older refusal of it may stand all the same."""
+    return _about(error).startswith(_TURNED_AWAY)

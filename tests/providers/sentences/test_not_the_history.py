@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.providers.sentences.not_the_history import elsewhere
+from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
 from tests import confusion
+from tests.support.parts import api_error
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,41 @@ from tests import confusion
 def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: str | None) -> None:
     told = elsewhere(error)
     assert told is None if about is None else told is not None and about in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.3.content.1.tool_use.name: `download_file` is not a permitted value here",
+        "messages.5: `connector_text` blocks cannot be modified",
+        "messages.2.content.0.document.source: the PDF connection could not be parsed",
+        "messages.1.content.0: cache_control cannot be set for this",
+        "messages.7.content.2.tool_result: aborted tool calls must carry content",
+        "messages.4.content.0: thinking blocks from model: claude-3-7 not supported here",
+        "messages[3].content[0]: Extra inputs are not permitted",
+        "input[4]: the socket of this item was interrupted",
+        "`server_tool_use` blocks of `socket_read` need permission",
+        "`server_tool_use` for `download_file` has no match",
+        "the block of `connectors` was uncancelled",
+    ],
+)
+def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_else(words: str) -> None:
+    error = api_error(words, 400)
+    assert (elsewhere(error), turned_away(error)) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "away"),
+    [
+        ("Overloaded", 529, True),
+        ("messages.1: too many, wait", 429, True),
+        ("the model has no such setting as top_p", 400, False),
+        ("This content was flagged", 400, False),
+        ("", 500, True),
+    ],
+)
+def test_who_was_turned_away_was_not_read(words: str, status: int, away: bool) -> None:
+    assert turned_away(api_error(words, status)) is away
 
 
 def test_most_of_what_is_not_about_the_history_gets_a_sentence() -> None:
