@@ -10,6 +10,7 @@ from loguru import logger
 from recoveryd.clients.base import Store, is_of, root, untouched
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Failure, Judged, Outcome
+from recoveryd.diagnose.diagnosis import standing
 from recoveryd.diagnose.guard import state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger.ledger import Ledger
@@ -101,10 +102,18 @@ class Book:
                 continue
             logger.warning("{} {} {}: {}", entry.session, entry.id, settled.outcome, settled.detail)
             if own and settled.outcome is Outcome.HEALED:
-                changes = tuple(self._ledger.changes(entry.id))
-                healed = replace(event, id=entry.id, title=entry.title, outcome=settled.outcome, detail=entry.detail)
-                healed = replace(healed, actions=entry.actions, changes=changes)
+                healed = self._as_made(event, entry)
         return healed
+
+    def standing(self, store: Store, failure: Failure, event: Event) -> Event | None:
+        """The repair of this failure that was made and stands, as its event: another process may have been first."""
+        entry = standing(store, self._ledger, failure)
+        return None if entry is None else self._as_made(event, entry)
+
+    def _as_made(self, event: Event, entry: Entry) -> Event:
+        changes = tuple(self._ledger.changes(entry.id))
+        event = replace(event, id=entry.id, title=entry.title, outcome=Outcome.HEALED, detail=entry.detail)
+        return replace(event, actions=entry.actions, changes=changes)
 
     def healed(self, failure: Failure, message: str) -> bool:
         """Whether the failure of `message`, in the session of `failure`, was repaired."""

@@ -113,7 +113,7 @@ class Recovery:
                 if event.outcome is Outcome.PENDING:
                     if not still():
                         return replace(event, detail="Another process saw to it meanwhile.")
-                    return self._repair(store, failure, event)
+                    return self._book.standing(store, failure, event) or self._repair(store, failure, event)
                 event = self._confirm(store, failure, event)
                 if event.outcome is Outcome.HEALED:
                     self._book.confirm(event)

@@ -349,6 +349,20 @@ def test_a_session_that_another_one_of_us_repairs_is_left_for_later(
     assert bench.ledger.history(9) == [], "what passes by itself is not recorded, and counts for nothing"
 
 
+def test_what_another_one_of_us_repaired_since_the_look_is_its_heal(tree: Tree, bench: Bench, tmp_path: Path) -> None:
+    """Whoever asks: a healed session explains no refusal, and would be recorded over as not understood."""
+    failure = tree.failure(session := tree.stuck(blank_answer, EMPTY))
+    first = bench.attempt(tree, session)
+    before, other = tree.files(), Bench(tmp_path)
+    event = other.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT, "rofscanx")
+    assert (event.id, event.outcome, event.detail) == (first.id, Outcome.HEALED, first.detail)
+    assert other.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    known = bench.ledger.handled(failure.store, session, failure.message)
+    assert known is not None and known.outcome is Outcome.HEALED
+    assert [entry.id for entry in bench.ledger.history(9)] == [first.id] and tree.files() == before
+    other.ledger.close()
+
+
 def test_a_session_whose_turn_runs_is_left_alone_by_everybody(tree: Tree, bench: Bench) -> None:
     """Also by `scan --repair`: the client is about to write to it."""
     session = tree.stuck(blank_answer, EMPTY)
