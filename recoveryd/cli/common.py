@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 
 from recoveryd.cli.output import complain
-from recoveryd.clients.base import Store, is_of
+from recoveryd.clients.base import Store
 from recoveryd.clients.find import find_stores
-from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
+from recoveryd.core.errors import ConfigError, NotFoundError
 from recoveryd.disk import private
-from recoveryd.heal.moved_stores import follow
+from recoveryd.heal.moved_stores import find
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
@@ -56,14 +55,10 @@ def stores_of(config: Config) -> list[Store]:
 
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     """The store of a recovery, where it is now. NotFoundError when it is not there any more."""
-    stores = stores_of(config)
-    for store in stores:
-        with suppress(RecoverydError):  # one broken store never stops the others
-            follow(store, ledger)
     wanted = ledger.get(recovery).store
-    for store in stores:
-        if is_of(store, wanted):
-            return store
+    found = find(stores_of(config), ledger, wanted)
+    if found is not None:
+        return found
     raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?")
 
 

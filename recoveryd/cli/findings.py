@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +16,6 @@ from recoveryd.core.model import Change, Failure, Json, Kind, Refusal, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
 from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
 from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.heal.moved_stores import follow
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger, new_id
 from recoveryd.settings import paths
@@ -116,8 +114,6 @@ def find(
     """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
     if recovery is None:
         with known_ledger() as opened:
-            with suppress(RecoverydError):  # what can't be read is said below
-                follow(store, opened)
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
     try:

@@ -68,7 +68,7 @@ def scan(arguments: argparse.Namespace) -> int:
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
-        for store in stores_of(config):
+        for store in stores_of(config) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow(store, ledger)
         seen = _look(arguments, config, recovery, ledger)

@@ -73,9 +73,9 @@ class _Finder:
 def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
     """The repair of this failure, if it was made and still stands: the next prompt will be accepted.
 
-    Known also when its images are gone.
+    Known also when its images are gone, and of a store that was moved or copied: what is stored says it.
     """
-    for entry in ledger.repairs(store.id, failure.session, failure.message):
+    for entry in ledger.repairs(failure.session, failure.message):
         left = ledger.left(entry.id) if entry.outcome is Outcome.HEALED else {}
         if left and [digest(now) for now in store.read_all([*left])] == [*left.values()]:
             return entry

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
-from recoveryd.clients.base import Store
+from recoveryd.clients.base import Store, is_of
 from recoveryd.ledger.ledger import Ledger
 
 
 def follow(store: Store, ledger: Ledger) -> None:
     """Bring along what is recorded of the sessions of `store` under a path that it had before.
 
-    Such a path leads to the store, or to nothing any more; the ids of sessions are unique. Where something is still
-    there, that is another store, maybe a copy. StoreError, and what the ledger raises.
+    Such a path leads to the store, or to nothing any more while `store` is the very folder or file that was there.
+    Another one is a copy: the disk of the store itself may only not be mounted now. Of a copy it is known what became
+    of its failures, but what was repaired stays the store's own. For who is about to write. StoreError, and what the
+    ledger raises.
     """
+    mine, known = _identity(store), ledger.places()
     for before in ledger.stores():
-        gone = not os.path.lexists(before)
-        if before != store.id and (gone or os.path.realpath(before) == store.id):
-            ledger.move(
-                before, store.id, [session for session in ledger.sessions(before) if store.greatest_id(session)]
-            )
+        leads_here = os.path.realpath(before) == store.id
+        if before == store.id or (os.path.lexists(before) and not leads_here):
+            continue
+        sessions = [session for session in ledger.sessions(before) if store.greatest_id(session)]
+        if leads_here or (mine and known.get(before) == mine):
+            ledger.move(before, store.id, sessions)
+        else:
+            ledger.learn(before, store.id, sessions)
+    if mine and known.get(store.id) != mine:
+        ledger.place(store.id, mine)
+
+
+def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
+    """The store of a recovery, where it is now; None when it is not there. Writes nothing."""
+    there = list(stores)
+    found = next((store for store in there if is_of(store, store_id)), None)
+    if found is not None or os.path.lexists(store_id):
+        return found
+    wanted = ledger.places().get(store_id)
+    return next((store for store in there if wanted and _identity(store) == wanted), None)
+
+
+def _identity(store: Store) -> str:
+    """What stays when a folder or a file is moved on its disk, and no copy has; "" when it is not there."""
+    try:
+        found = store.root.stat()
+    except OSError:
+        return ""
+    return f"{found.st_dev}:{found.st_ino}"

@@ -234,10 +234,9 @@ class Ledger(Marks, Moves, Resumes):
         query = "SELECT key, before, after, mode FROM image JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
         return [Change(text(key), before, after, mode) for key, before, after, mode in self._read(query, (name,))]
 
-    def repairs(self, store: str, session: str, message: str) -> list[Entry]:
-        """The recoveries of one failure that wrote something, newest first."""
-        where = "WHERE store = ? AND session = ? AND message = ? AND edits > 0 ORDER BY seq DESC"
-        return self._entries(where, store, session, message)
+    def repairs(self, session: str, message: str) -> list[Entry]:
+        """The recoveries of one failure that wrote something, in whichever store; newest first."""
+        return self._entries("WHERE session = ? AND message = ? AND edits > 0 ORDER BY seq DESC", session, message)
 
     def left(self, name: str) -> dict[str, bytes | None]:
         """Each record of a recovery with the digest of what it wrote (`images.digest`): outlives the images."""

@@ -19,6 +19,25 @@ class Moves(LedgerFile):
         query = "SELECT session FROM recovery WHERE store = ?1 UNION SELECT session FROM handled WHERE store = ?1"
         return [text(session) for (session,) in self._read(query, (store,))]
 
+    def places(self) -> dict[str, str]:
+        """The identity that each store had when it was last seen, by its id; none where it was never seen."""
+        return {text(store): identity for store, identity in self._read("SELECT store, identity FROM place")}
+
+    def place(self, store: str, identity: str) -> None:
+        """Keep what tells this store from a copy of it."""
+        with self._write() as db:
+            db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (put(store), identity))
+
+    def learn(self, before: str, after: str, sessions: Iterable[str]) -> None:
+        """What became of the failures of these sessions of a store is known of another, too; no repair is its own."""
+        rows = [(put(after), put(before), put(session)) for session in sessions]
+        if not rows:
+            return
+        query = """INSERT OR IGNORE INTO handled SELECT ?, session, message, outcome, session_state, rules_version
+            FROM handled WHERE store = ? AND session = ?"""
+        with self._write() as db:
+            db.executemany(query, rows)
+
     def move(self, before: str, after: str, sessions: Iterable[str]) -> None:
         """What is recorded of these sessions of a store is of another from now on; what that one knows itself stays."""
         rows = [(put(after), put(before), put(session)) for session in sessions]

@@ -49,6 +49,8 @@ _STEPS = (
         "ALTER TABLE recovery ADD COLUMN confirmed INTEGER",  # null: not yet read back after the client had its time
         "UPDATE recovery SET confirmed = 1",  # who wrote them kept that in memory alone
     ),
+    # What tells a store that was moved from a copy of it, which may be there while the store's own disk is not.
+    ("CREATE TABLE place (store TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID",),
 )
 SCHEMA_VERSION = len(_STEPS)
 

@@ -14,7 +14,8 @@ import recoveryd.daemon.daemon as module
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.daemon.daemon import Daemon
-from recoveryd.heal.moved_stores import follow
+from recoveryd.diagnose.diagnosis import standing, undone
+from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.load import Config, Notify
@@ -138,6 +139,7 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
     name = bench.attempt(tree, session).id
     shutil.copytree(tmp_path / "opencode", tmp_path / "copy")
     copy = OpencodeFiles(tmp_path / "copy" / "storage")
+    follow(tree.store, bench.ledger)
     follow(copy, bench.ledger)
     assert bench.ledger.stores() == [tree.store.id]
     shutil.rmtree(tmp_path / "copy")
@@ -151,6 +153,39 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
     assert bench.ledger.stores() == [moved.id]
     assert len(bench.ledger.tries(moved.id, session, moved.look(session).last_answer)) == 1
     assert undo(moved, bench.ledger, bench.ledger.get(name))
+
+
+def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> None:
+    """It knows what became of its failures, and that the user took a repair back; nothing else is its own."""
+    tree, bench = Tree(tmp_path), Bench(tmp_path)
+    follow(tree.store, bench.ledger)
+    session = tree.stuck()
+    event = bench.attempt(tree, session)
+    shutil.copytree(tmp_path / "opencode", tmp_path / "copy")
+    shutil.move(tmp_path / "opencode", tmp_path / "unmounted")
+    copy = OpencodeFiles(tmp_path / "copy" / "storage")
+    follow(copy, bench.ledger)
+    failure = copy.look(session).failure
+    assert failure is not None
+    assert find([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
+    assert [entry.store for entry in bench.ledger.history(9)] == [tree.store.id]
+    assert bench.ledger.handled(copy.id, session, event.message) is not None
+    assert standing(copy, bench.ledger, failure) is not None, "what is stored in it was repaired"
+    shutil.move(tmp_path / "unmounted", tmp_path / "opencode")
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    assert standing(copy, bench.ledger, failure) is None
+    found = undone(copy, bench.ledger, failure)
+    assert found is not None and found.recovery == event.id
+
+
+def test_a_moved_store_is_found_without_a_word_in_the_ledger(tmp_path: Path) -> None:
+    tree, bench = Tree(tmp_path), Bench(tmp_path)
+    follow(tree.store, bench.ledger)
+    bench.attempt(tree, tree.stuck())
+    shutil.move(tmp_path / "opencode", tmp_path / "disk")
+    moved = OpencodeFiles(tmp_path / "disk" / "storage")
+    assert find([moved], bench.ledger, tree.store.id) is moved
+    assert bench.ledger.stores() == [tree.store.id]
 
 
 def test_what_another_process_did_meanwhile_is_seen_under_the_lock(tmp_path: Path) -> None:
