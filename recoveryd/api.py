@@ -11,7 +11,8 @@ from loguru import logger
 from recoveryd.clients.base import Store
 from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import NotFoundError, RecoverydError
-from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.core.kinds import KINDS
+from recoveryd.core.model import Event, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis, standing
 from recoveryd.disk import private
 from recoveryd.heal.lifecycle import Lifecycle
@@ -71,7 +72,7 @@ def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, con
     found = Diagnosis(recovery.clients).of(store, session)
     if found is None or found.kind is None or standing(store, ledger, found.failure) is not None:
         return None
-    if found.kind is Kind.INTERRUPTED_TURN and found.kind not in config.kinds:
+    if KINDS[found.kind].opt_in and found.kind not in config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
     ended: list[Event] = []
     lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))

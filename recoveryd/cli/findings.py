@@ -11,7 +11,7 @@ from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
 from recoveryd.clients.base import Store
 from recoveryd.core.errors import ActiveError, LeftAloneError, RecoverydError
-from recoveryd.core.kinds import OPEN_TURNS
+from recoveryd.core.kinds import KINDS, kind_info
 from recoveryd.core.model import Change, Failure, Json, Kind, Refusal, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
 from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
@@ -68,7 +68,7 @@ class Finding:
     @property
     def waits(self) -> bool:
         """Whether it is in order until it is prompted: then it is repaired only if it, or its kind, is asked for."""
-        return self.kind is Kind.WRAPPED_IDS and not self.evidence.get("ignored") and not self.healed
+        return kind_info(self.kind).waits and not self.evidence.get("ignored") and not self.healed
 
     @property
     def cause(self) -> str:
@@ -149,7 +149,7 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
     except (ActiveError, LeftAloneError) as error:
         return replace(found, action=f"not repaired: {error.message[:1].lower()}{error.message[1:]}")
     reason = store.live()
-    if reason is None and kind not in OPEN_TURNS and store.look(failure.session).running:
+    if reason is None and not KINDS[kind].open_turn and store.look(failure.session).running:
         reason = "a turn of it is running, or was cut off; look again when it has ended"
     if reason is None and isinstance(planned, Refusal):
         reason = planned.reason

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
-from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.core.kinds import kind_info
+from recoveryd.core.model import Entry, Outcome
 from recoveryd.disk import private
 from recoveryd.heal.undo import take_back
 from recoveryd.ledger.peek import peek
@@ -117,17 +118,11 @@ def undo(arguments: argparse.Namespace) -> int:
             wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        again = f"{_again(entry.kind)}, and recoveryd does not repair it again by itself before a prompt was answered."
-        wrapped(out, f"Took back {entry.id}: {records} as before. {again}")
+        then = "recoveryd does not repair it again by itself before a prompt was answered"
+        wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")
 
     data: dict[str, Any] = {**_json(entry), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
-
-
-def _again(kind: Kind | None) -> str:
-    if kind is Kind.WRAPPED_IDS:
-        return "Its prompts will stay unanswered again"
-    return "Its turn is open again" if kind is Kind.INTERRUPTED_TURN else "The provider will refuse the session again"
 
 
 def _json(entry: Entry) -> dict[str, Any]:

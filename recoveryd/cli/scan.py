@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -237,10 +238,10 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
 
 
 def _advise(out: Console, left: Sequence[Finding]) -> None:
-    waiting = sum(finding.waits for finding in left)
-    if waiting < len(left):
+    waiting = Counter(finding.kind for finding in left if finding.waits)
+    if waiting.total() < len(left):
         out.print("\nTo heal them: recoveryd scan --repair")
-    if waiting:
-        each = "1 is" if waiting == 1 else f"{waiting} are"
+    for kind, n in waiting.items():
+        each = "1 is" if n == 1 else f"{n} are"
         out.print()
-        wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind wrapped_ids")
+        wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind {kind}")

@@ -1,28 +1,180 @@
-"""What is known of each kind of failure, whatever the client and the provider."""
+"""What is known of each kind of failure, one row a kind: in words for people, and in flags for the program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 from recoveryd.core.model import Kind
 
-UNREPAIRED: Mapping[Kind, str] = {
-    Kind.CONTEXT_OVERFLOW: "the conversation is longer than the model can take: /compact it, or start a new session",
-    Kind.REASONING_MISSING: "this provider wants its reasoning back, and taking parts away would make it worse: "
-    "choose another model, or start a new session",
-    Kind.REASONING_ITEM: "this is OpenAI's form of a conversation, which recoveryd can't check yet: "
-    "choose another model, or start a new session",
-    Kind.ASSISTANT_PREFILL: "the request ended with the assistant's words: a new prompt clears it",
-    Kind.TRAILING_WHITESPACE: "the request ended with the assistant's words: a new prompt clears it",
+
+class Group(StrEnum):
+    """Kinds that stand for each other: a provider names one fault of a request and stops.
+
+    Which one, of several that lie in the conversation, is its choice.
+    """
+
+    STRUCTURE = "structure"  # which blocks follow each other
+    ORDER = "order"  # what a turn begins with; a fault of the structure can bring it about
+    SIGNATURE = "signature"  # thinking that the provider no longer accepts; it says either of the same block
+
+
+@dataclass(frozen=True, slots=True)
+class KindInfo:
+    """All that differs between kinds of failure. The words are parts of sentences as people read them."""
+
+    cause: str  # what a refusal is about, for a person who never saw the provider's words
+    remedy: str = ""  # what recoveryd does about it, a sentence; "" for a kind that is not repaired
+    unrepaired: str = ""  # why it is not repaired, and what its user can do instead; "" if it is, or has no repair yet
+    reason_says_cause: bool = False  # `unrepaired` names the cause itself, which is then not told beside it
+    undone: str = "The provider will refuse the session again"  # what becomes of the session when a repair is undone
+    not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
+    group: Group | None = None  # the kinds that it stands for, and that stand for it
+    local: bool = False  # each such fault is settled where it stands, whatever is done about the others
+    thinking: bool = False  # about thinking: when it comes again after a repair, the prompt may turn thinking off
+    open_turn: bool = False  # an open turn can be the fault itself; any other repair waits until no turn runs
+    cleared_by_prompt: bool = False  # no edit is needed: the request from a new prompt ends with that prompt
+    waits: bool = False  # it may do no harm until the session is prompted
+    new_ids: bool = False  # the repair gives records other ids, and the client goes on under those
+    cured_by_client: bool = False  # no provider refuses it: the client whose session it is knows the cure
+    opt_in: bool = False  # repaired only if the configuration names it
+
+    @property
+    def signature(self) -> bool:
+        """Whether it is thinking that the provider no longer accepts."""
+        return self.group is Group.SIGNATURE
+
+
+_ENDS_WITH_ASSISTANT = "the request ended with the assistant's words: a new prompt clears it"
+
+KINDS: Mapping[Kind, KindInfo] = {
+    Kind.TOOL_RESULT_MISSING: KindInfo(
+        cause="a tool call without its result",
+        remedy="The result is put right behind its call, or the unfinished call is ended as cancelled.",
+        group=Group.STRUCTURE,
+        local=True,
+    ),
+    Kind.TOOL_RESULT_ORPHAN: KindInfo(
+        cause="a tool result without its call",
+        group=Group.STRUCTURE,
+    ),
+    Kind.THINKING_BLOCK_ORDER: KindInfo(
+        cause="a turn that must begin with thinking and does not",
+        remedy="The open turn is closed with a short text; nothing is taken out.",
+        group=Group.ORDER,
+        thinking=True,
+    ),
+    Kind.THINKING_DISABLED_VIOLATION: KindInfo(
+        cause="thinking in an open turn while thinking is off",
+        remedy="The open turn is closed with a short text; nothing is taken out.",
+        group=Group.ORDER,
+        thinking=True,
+    ),
+    Kind.THINKING_SIGNATURE_INVALID: KindInfo(
+        cause="thinking with a signature that is no longer valid",
+        remedy="The rejected thinking and all thinking behind it are set aside in the ledger.",
+        group=Group.SIGNATURE,
+        thinking=True,
+    ),
+    Kind.THINKING_BLOCK_MODIFIED: KindInfo(
+        cause="thinking that is not as the model wrote it",
+        remedy="The changed thinking and all thinking behind it are set aside in the ledger.",
+        group=Group.SIGNATURE,
+        thinking=True,
+    ),
+    Kind.THINKING_FINAL_BLOCK: KindInfo(
+        cause="a message that ends in thinking",
+        remedy="A placeholder text is put behind the thinking.",
+        group=Group.STRUCTURE,
+        local=True,
+        thinking=True,
+    ),
+    Kind.EMPTY_CONTENT: KindInfo(
+        cause="an empty message or text",
+        remedy="The empty text is replaced by a placeholder, or set aside where there is content beside it.",
+        local=True,
+    ),
+    Kind.ROLE_ORDER: KindInfo(
+        cause="messages in an order that the provider does not take",
+        remedy="The user message that went missing gets a placeholder text.",
+    ),
+    Kind.TOOL_CALL_INVALID: KindInfo(
+        cause="a tool call with an illegal id, name or input",
+        remedy="The call gets a legal id, name or input; its result goes with it.",
+        local=True,
+    ),
+    Kind.INVALID_UNICODE: KindInfo(
+        cause="half a character that can't be sent",
+        remedy="The half character is replaced by U+FFFD; thinking that holds one is set aside.",
+        local=True,
+    ),
+    Kind.MEDIA_REJECTED: KindInfo(
+        cause="an image or file that the provider does not take",
+        remedy="The image or file is replaced by a text that names it; the original is in the ledger.",
+    ),
+    Kind.ASSISTANT_PREFILL: KindInfo(
+        cause="a request that ends with the assistant's words",
+        unrepaired=_ENDS_WITH_ASSISTANT,
+        cleared_by_prompt=True,
+    ),
+    Kind.TRAILING_WHITESPACE: KindInfo(
+        cause="an answer that ends in white space",
+        unrepaired=_ENDS_WITH_ASSISTANT,
+        cleared_by_prompt=True,
+    ),
+    Kind.REASONING_ITEM: KindInfo(
+        cause="a reasoning item that the provider does not find or can't read",
+        unrepaired="this is OpenAI's form of a conversation, which recoveryd can't check yet: "
+        "choose another model, or start a new session",
+    ),
+    Kind.REASONING_MISSING: KindInfo(
+        cause="reasoning that the provider wants back",
+        unrepaired="this provider wants its reasoning back, and taking parts away would make it worse: "
+        "choose another model, or start a new session",
+    ),
+    Kind.CONTEXT_OVERFLOW: KindInfo(
+        cause="a conversation longer than the model can take",
+        unrepaired="the conversation is longer than the model can take: /compact it, or start a new session",
+        reason_says_cause=True,
+    ),
+    Kind.UNSENDABLE_PART: KindInfo(
+        cause="a part that the client itself can't send",
+        remedy="The part is completed, or set aside in the ledger if it can't be read.",
+        local=True,
+        open_turn=True,
+    ),
+    Kind.WRAPPED_IDS: KindInfo(
+        cause="ids that started again, so that the client takes new prompts for old ones",
+        remedy="The old messages and parts get ids that sort before the new ones; nothing else is changed.",
+        undone="Its prompts will stay unanswered again",
+        waits=True,
+        new_ids=True,
+        cured_by_client=True,
+    ),
+    Kind.INTERRUPTED_TURN: KindInfo(
+        cause="a turn that was cut off when the client went away",
+        remedy="The turn is closed as the client does when it is stopped; its open tools end as aborted.",
+        undone="Its turn is open again",
+        not_resumed="it was cut off, not refused",
+        open_turn=True,
+        cured_by_client=True,
+        opt_in=True,
+    ),
 }
 
-
-# No edit is needed: the request from a new prompt ends with that prompt (held to the real client).
-CLEARED_BY_PROMPT = frozenset({Kind.ASSISTANT_PREFILL, Kind.TRAILING_WHITESPACE})
+_UNKNOWN = KindInfo(cause="an error that recoveryd does not know")
 
 
-# Of these an open turn is the fault itself; any other repair waits until no turn runs.
-OPEN_TURNS = frozenset({Kind.UNSENDABLE_PART, Kind.INTERRUPTED_TURN})
+def kind_info(kind: Kind | None) -> KindInfo:
+    """Return the row of a kind, or that of an error of no known kind."""
+    return _UNKNOWN if kind is None else KINDS[kind]
 
-# What no provider refuses: the client whose session it is knows the cure.
-CURED_BY_CLIENT = frozenset({Kind.WRAPPED_IDS, Kind.INTERRUPTED_TURN})
+
+def explained_by(kind: Kind) -> frozenset[Kind]:
+    """List the kinds of fault that a provider may have met when it said `kind`."""
+    group = KINDS[kind].group
+    if group is None:
+        return frozenset({kind})
+    groups = {group, Group.STRUCTURE} if group is Group.ORDER else {group}
+    return frozenset(other for other, row in KINDS.items() if row.group in groups)

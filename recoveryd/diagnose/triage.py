@@ -12,7 +12,7 @@ from recoveryd.clients.client import Client
 from recoveryd.clients.find import Clients
 from recoveryd.clients.quiet import SETTLE_S, until_quiet
 from recoveryd.core.bounded import note
-from recoveryd.core.kinds import CLEARED_BY_PROMPT, OPEN_TURNS
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Failure, Kind
 from recoveryd.core.silence import Silence
 from recoveryd.diagnose import silent
@@ -90,7 +90,7 @@ class Triage:
         now = self.clock()
         if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)
-        if look.running and kind not in OPEN_TURNS:
+        if look.running and not KINDS[kind].open_turn:
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()
         if reason is not None:
@@ -119,7 +119,7 @@ class Triage:
             rules_version=VERSION,
             now=self.clock(),
             lookback_hours=self.config.lookback_hours,
-            tried="told to go on" if kind in CLEARED_BY_PROMPT else "repaired",
+            tried="told to go on" if KINDS[kind].cleared_by_prompt else "repaired",
         )
         if isinstance(verdict, Admit):
             return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state, handled=handled)

@@ -14,7 +14,7 @@ from typing import Any
 from recoveryd.clients.base import Store
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import NotFoundError, RecoverydError
-from recoveryd.core.kinds import UNREPAIRED
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
@@ -157,7 +157,7 @@ def _plan(
     except Exception as error:
         return {"fault": type(error).__name__}
     if isinstance(planned, Refusal):
-        known = planned.reason in (*UNREPAIRED.values(), _NOTHING_EXPLAINS)
+        known = planned.reason in (KINDS[kind].unrepaired, _NOTHING_EXPLAINS)
         return {"refused": planned.reason if known else OTHER, "understood": planned.understood}
     return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
 

@@ -11,7 +11,7 @@ from recoveryd.clients.base import Store
 from recoveryd.clients.find import Clients
 from recoveryd.core.editor import Marks
 from recoveryd.core.errors import ActiveError, LeftAloneError
-from recoveryd.core.kinds import CURED_BY_CLIENT, UNREPAIRED
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Session
 from recoveryd.core.violation import Claims
 from recoveryd.diagnose.left_alone import left_alone
@@ -84,7 +84,7 @@ class Proposer:
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
         now = int(self._clock() * 1000)
-        if kind in CURED_BY_CLIENT:
+        if KINDS[kind].cured_by_client:
             return self._cured(store, session, kind, name, now)
         return self._editing(store, session, failure, kind, name, earlier)
 
@@ -92,13 +92,13 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
         client, provider = self._clients.of(store), provider_of(failure)
-        if kind in UNREPAIRED:
-            return Refusal(UNREPAIRED[kind])
+        if KINDS[kind].unrepaired:
+            return Refusal(KINDS[kind].unrepaired)
         if provider is None:
             reason = f"{unknown(failure)}, so nothing can be proved"
             return Refusal(f"{reason}: choose another model, or start a new session")
         # Of other kinds a turn that runs is left alone in any case; this one it may look like.
-        busy = client.at_work(store, session) if kind is Kind.UNSENDABLE_PART else None
+        busy = client.at_work(store, session) if KINDS[kind].open_turn else None
         if busy is not None:
             raise ActiveError(f"It is left alone: {busy}.")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)

@@ -22,7 +22,7 @@ from recoveryd.core.errors import (
     LeftAloneError,
     RecoverydError,
 )
-from recoveryd.core.kinds import OPEN_TURNS
+from recoveryd.core.kinds import kind_info
 from recoveryd.core.model import Entry, Event, Failure, Kind, Outcome, Refusal, Session
 from recoveryd.core.text import capital
 from recoveryd.diagnose.diagnosis import Diagnosis
@@ -232,7 +232,7 @@ class Recovery:
 
     def _at_rest(self, store: Store, failure: Failure, event: Event) -> None:
         """ActiveError while a turn runs that the repair is not about."""
-        if store.look(failure.session).running and event.kind not in OPEN_TURNS:
+        if store.look(failure.session).running and not kind_info(event.kind).open_turn:
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
 
     def _as_read(self, store: Store, failure: Failure, event: Event, read: Stamp) -> bool:

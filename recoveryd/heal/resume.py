@@ -9,20 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.clients.client import Prompt
-from recoveryd.core.kinds import CLEARED_BY_PROMPT
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Outcome, Resumed, Session
 
 FRESH_S = 60.0  # seconds after a failure in which going on is what the user expects
 A_DAY = 10  # resumes of a session in 24 hours
-THINKING = frozenset(
-    {
-        Kind.THINKING_BLOCK_ORDER,
-        Kind.THINKING_DISABLED_VIOLATION,
-        Kind.THINKING_SIGNATURE_INVALID,
-        Kind.THINKING_BLOCK_MODIFIED,
-        Kind.THINKING_FINAL_BLOCK,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +61,10 @@ def decide(case: Situation) -> Resume | Leave:
     if reason:
         return Leave(reason)
     variant = case.prompt.variant
+    about = KINDS[case.kind]
     tried = any(resumed.thinking_off for resumed in streak)
-    thinking_off = case.kind in THINKING and bool(streak) and variant is not None and not tried
-    done = case.outcome is Outcome.HEALED or (case.outcome is Outcome.REFUSED and case.kind in CLEARED_BY_PROMPT)
+    thinking_off = about.thinking and bool(streak) and variant is not None and not tried
+    done = case.outcome is Outcome.HEALED or (case.outcome is Outcome.REFUSED and about.cleared_by_prompt)
     # Not even understood, after a repair: without thinking there is nothing in it that could be refused so.
     if not case.asked and not done and not (thinking_off and case.outcome is Outcome.NOT_UNDERSTOOD):
         return Leave("it was not repaired")
@@ -96,8 +88,8 @@ def _in_the_way(case: Situation) -> str:
 
 
 def _not_by_itself(case: Situation) -> str:
-    if case.kind is Kind.INTERRUPTED_TURN:
-        return "it was cut off, not refused"
+    if KINDS[case.kind].not_resumed:
+        return KINDS[case.kind].not_resumed
     if case.session.parent is not None:
         return "it is the session of a subagent"
     failed = next(message for message in case.session.messages if message.id == case.failure.message)

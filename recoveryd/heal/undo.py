@@ -9,8 +9,8 @@ from pathlib import Path
 
 from recoveryd.clients.base import Store, is_of, states, untouched
 from recoveryd.core.errors import ConflictError, NotFoundError, RefusedError, StoreError
-from recoveryd.core.kinds import OPEN_TURNS
-from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome
+from recoveryd.core.kinds import kind_info
+from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Outcome
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal.stop_turn import settled
 from recoveryd.ledger.ledger import Ledger
@@ -61,7 +61,7 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if entry.kind is Kind.WRAPPED_IDS and "before" not in found:
+        if kind_info(entry.kind).new_ids and "before" not in found:
             return _close(ledger, entry, Outcome.HEALED, entry.detail)  # the client goes on under the new ids
         if "other" in found:
             put_back(store, ours)
@@ -95,7 +95,7 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     """
     found = states(store, changes)
     ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
-    goes_on = entry.kind is Kind.WRAPPED_IDS and "other" in found and "before" not in found
+    goes_on = kind_info(entry.kind).new_ids and "other" in found and "before" not in found
     if not ours or goes_on or _staged_since(store, entry, changes):
         return Outcome.CONFLICT, False
     put_back(store, ours)
@@ -165,7 +165,7 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
-    if entry.kind not in OPEN_TURNS and store.look(entry.session).running:
+    if not kind_info(entry.kind).open_turn and store.look(entry.session).running:
         return "A turn of this session is running, or was cut off."
     if _answered(store, entry):
         return f"The session went on since {entry.id}: the model answered, on the repaired history."
@@ -177,7 +177,7 @@ def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str 
 
     One that was staged before is among the changes, and goes back with them.
     """
-    if entry.kind is not Kind.WRAPPED_IDS or any(change.key.startswith("session/") for change in changes):
+    if not kind_info(entry.kind).new_ids or any(change.key.startswith("session/") for change in changes):
         return None
     with suppress(NotFoundError):
         revert = store.load(entry.session).revert or {}

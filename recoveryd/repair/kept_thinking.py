@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from recoveryd.core.kinds import kind_info
 from recoveryd.core.model import Edit, Kind, Session
-
-_REJECTED = frozenset({Kind.THINKING_SIGNATURE_INVALID, Kind.THINKING_BLOCK_MODIFIED})
 
 
 def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:
@@ -15,7 +14,8 @@ def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iter
     No content: ids alone.
     """
     gone = {edit.part_id for edit in edits if edit.action == "set_aside_thinking"}
-    first = "the provider rejects it" if kind in _REJECTED else "it stands behind an edit, and may be bound to it"
+    rejected = kind_info(kind).signature
+    first = "the provider rejects it" if rejected else "it stands behind an edit, and may be bound to it"
     reason = first
     for message in session.messages if gone else ():
         for part in message.parts:

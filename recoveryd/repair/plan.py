@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.core.editor import Editor
-from recoveryd.core.kinds import UNREPAIRED
+from recoveryd.core.kinds import KINDS, explained_by
 from recoveryd.core.model import Edit, Failure, Kind, Refusal, Session
 from recoveryd.core.request import Block, Request, Wire
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.base import Provider
 from recoveryd.repair.kinds import REPAIRS, Settings
 from recoveryd.repair.search import ALL_KINDS, Search
-
-_ORDER = frozenset({Kind.THINKING_BLOCK_ORDER, Kind.THINKING_DISABLED_VIOLATION})
-_STRUCTURE = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_RESULT_ORPHAN, Kind.THINKING_FINAL_BLOCK})
-_SIGNATURE = frozenset({Kind.THINKING_SIGNATURE_INVALID, Kind.THINKING_BLOCK_MODIFIED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +57,17 @@ class Case:
 
 def plan(case: Case) -> Plan | Refusal:
     """The cheapest edits after which the next prompt is accepted; checked, not assumed."""
-    if case.evidence.kind not in REPAIRS and case.evidence.kind not in _SIGNATURE:
-        return Refusal(UNREPAIRED.get(case.evidence.kind, "this kind of failure is not repaired by editing the store"))
+    said = case.evidence.kind
+    about = KINDS[said]
+    if said not in REPAIRS and not about.signature:
+        return Refusal(about.unrepaired or "this kind of failure is not repaired by editing the store")
     claims = case.claims or claims_of(case, case.wires[0].build(case.session))
-    # A provider says either of a rejected signature, and the rules find it as the first: who allowed what was said
-    # means that.
-    allowed = case.kinds | {Kind.THINKING_SIGNATURE_INVALID} if case.evidence.kind in _SIGNATURE else case.kinds
+    # A provider says either kind of a rejected signature, and the rules find one of them: who allowed what was said
+    # means both.
+    allowed = case.kinds | explained_by(said) if about.signature else case.kinds
     search = Search(case.session, case.wires, case.provider, case.editor, claims, case.settings, allowed)
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
-    if not any(_explains(kinds, kind) for kind in (case.evidence.kind, *case.known)):
+    if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *case.known)):
         return Refusal("the rules find nothing in the stored session that explains this error", understood=False)
     edits = search.run()
     return edits if isinstance(edits, Refusal) else Plan(edits, kinds, claims)
@@ -84,7 +82,7 @@ def claims_of(case: Case, request: Request) -> Claims:
     """What the error tells, looked up in the request that failed, not in the stored list."""
     evidence = case.evidence
     accused: frozenset[str] = frozenset()
-    if evidence.kind in _SIGNATURE:
+    if KINDS[evidence.kind].signature:
         accused = _accused(case, request)
     elif evidence.kind is Kind.MEDIA_REJECTED and not _found(case, request):
         named = _named(case)  # an image that the rules find nothing wrong with: damaged further in, say
@@ -119,15 +117,3 @@ def _accused(case: Case, request: Request) -> frozenset[str]:
     if named is None or named.part_id not in thinking or not case.settings.keep_thinking:
         return frozenset(thinking)
     return frozenset(thinking[thinking.index(named.part_id) :])
-
-
-def _explains(found: Sequence[Kind], kind: Kind) -> bool:
-    """A provider names one fault of a request and stops; which one of several that lie in the order is its choice."""
-    accepted = {kind}
-    if kind in _SIGNATURE:
-        accepted |= _SIGNATURE
-    elif kind in _STRUCTURE:
-        accepted |= _STRUCTURE
-    elif kind in _ORDER:
-        accepted |= _ORDER | _STRUCTURE
-    return not accepted.isdisjoint(found)

@@ -15,6 +15,7 @@ from itertools import count
 
 from recoveryd.core.editor import Editor
 from recoveryd.core.edits import edited, merged, stored
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Edit, Kind, Refusal, Session
 from recoveryd.core.request import Request, Wire
 from recoveryd.core.violation import Claims, Violation
@@ -24,17 +25,6 @@ from recoveryd.repair.kinds import REPAIRS, Bench, Settings
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
 FEW = 5  # refused turns up to which the cheapest plan for all of them is searched for
-# A fault of these kinds is settled where it stands, whatever is done about the others.
-_LOCAL = frozenset(
-    {
-        Kind.EMPTY_CONTENT,
-        Kind.TOOL_RESULT_MISSING,
-        Kind.THINKING_FINAL_BLOCK,
-        Kind.TOOL_CALL_INVALID,
-        Kind.INVALID_UNICODE,
-        Kind.UNSENDABLE_PART,
-    }
-)
 ALL_KINDS = frozenset(Kind)
 Key = tuple[Kind, object]
 
@@ -97,9 +87,9 @@ class Search:
         return node.edits
 
     def _all_at_once(self, node: _Node) -> _Node:
-        while len({violation.turn for violation in node.open if violation.kind in _LOCAL}) > FEW:
+        while len({violation.turn for violation in node.open if KINDS[violation.kind].local}) > FEW:
             edits = node.edits
-            for _, violation in sorted({v.turn: v for v in reversed(node.open) if v.kind in _LOCAL}.items()):
+            for _, violation in sorted({v.turn: v for v in reversed(node.open) if KINDS[v.kind].local}.items()):
                 proposal = next(self._proposals(node, violation), ())
                 edits = merged(edits, proposal, self._session)
             following = self._node(edits)

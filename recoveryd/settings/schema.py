@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Kind
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -65,7 +66,7 @@ def _home(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_written)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
-_KINDS = tuple(kind for kind in Kind if kind is not Kind.INTERRUPTED_TURN)  # that one only if it is named
+_KINDS = tuple(kind for kind, about in KINDS.items() if not about.opt_in)
 _BOOL, _TEXT = "true or false", "a text that is not blank"
 _FOLDERS = "a list of absolute paths, or ones that begin with ~"
 _ARGV = "a list of texts: the program and its arguments"

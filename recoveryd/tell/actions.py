@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recoveryd.core.edits import deeds
+from recoveryd.core.kinds import kind_info
 from recoveryd.core.model import Edit, Kind
 from recoveryd.core.text import capital
 
@@ -22,7 +23,8 @@ class Deed:
 
     def said(self, n: int, kind: Kind | None, *, done: bool = True) -> str:
         """ "took out 2 thinking blocks the provider no longer accepts" """
-        what = (self.one if n == 1 else self.several).format(n=n, why=_WHY.get(kind, "") if kind is not None else "")
+        why = " the provider no longer accepts" if kind_info(kind).signature else ""
+        what = (self.one if n == 1 else self.several).format(n=n, why=why)
         return f"{self.did if done else self.do} {what}"
 
 
@@ -52,12 +54,6 @@ ACTIONS: Mapping[str, Deed] = {
     "end_tool": Deed("end", "ended", "1 tool call that was cut off", "{n} tool calls that were cut off"),
     "end_turn": Deed("close", "closed", "the turn that was cut off", "{n} turns that were cut off"),
     "close_turn": Deed("close", "closed", "the open turn", "{n} open turns"),
-}
-
-
-_WHY = {
-    Kind.THINKING_SIGNATURE_INVALID: " the provider no longer accepts",
-    Kind.THINKING_BLOCK_MODIFIED: " the provider no longer accepts",
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.core.kinds import kind_info
+from recoveryd.core.model import Event, Outcome
 from recoveryd.core.text import capital, clean
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.kinds import cause
@@ -53,7 +54,7 @@ def _going_on(event: Event) -> str:
 def _unhealed(event: Event) -> str:
     if event.resumed:
         return f"It was refused for {cause(event.kind)}."
-    if event.outcome is Outcome.GAVE_UP or event.kind is Kind.CONTEXT_OVERFLOW:  # said in the detail
+    if event.outcome is Outcome.GAVE_UP or kind_info(event.kind).reason_says_cause:  # said in the detail
         return event.detail
     return f"{capital(cause(event.kind))}. {event.detail}"
 

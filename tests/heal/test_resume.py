@@ -10,8 +10,9 @@ import pytest
 
 from recoveryd.clients.client import Prompt
 from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
+from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
-from recoveryd.heal.resume import A_DAY, THINKING, Leave, Resume, Situation, decide
+from recoveryd.heal.resume import A_DAY, Leave, Resume, Situation, decide
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}
@@ -166,7 +167,7 @@ def test_what_a_prompt_clears_needs_no_edit(kind: Kind) -> None:
     assert reason(case(outcome=Outcome.REFUSED, kind=kind, resumes=resumed(3))).startswith("it was resumed 3 times")
 
 
-@pytest.mark.parametrize("kind", sorted(THINKING))
+@pytest.mark.parametrize("kind", [kind for kind in Kind if KINDS[kind].thinking])
 def test_after_a_second_refusal_of_thinking_it_is_turned_off_once(kind: Kind) -> None:
     assert decide(case(kind=kind)) == Resume(Prompt("build", MODEL, "high"))
     assert decide(case(kind=kind, resumes=resumed(1))) == Resume(Prompt("build", MODEL, None), thinking_off=True)
