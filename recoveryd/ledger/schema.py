@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 from recoveryd.core.errors import RecoverydError
+from recoveryd.disk import private
 
 _FIRST = (
     """CREATE TABLE recovery (
@@ -119,9 +119,9 @@ def _aside(path: Path, version: int) -> Path:
 
 def _copy(path: Path, aside: Path) -> None:
     """By a connection of its own, which sees the state before the transaction; safe on the disk at the return."""
-    with suppress(FileNotFoundError):
-        aside.unlink()
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(aside)) as target:
-        target.execute("PRAGMA synchronous = FULL")
-        source.backup(target)
+    with (
+        private.beside(aside) as (_, made),
+        closing(sqlite3.connect(path)) as source,
+        closing(sqlite3.connect(made)) as to,
+    ):
+        source.backup(to)

@@ -1,4 +1,9 @@
-"""The settings as values: each key with its default, its type, and what an error says is expected there."""
+"""The settings as values: each key with its default, its type, and what an error says is expected there.
+
+The section of a client is here too, since `Config` is one model with all keys: a file, the environment and
+`Config(opencode=...)` are checked as a whole, and an unknown key is told with the nearest of all. It says where files
+are and whom to ask, and nothing of what is in them.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +71,8 @@ def _home(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_written)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
+Loopback = Annotated[str, AfterValidator(_loopback)]
+User = Annotated[str, AfterValidator(_user)]
 _KINDS = tuple(kind for kind, about in KINDS.items() if not about.opt_in)
 _BOOL, _TEXT = "true or false", "a text that is not blank"
 _FOLDERS = "a list of absolute paths, or ones that begin with ~"
@@ -98,12 +105,10 @@ class OpenCode(Section):
 
     data_dirs: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
     databases: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
-    server_url: Annotated[str, AfterValidator(_loopback)] | None = Field(
+    server_url: Loopback | None = Field(
         default=None, description="an http address on this machine, such as http://127.0.0.1:4096"
     )
-    username: Annotated[str, AfterValidator(_user)] | None = Field(
-        default=None, description="the name that goes with the password, without a colon"
-    )
+    username: User | None = Field(default=None, description="the name that goes with the password, without a colon")
     password_file: Folder | None = Field(default=None, description="an absolute path, or one that begins with ~")
 
 
