@@ -72,7 +72,9 @@ class Healer:
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
         self._clients = Clients(config)
         self._triage = Triage(ledger, config, lambda store, why: news.say((store, "live"), why), self._clients)
-        self._recovery = Recovery(ledger, config, state_dir, callbacks=both, clients=self._clients, held=self.held)
+        self._recovery = Recovery(
+            ledger, config, state_dir, callbacks=both, clients=self._clients, held=self._held_there
+        )
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(ledger, config, state_dir, self._clients)
         self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
@@ -89,6 +91,10 @@ class Healer:
         if not self._mine(store):
             return "this recoveryd does not watch it any more"
         return held(self._config, self._state_dir, time.time())
+
+    def _held_there(self, store: Store, session: str) -> str | None:
+        alone = left_alone(self._config, self._state_dir, store, session)
+        return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
 
     def open(self, store: Store) -> list[str]:
         """The sessions that the next sweep looks at again."""

@@ -13,11 +13,13 @@ from recoveryd.settings.overrides import ignored
 def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
     """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
 
-    A folder stands for all in it, by whatever path it is reached. Errors of the store pass.
+    A folder stands for all in it, by whatever path it is reached; a session that does not say where it is (its own
+    record is gone, say) may be in any. Errors of the store pass.
     """
     names = (*config.ignore, *ignored(state_dir))
+    folders = [name for name in names if name.startswith("/")]
     return bool(names) and any(
-        of in names or any(_is_in(about.directory, name) for name in names if name.startswith("/"))
+        of in names or (folders and not about.directory) or any(_is_in(about.directory, name) for name in folders)
         for of, about in lineage(store, session)
     )
 

@@ -79,14 +79,18 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None = None
     ) -> Proposal | Refusal:
         """`name` is the recovery's id; `earlier` is what was proposed for the same failure before the client wrote."""
-        if left_alone(self._config, self._state_dir, store, session.id):
-            raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
+        self.heed(store, session.id)
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
         now = int(self._clock() * 1000)
         if KINDS[kind].cured_by_client:
             return self._cured(store, session, kind, name, now)
         return self._editing(store, session, failure, kind, name, earlier)
+
+    def heed(self, store: Store, session: str) -> None:
+        """LeftAloneError if the user wants this session left alone by now."""
+        if left_alone(self._config, self._state_dir, store, session):
+            raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
 
     def _editing(
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None

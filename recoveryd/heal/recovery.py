@@ -42,7 +42,8 @@ ROUNDS = 3  # the first plan, and two more when the client wrote in between
 class Recovery:
     """Carries out recoveries. `clients`: whose sessions they are.
 
-    `held(store)` says why nothing may be written now, None when it may: asked first, and right before each write.
+    `held(store, session)` says why nothing may be written to it now, None when it may: asked first, and right before
+    each write. What the user wants left alone is, in any case.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class Recovery:
         callbacks: Callbacks | None = None,
         clients: Clients | None = None,
         clock: Callable[[], float] = time.time,
-        held: Callable[[Store], str | None] | None = None,
+        held: Callable[[Store, str], str | None] | None = None,
     ) -> None:
         self._book = Book(ledger, config)
         self._state_dir = state_dir
         self._clock = clock
-        self._held = held or (lambda _: config.idle if config.dry_run else None)  # `enabled` is for the daemon
+        self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
         self.clients = clients or Clients(config, clock)
         self._proposer = Proposer(config, state_dir, self.clients, clock)
@@ -170,7 +171,7 @@ class Recovery:
     def _repair(self, store: Store, failure: Failure, event: Event) -> Event:
         """Plan and write until it stands. An event that is healed already is made again, as the same recovery."""
         written = event.outcome is Outcome.HEALED
-        self._allowed(store)
+        self._allowed(store, failure.session)
         if not written:
             settled(store, failure.session, self._clock)
             self._at_rest(store, failure, event)
@@ -221,9 +222,9 @@ class Recovery:
                     logger.debug("{}: {}", marked(event), line)
                 return session, planned, read
 
-    def _allowed(self, store: Store) -> None:
+    def _allowed(self, store: Store, session: str) -> None:
         """ActiveError while nothing may be written, DiskError where nothing ever is."""
-        held = self._held(store)
+        held = self._held(store, session)
         if held is not None:
             raise ActiveError(f"Nothing is written: {held}.")
         reason = store.live()
@@ -240,7 +241,8 @@ class Recovery:
 
         The last question before the write. What was quiet and is unchanged still is quiet.
         """
-        self._allowed(store)
+        self._allowed(store, failure.session)
+        self._proposer.heed(store, failure.session)
         self._at_rest(store, failure, event)
         if store.stamp(failure.session) == read:
             return True

@@ -17,7 +17,8 @@ from recoveryd.disk import private
 from recoveryd.settings import overrides
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import Pause, heed, ignore, ignored, pause, paused, unpause
-from tests.daemon.test_daemon import is_healed, running, until
+from recoveryd.tell.callbacks import Callbacks
+from tests.daemon.test_daemon import Running, is_healed, running, until
 from tests.support.trees import Bench, Tree
 
 
@@ -115,6 +116,33 @@ def test_an_ignored_session_is_left_in_silence_until_it_no_longer_is(
         until(lambda: is_healed(tree, session))
 
 
+def test_what_is_ignored_while_hooks_run_is_left_in_silence(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent system says so when it hears that the session is to be touched."""
+    monkeypatch.setattr(Running, "_abort", lambda self, session: ignore(self.state, session))
+    tree = Tree(tmp_path)
+    session = tree.stuck()
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: ignored(state) == (session,))
+        time.sleep(0.5)
+        assert tree.files() == before and daemon.history() == [] and daemon.events == []
+        heed(state, session)
+        until(lambda: is_healed(tree, session))
+
+
+def test_what_is_ignored_while_hooks_run_is_left_alone_by_everybody(tmp_path: Path, state: Path) -> None:
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda session: ignore(state, session)))
+    tree = Tree(tmp_path)
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.REFUSED and "leave this session or folder alone" in event.detail
+    assert tree.files() == before and bench.ledger.history(9) == []
+    bench.ledger.close()
+
+
 def test_a_broken_list_is_never_taken_for_an_empty_one(tmp_path: Path, state: Path) -> None:
     tree = Tree(tmp_path)
     (state / "ignore.json").write_bytes(b"{")
@@ -149,12 +177,18 @@ class TestLeftAlone:
             ("/home/me/secretary", "/home/me/secret", False),
             ("/home/me/secret", "/home/me/secret/deep", False),
             ("home", "/", False),
-            ("", "/", False),
+            ("", "/home/me/secret", True),  # it may be there
             ("/a\0b/c", "/a\0b", True),
         ],
     )
     def test_a_folder_and_all_in_it(self, tree: Tree, directory: str, name: str, expected: bool) -> None:
         assert self.alone(tree, tree.stuck(directory=directory), "ses_other", name) is expected
+
+    def test_a_session_whose_record_is_gone_may_be_in_the_folder(self, tree: Tree) -> None:
+        session = tree.stuck(directory="/home/me/secret")
+        next((tree.root / "session").rglob(f"{session}.json")).unlink()
+        assert self.alone(tree, session, "/home/me/secret")
+        assert not left_alone(Config(ignore=("ses_other",)), tree.root, tree.store, session)
 
     def test_a_session_by_its_id(self, tree: Tree) -> None:
         session = tree.stuck()
