@@ -95,6 +95,9 @@ class Client(Protocol):
     def resumed_by(self, message: Message) -> str | None:
         """The recovery that sent a prompt; None for the user's own."""
 
+    def by_shell(self, message: Message) -> bool:
+        """Whether an answer is what came of a command that its user ran: no model was asked."""
+
     def last_prompt(self, session: Session) -> Prompt:
         """How its user last asked; prompts of ours don't count."""
 

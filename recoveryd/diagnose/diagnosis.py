@@ -85,7 +85,7 @@ def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
 def tries(client: Client, store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:
     """What was tried on a session in vain. `answered`: its `Look.last_answer`."""
     made = ledger.tries(store.id, failure.session, answered, failure.message)
-    return since_success(store.load(failure.session), made, client.resumed_by) if made else []
+    return since_success(store.load(failure.session), made, client) if made else []
 
 
 def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:

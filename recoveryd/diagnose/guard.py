@@ -5,7 +5,7 @@ What a person asks for (`scan --repair`) does not come by here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,13 @@ class Seen(Protocol):
     def session_state(self) -> str: ...
     @property
     def rules_version(self) -> int: ...
+
+
+class Turns(Protocol):
+    """What a client knows of its messages (a part of `clients.client.Client`)."""
+
+    def resumed_by(self, message: Message) -> str | None: ...
+    def by_shell(self, message: Message) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +104,14 @@ def state_of(stamp: Stamp, config: Config) -> str:
     return f"{stamp.digest}/{config.digest}"
 
 
-def since_success(session: Session, tries: Sequence[Try], resumed_by: Callable[[Message], str | None]) -> list[Try]:
+def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list[Try]:
     """Those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
-    A prompt of our own (`resumed_by`) proves nothing, so nothing goes round without a person. What is not found counts.
+    A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
-    asked = {m.id for m in session.messages if m.role == "user" and resumed_by(m) is None}
+    asked = {m.id for m in session.messages if m.role == "user" and client.resumed_by(m) is None}
     steps = (m for m in session.messages if m.role == "assistant" and m.completed and m.error is None)
-    prompts = (str(message.data.get("parentID")) for message in steps)
+    prompts = (str(message.data.get("parentID")) for message in steps if not client.by_shell(message))
     last = max((order[prompt] for prompt in prompts if prompt in asked), default=0)
     return [one for one in tries if order.get(one.message, last) >= last]

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients.opencode.prompting import resumed_by
+from recoveryd.clients.find import Clients
 from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
 from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
 from recoveryd.ledger.ledger import Handled
+from recoveryd.settings.load import Config
 
 NOW = 2_000_000_000.0
+CLIENT = next(iter(Clients(Config()).all()))
 HOUR = 3600.0
 
 
@@ -93,7 +95,7 @@ def test_it_is_never_admitted_twice_alike_nor_beyond_the_cap(
 
 
 class TestSinceSuccess:
-    """A session of prompts (u: the user's, r: a resume of ours), steps (s) and failures (f), one each second."""
+    """A session of prompts (u: the user's, r: a resume of ours), steps (s), failures (f) and shell commands (!)."""
 
     def left(self, turns: str, *failed: int) -> list[int]:
         messages: list[Message] = []
@@ -108,10 +110,11 @@ class TestSinceSuccess:
             else:
                 error = {"error": {"name": "APIError"}} if what == "f" else {}
                 data = {"role": "assistant", "parentID": asked, "time": time, **error}
-                messages.append(Message(f"msg_{n}", data))
+                call = (Part(f"prt_{n}", f"msg_{n}", {"type": "tool"}),) if what == "!" else ()
+                messages.append(Message(f"msg_{n}", data, call))
         tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED) for n in failed]
         session = Session("st", "ses_1", tuple(messages))
-        return [int(one.recovery[1:]) for one in since_success(session, tries, resumed_by)]
+        return [int(one.recovery[1:]) for one in since_success(session, tries, CLIENT)]
 
     @pytest.mark.parametrize(
         ("turns", "failed", "expected"),
@@ -122,6 +125,7 @@ class TestSinceSuccess:
             ("usssfuf", (4,), [4]),  # the steps came before it failed
             ("ufrssf", (1,), [1]),  # nobody asked but us: this could go on for ever
             ("ufrsfrsf", (1, 4), [1, 4]),
+            ("ufu!uf", (1,), [1]),  # no model was asked
             ("ufus", (9,), [9]),  # the message is gone
         ],
     )

@@ -133,6 +133,10 @@ class _OpenCode(Kept, Protocol):
     @abstractmethod
     def _part(self, owner: str, identifier: str, data: Any) -> None: ...
 
+    def says(self, role: str, ms: int, **fields: Any) -> str:
+        """Add a message with these fields; its id."""
+        return self._say(SES, role, ms, fields)
+
     def asks(self, ms: int, session: str = SES) -> str:
         return self._say(session, "user", ms, {})
 

@@ -48,6 +48,9 @@ class Opencode:
     def resumed_by(self, message: Message) -> str | None:
         return prompting.resumed_by(message)
 
+    def by_shell(self, message: Message) -> bool:
+        return prompting.by_shell(message, (part.type for part in message.parts))
+
     def last_prompt(self, session: Session) -> Prompt:
         return prompting.last_prompt(session)
 

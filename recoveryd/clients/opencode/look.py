@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from recoveryd.clients.base import Look
+from recoveryd.clients.opencode.prompting import by_shell
 from recoveryd.core.model import Failure, Json, Message
 
 Parts = Callable[[str], Iterable[Json | None]]
@@ -14,14 +15,18 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
     """What the newest messages (see `newest_first`) tell; stops at the first that settles it.
 
     `parts` reads those of a message. An aborted one settles it only if the model spoke in it: an abort may also cut off
-    a refusal.
+    a refusal. A command that the user ran in the session (`!ls`) is passed over.
     """
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
     asked = ("", "")
+    shell: set[object] = set()
     for message in newest:
-        if message.role not in ("user", "assistant"):
+        parent = message.data.get("parentID")
+        if by_shell(message, (str((part or {}).get("type")) for part in parts(message.id))):
+            shell.add(parent)  # the client stores a prompt of its own before it
+        if message.role not in ("user", "assistant") or not shell.isdisjoint((message.id, parent)):
             continue
         error, asked = message.error, asked if any(asked) else _asks(message)
         if message.role == "user":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.client import Prompt
@@ -26,6 +26,18 @@ def resumed_by(message: Message) -> str | None:
         if isinstance(mark, Mapping) and mark.get("resume") is True:
             return str(mark.get("recovery"))
     return None
+
+
+def by_shell(message: Message, kinds: Iterable[str]) -> bool:
+    """Whether an answer with parts of these `kinds` is what came of a command that its user ran (`!ls`).
+
+    No model was asked for it: a call, and neither how the answer finished nor a step (seen on 1.1.53 and 1.18.34). What
+    a repair may have added to it, the beginning of a step and a text, tells nothing.
+    """
+    if message.role != "assistant" or not message.completed or message.error is not None or message.data.get("finish"):
+        return False
+    there = set(kinds)
+    return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
 def last_prompt(session: Session) -> Prompt:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.opencode import ids as ids_module
 from tests.support.json_tree import NOW, REFUSED, SES, Tree, done, message, name
-from tests.support.stores import STORES, Kept, Rows
+from tests.support.stores import STORES, Files, Kept, Rows
 
 
 @pytest.fixture
@@ -56,6 +56,26 @@ def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_c
     tree.put("message/ses_2/msg_2.json", {"role": "user"})
     assert [session for session, _ in tree.store.fresh(marks, NOW)] == ["ses_2"]
     assert sorted(session for session, _ in tree.store.fresh({**marks, SES: ""}, NOW)) == [SES, "ses_2"]
+
+
+@pytest.mark.parametrize("made", [made for name, made in STORES.items() if name.startswith("opencode")])
+@pytest.mark.parametrize("repaired", [False, True])
+def test_a_command_of_the_user_in_the_session_is_no_answer(
+    made: type[Files | Rows], tmp_path: Path, *, repaired: bool
+) -> None:
+    """As `POST /session/{id}/shell` leaves it: a prompt of the client's own, and one call that no model made."""
+    kept = made(tmp_path)
+    kept.answers(NOW - 900)
+    failed = kept.is_refused(NOW - 700)
+    prompt = kept.asks(NOW - 600)
+    ran = kept.says("assistant", NOW - 500, time={"created": NOW - 500, "completed": NOW - 400}, parentID=prompt)
+    for number, kind in enumerate(["tool", "step-start", "text"][: 3 if repaired else 1]):
+        kept.part(ran, f"prt_{number}", b'{"type": "%s"}' % kind.encode())
+    found = kept.store.look(SES)
+    assert found.failure is not None
+    assert (found.failure.message, found.newest_user, found.last_answer) == (failed, None, NOW - 895)
+    kept.part(ran, "prt_9", b'{"type": "step-finish"}')
+    assert kept.store.look(SES).failure is None
 
 
 @given(st.integers(0, 2**41), st.integers(0, 4095), st.integers(0, 700 * 86_400_000))
