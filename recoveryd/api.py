@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores
+from recoveryd.clients.find import find_stores, recorded
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Event, Outcome
@@ -28,7 +28,8 @@ from recoveryd.tell.kinds import repairable
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
     """Whether recoveryd has a repair for `error`: as the client records it, as a text, or an exception with one."""
-    return repairable(classify(error if isinstance(error, Mapping) else str(error)))
+    refused = classify(recorded(error if isinstance(error, Mapping) else str(error)))
+    return refused is not None and repairable(refused.kind)
 
 
 def recover(

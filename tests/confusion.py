@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.core.model import Kind
-from recoveryd.providers.sentences.classify import classify
+from tests.support.refused import kind_of
 
 DATA = Path(__file__).parent / "data"
 ROUNDS = {"half": 2, "other half": 3, "late": 4, "later": 5}
@@ -67,7 +67,7 @@ def shapes(text: str) -> list[object]:
 
 
 def verdict(row: Text, text: str) -> str:
-    kinds = {classify(shape) for shape in shapes(text)}
+    kinds = {kind_of(shape) for shape in shapes(text)}
     if kinds == {wanted(row)}:
         return "right"
     return "none" if kinds <= {None, wanted(row)} else "wrong"
@@ -76,7 +76,7 @@ def verdict(row: Text, text: str) -> str:
 def mistakes(rows: list[Text], kind: str) -> str:
     """What texts of a kind were taken for: "2 as media_rejected", or nothing."""
     asked = [row for row in rows if row["kind"] == kind]
-    taken = Counter(str(classify(shapes(text)[0])) for row in asked for text in forms(row))
+    taken = Counter(str(kind_of(shapes(text)[0])) for row in asked for text in forms(row))
     del taken[str(wanted({"kind": kind}))]
     return ", ".join(f"{n} as {name}" for name, n in taken.most_common())
 

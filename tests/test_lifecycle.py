@@ -12,8 +12,8 @@ from recoveryd.core.errors import BusyError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal import lifecycle as module
 from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.providers.sentences.classify import classify
 from tests.support.judge import refusal
+from tests.support.refused import kind_of
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
 
@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def begun(tree: Tree, lifecycle: Lifecycle, session: str) -> Event:
     failure = tree.failure(session)
-    return lifecycle.begin(tree.store, failure, classify(failure.error) or Kind.EMPTY_CONTENT)
+    return lifecycle.begin(tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
 
 
 def test_several_are_repaired_first_and_then_read_back(

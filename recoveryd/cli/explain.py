@@ -14,9 +14,10 @@ from recoveryd.cli.common import config_of, no_session, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients.base import Store
+from recoveryd.clients.find import recorded
 from recoveryd.core.errors import RecoverydError, UsageError
-from recoveryd.core.model import Failure, Kind
-from recoveryd.providers.sentences.classify import candidates, classify, classify_text
+from recoveryd.core.model import Failure, Kind, RecordedError
+from recoveryd.providers.sentences.classify import candidates, classify
 from recoveryd.providers.sentences.not_the_history import elsewhere
 from recoveryd.tell.kinds import cause, remedy, repairable
 
@@ -29,22 +30,28 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.text is None:
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
-    kind = classify_text(text)
+    error = recorded(text)
+    kind = _kind(error)
 
     def say(out: Console) -> None:
-        wrapped(out, _no_kind(text) if kind is None else f"{kind}: {cause(kind)}.")
+        wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
         wrapped(out, remedy(kind))
         if repairable(kind):
             wrapped(out, _WHOSE)
 
-    return render(Result(_verdict(kind, text), say), as_json=arguments.json)
+    return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 
 
 _WHOSE = "This is done for providers that speak Anthropic's Messages API; sessions of others are left as they are."
 _UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
 
 
-def _no_kind(error: object) -> str:
+def _kind(error: RecordedError) -> Kind | None:
+    refused = classify(error)
+    return refused.kind if refused is not None else None
+
+
+def _no_kind(error: RecordedError) -> str:
     """Why there is no kind, in words for the user."""
     kinds = candidates(error)
     if len(kinds) > 1:
@@ -52,7 +59,7 @@ def _no_kind(error: object) -> str:
     return elsewhere(error) or _UNKNOWN
 
 
-def _verdict(kind: Kind | None, error: object) -> dict[str, Any]:
+def _verdict(kind: Kind | None, error: RecordedError) -> dict[str, Any]:
     action = remedy(kind) if kind is not None else f"{remedy(kind)} {_no_kind(error)}"
     return {"kind": kind, "repairable": repairable(kind), "action": action}
 
@@ -64,23 +71,25 @@ def _lines() -> int:
         if not line.strip():
             continue
         try:
-            asked = json.loads(line)
-            kind, error = _asked(asked)
-            answer = _verdict(kind, error)
+            error = recorded(_asked(json.loads(line)))
+            answer = _verdict(_kind(error), error)
         except (ValueError, RecursionError):
             code = WRONG
-            answer = {**_verdict(None, ""), "problem": "this line is no JSON object with an error or a text"}
+            answer = {
+                **_verdict(None, RecordedError()),
+                "problem": "this line is no JSON object with an error or a text",
+            }
         print(json.dumps(answer), flush=True)  # noqa: T201
     return code
 
 
-def _asked(asked: object) -> tuple[Kind | None, object]:
-    """The kind of what a line asks about, and what that is."""
+def _asked(asked: object) -> object:
+    """What a line asks about: an error as a client records it, or a text."""
     if isinstance(asked, Mapping):
         error, text = asked.get("error"), asked.get("text")
         for one in (error if isinstance(error, Mapping) else None, text, error):
             if isinstance(one, (Mapping, str)):
-                return classify(one), one
+                return one
     raise ValueError(asked)
 
 
@@ -108,5 +117,5 @@ def _told(finding: Finding) -> Result:
 
 def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
-    fine = Finding(Failure(store.id, session, "", 0, {}), store.about(session).title, None, words)
+    fine = Finding(Failure(store.id, session, "", 0), store.about(session).title, None, words)
     return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))

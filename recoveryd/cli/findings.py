@@ -115,7 +115,7 @@ def find(
     if recovery is None:
         with known_ledger() as opened:
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
-    unread = Finding(Failure(store.id, session, "", 0, {}), "", None, "", reason=UNREADABLE)
+    unread = Finding(Failure(store.id, session, "", 0), "", None, "", reason=UNREADABLE)
     try:
         silence = Diagnosis(recovery.clients).of(store, session)
         if silence is None:

@@ -86,9 +86,6 @@ class Client(Protocol):
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         """Makes the editor of a session, whose edits carry `marks`."""
 
-    def provider_spoke(self, failure: Failure) -> bool:
-        """Whether an error is a provider's answer, and none of the client's own."""
-
     def next_failure(self, session: Session) -> Failure | None:
         """What a failure of the newest prompt would be; None where there is no message."""
 

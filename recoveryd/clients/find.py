@@ -1,4 +1,4 @@
-"""All stores of this user: where the client usually keeps them, and where the configuration says."""
+"""The one list of clients: all stores of this user, and an error in whatever form a client gives it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 from recoveryd.clients.base import Store
 from recoveryd.clients.client import Client
-from recoveryd.clients.opencode import places
+from recoveryd.clients.opencode import error_record, places
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
+from recoveryd.core.model import RecordedError
 from recoveryd.settings.load import Config
 
 
@@ -31,6 +32,11 @@ def find_stores(
         *opencode_files.find_stores(data_dirs, env),
     ]
     return list({_identity(store.root): store for store in reversed(found)}.values())[::-1]
+
+
+def recorded(error: object) -> RecordedError:
+    """An error in the form of any client, or a text that somebody copied, read by the client whose form it is."""
+    return error_record.read(error)
 
 
 def _identity(root: Path) -> object:

@@ -118,6 +118,36 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedError:
+    """What a client recorded of an error, read by the client into what all of them have in common.
+
+    `texts` are the words of the provider, unescaped, without what repeats the request. `kind` is what the client's own
+    name for the error says, and `blameless` that it is of something else than the history: an abort, a login.
+    """
+
+    texts: tuple[str, ...] = ()
+    name: str = ""  # the client's own
+    kind: Kind | None = None
+    blameless: bool = False
+    status: int | None = None  # of the answer, as HTTP has it
+    url: str = ""  # where the request went; "" where it is not told
+    answered: bool = False  # by a provider: a status or a body of an answer was recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a provider refused a conversation, by its own words.
+
+    `ids` are those of the tool calls that it names; `position` is the `messages.N[.content.M]` of the sentence that
+    told the kind, and counts what was sent, not what is stored.
+    """
+
+    kind: Kind
+    ids: tuple[str, ...] = ()
+    position: tuple[int, int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A turn that the provider refused, as the client recorded it: on a new, empty assistant message."""
 
@@ -125,7 +155,7 @@ class Failure:
     session: str
     message: str
     time: int  # milliseconds since the epoch
-    error: Json
+    error: RecordedError = RecordedError()
     provider: str = ""
     model: str = ""
 

@@ -31,7 +31,7 @@ class Diagnosis:
         """What keeps a session from going on; None when nothing does."""
         (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
         failure = look.failure
-        spoke = failure is not None and client.provider_spoke(failure)
+        spoke = failure is not None and failure.error.answered
         found = explain(look, refused, _Finder(client, store, session, look, self._clock()), spoke=spoke)
         return found if found is not None or failure is None or look.newer else _refused(failure)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -42,20 +41,19 @@ def what_stands(look: Look) -> tuple[Look, Silence | None]:
     if look.failure is None:
         return look, None
     failures = (look.failure, *look.earlier)
-    failure = next((one for one in failures if classify(one.error) or not turned_away(one.error)), look.failure)
-    kind = classify(failure.error)
-    if kind is None or (failure is not look.failure and _asks_another(look, failure)):
-        failure, kind = look.failure, None
+    said = ((one, classify(one.error)) for one in failures)
+    told = ((one, refused) for one, refused in said if refused is not None or not turned_away(one.error))
+    failure, refused = next(told, (look.failure, None))
+    if refused is None or (failure is not look.failure and _asks_another(look, failure)):
+        failure, refused = look.failure, None
     if look.newer and _asks_another(look, failure):
         return replace(look, failure=None), None
-    return replace(look, failure=failure), Silence(failure, kind, recorded(failure)) if kind is not None else None
+    return replace(look, failure=failure), Silence(failure, refused.kind, recorded(failure)) if refused else None
 
 
 def recorded(failure: Failure) -> Json:
     """What of an error tells without its words."""
-    data = failure.error.get("data")
-    status = data.get("statusCode") if isinstance(data, Mapping) else None
-    return {"message": failure.message, "error": failure.error.get("name"), "status": status}
+    return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}
 
 
 def _asks_another(look: Look, failure: Failure) -> bool:

@@ -79,7 +79,7 @@ class Triage:
         """What to do about a session now. Errors of the store pass through."""
         (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
         failure = look.failure
-        spoke = failure is not None and client.provider_spoke(failure)
+        spoke = failure is not None and failure.error.answered
         try:
             found = explain(look, refused, _Finder(self, client, store, session, look), spoke=spoke)
         except _Later as later:

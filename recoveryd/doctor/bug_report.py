@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.find import Clients
+from recoveryd.clients.find import Clients, recorded
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
@@ -106,7 +106,8 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
     failure = _failure(store, session, entry) or (silence.failure if silence is not None else None)
     if failure is None:
         return {**made, "failure": None}
-    kind = classify(failure.error) or (entry.kind if entry is not None else None)
+    refused = classify(failure.error)
+    kind = refused.kind if refused is not None else entry.kind if entry is not None else None
     made["failure"] = {
         "message": shaper.messages.of(failure.message),
         "kind": kind,
@@ -132,7 +133,7 @@ def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | N
     for message in session.messages:
         if message.id == entry.message and message.error is not None:
             named = {key: str(message.data.get(f"{key}ID", "")) for key in ("provider", "model")}
-            return Failure(store.id, session.id, message.id, message.created, message.error, **named)
+            return Failure(store.id, session.id, message.id, message.created, recorded(message.error), **named)
     return None
 
 

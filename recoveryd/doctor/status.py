@@ -161,7 +161,7 @@ def _spent(clients: Clients, ledger: Upkeep, store: Store | None, newest: Entry)
     """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
     if store is None:
         return 0
-    failure = Failure(newest.store, newest.session, "", 0, {})
+    failure = Failure(newest.store, newest.session, "", 0)
     try:
         made = tries(clients.of(store), store, ledger, failure, store.look(newest.session).last_answer)
     except RecoverydError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recoveryd.clients.base import Store
@@ -12,13 +12,13 @@ from recoveryd.clients.find import Clients
 from recoveryd.core.editor import Marks
 from recoveryd.core.errors import ActiveError, LeftAloneError
 from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Session
+from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Refused, Session
 from recoveryd.core.violation import Claims
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.providers.find import provider_of, unknown
-from recoveryd.providers.sentences.classify import named_ids, position
+from recoveryd.providers.sentences.classify import classify
 from recoveryd.repair.kinds import Settings
-from recoveryd.repair.plan import Case, Evidence, objections, plan
+from recoveryd.repair.plan import Case, objections, plan
 from recoveryd.settings.load import Config
 from recoveryd.tell.actions import actions_of, sentence
 from recoveryd.tell.where import places
@@ -106,7 +106,8 @@ class Proposer:
         if busy is not None:
             raise ActiveError(f"It is left alone: {busy}.")
         settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
-        evidence = Evidence(kind, named_ids(failure.error), position(failure.error))
+        refused = classify(failure.error)
+        evidence = replace(refused, kind=kind) if refused is not None else Refused(kind)
         claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
         editor = client.editor(Marks(name, int(self._clock() * 1000)))
         kinds, wires = frozenset(self._config.kinds), client.wires(store, failure)

@@ -297,7 +297,7 @@ class Recovery:
 
 def _begun(store: Store, entry: Entry) -> tuple[Failure, Event]:
     """A repair of another process."""
-    failure = Failure(store.id, entry.session, entry.message, int(entry.time * 1000), {})
+    failure = Failure(store.id, entry.session, entry.message, int(entry.time * 1000))
     names = store.id, entry.session, entry.title, entry.message, entry.kind
     return failure, Event(entry.id, *names, entry.outcome, entry.detail, entry.actions)
 

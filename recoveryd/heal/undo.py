@@ -203,7 +203,7 @@ def _answered(store: Store, entry: Entry) -> bool:
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
     ledger.taking_back(entry.id, store.look(entry.session).last_answer)
     if forced:  # cut off by a crash, it is itself taken back: never a heal
-        failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000), {})
+        failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000))
         doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
     else:  # a crash in the middle is finished at the next start
         doing = entry.id

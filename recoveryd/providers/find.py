@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from recoveryd.clients.opencode.error_record import address
 from recoveryd.core.model import Failure, Kind
 from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC as ANTHROPICS_RULES
@@ -152,7 +151,7 @@ def _is_of(host: str, domains: tuple[str, ...]) -> bool:
 
 def _address(failure: Failure) -> tuple[str, str]:
     """Host and path of the address that the error tells; "" and "" when it tells none."""
-    url = address(failure.error)
+    url = failure.error.url
     try:
         parts = urlsplit(url)
         return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/") or "/") if "://" in url else ("", "")

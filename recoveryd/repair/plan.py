@@ -7,21 +7,12 @@ from dataclasses import dataclass, replace
 
 from recoveryd.core.editor import Editor
 from recoveryd.core.kinds import KINDS, explained_by
-from recoveryd.core.model import Edit, Failure, Kind, Refusal, Session
+from recoveryd.core.model import Edit, Failure, Kind, Refusal, Refused, Session
 from recoveryd.core.request import Block, Request, Wire
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.base import Provider
 from recoveryd.repair.kinds import REPAIRS, Settings
 from recoveryd.repair.search import ALL_KINDS, Search
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the error says besides its kind: ids of tool calls, and `messages.N.content.M`."""
-
-    kind: Kind
-    ids: tuple[str, ...] = ()
-    position: tuple[int, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +36,7 @@ class Case:
 
     session: Session
     failure: Failure
-    evidence: Evidence
+    evidence: Refused
     settings: Settings
     wires: Sequence[Wire]
     provider: Provider

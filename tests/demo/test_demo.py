@@ -18,8 +18,8 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.demo.demo import Demo, Row
 from recoveryd.demo.sessions import Example, examples
-from recoveryd.providers.sentences.classify import classify, position
 from tests.cli.contract import faults
+from tests.support.refused import kind_of, position_of
 from tests.support.terminal import headings_without_content, in_terminal
 
 SEEDS = {
@@ -114,7 +114,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(env: Mapping[str, str], numb
 
 @pytest.mark.parametrize("example", BROKEN, ids=lambda example: example.title)
 def test_the_errors_are_classified_as_what_was_broken(example: Example) -> None:
-    assert classify(example.error) is example.kind
+    assert kind_of(example.error) is example.kind
 
 
 @pytest.mark.parametrize("example", BROKEN, ids=lambda example: example.title)
@@ -126,11 +126,11 @@ def test_a_broken_session_is_stuck_in_the_eyes_of_the_store(tmp_path: Path, exam
     failure = store.look(example.id).failure
     assert failure is not None
     assert failure.message == example.failed
-    assert classify(failure.error) is example.kind
+    assert kind_of(failure.error) is example.kind
 
 
 def test_positions_in_the_errors_are_those_of_the_request() -> None:
-    named = {example.kind: position(example.error) for example in BROKEN}
+    named = {example.kind: position_of(example.error) for example in BROKEN}
     assert named[Kind.THINKING_BLOCK_MODIFIED] == (3, 0)
     assert named[Kind.THINKING_SIGNATURE_INVALID] == (1, 0)
     assert named[Kind.THINKING_FINAL_BLOCK] == (1, None)

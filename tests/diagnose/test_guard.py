@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 def ask(handled: Handled | None = None, *, age: float = 0, **said: Any) -> Admit | Skip | GiveUp:
-    failure = Failure("st", "ses_1", "msg_1", int((NOW - age) * 1000), {})
+    failure = Failure("st", "ses_1", "msg_1", int((NOW - age) * 1000))
     usual = {"tries": (), "max_retries": 3, "session_state": "s1", "rules_version": 1}
     return decide(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
 

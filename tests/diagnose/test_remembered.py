@@ -20,13 +20,13 @@ from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.providers.sentences.classify import classify
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
 from tests.conftest import Run
 from tests.ledger.test_upkeep import old_ledger
 from tests.support.build import api_error, text, tool
 from tests.support.judge import refusal
+from tests.support.refused import kind_of
 from tests.support.trees import MISSING, Bench, Tree, write_over
 
 SECRET = "Acquisition of Globex"
@@ -48,7 +48,7 @@ class Scene:
 
     def heals(self) -> str:
         failure = self.tree.failure(self.session)
-        event = self.recovery.attempt(self.tree.store, failure, classify(failure.error) or Kind.EMPTY_CONTENT)
+        event = self.recovery.attempt(self.tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
         assert event.outcome is Outcome.HEALED, event.detail
         return event.id
 
@@ -258,5 +258,5 @@ def test_an_older_ledger_learns_to_leave_traces(tmp_path: Path) -> None:
         assert {entry.id: ledger.left(entry.id) for entry in healed} == before
         assert ledger.changes(healed[0].id) == []
         assert ledger.tries(healed[0].store, healed[0].session, 0) == []
-        failure = Failure(healed[0].store, healed[0].session, "msg_none", 0, {})
+        failure = Failure(healed[0].store, healed[0].session, "msg_none", 0)
         assert standing(Tree(tmp_path).store, ledger, failure) is None

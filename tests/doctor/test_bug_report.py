@@ -137,7 +137,7 @@ def test_no_secret_and_no_piece_of_one_is_in_a_report(
     store, session = plant(tmp_path, secrets, version)
     loaded = store.load(session)
     images = [Change(f"part/{p.message_id}/{p.id}.json", p.raw, p.raw) for m in loaded.messages for p in m.parts]
-    failure = Failure(store.id, session, store.look(session).failure.message, 1, {})
+    failure = Failure(store.id, session, store.look(session).failure.message, 1)
     said = failure, loaded.title, Kind.EMPTY_CONTENT, images, ["placeholder"], secrets.one("In {}.")
     bench.ledger.begin("raaaa1111", *said, session_state=secrets.one(), rules_version=1)
     bench.ledger.finish("raaaa1111", Outcome.FAILED, secrets.one("A fault of recoveryd: ValueError: {}."))
@@ -209,7 +209,7 @@ def test_it_says_what_a_person_who_mends_the_program_has_to_know(tmp_path: Path,
 
 
 def test_a_recovery_whose_session_is_gone_still_has_a_report(tmp_path: Path, bench: Bench) -> None:
-    failure = Failure("/gone", "ses_1", "msg_1", 1, {})
+    failure = Failure("/gone", "ses_1", "msg_1", 1)
     bench.ledger.record("rbbbb2222", failure, "t", None, Outcome.NOT_UNDERSTOOD, "d", session_state="", rules_version=1)
     made = bundle(Sources(Config(), [], bench.ledger, bench.state), "rbbbb2222")
     assert made["recovery"]["outcome"] == "not_understood" and made["store"] is None and "messages" not in made

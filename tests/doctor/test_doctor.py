@@ -472,7 +472,7 @@ class TestLedger:
     def test_one_that_outgrew_its_limit(self, tmp_path: Path, state: Path) -> None:
         tree = Tree(tmp_path)
         with Ledger(state / "ledger.db") as ledger:
-            failure = Failure(tree.store.id, "ses_1", "msg_1", 1, {})
+            failure = Failure(tree.store.id, "ses_1", "msg_1", 1)
             ledger.begin("r1", failure, "", Kind.EMPTY_CONTENT, [BIG], [], "", session_state="", rules_version=1)
         small = Config(ledger=LedgerLimits(keep_mb=1))
         assert one("ledger_size", patient(state, config=small)).level == "warn"

@@ -35,7 +35,7 @@ def heal(
     outcome: Outcome = Outcome.HEALED,
     title: str = "A title",
 ) -> None:
-    failure = Failure(store.id, session, f"msg_{name}", 1, {})
+    failure = Failure(store.id, session, f"msg_{name}", 1)
     said = failure, title, Kind.EMPTY_CONTENT, [CHANGE], ["placeholder"], title
     answered = store.look(session).last_answer
     ledger.begin(name, *said, session_state="", rules_version=1, answered=answered)

@@ -286,7 +286,7 @@ def _entry_failure(client: Client, play: Play, name: str) -> Failure:
     """The failure that a scene's recovery was about."""
     message = play.history[name][0].message
     made = next(m["info"]["time"]["created"] for m in play.messages[name] if m["info"]["id"] == message)
-    return Failure(_store(client).id, play.sessions[name], message, made, {})
+    return Failure(_store(client).id, play.sessions[name], message, made)
 
 
 def _store(client: Client) -> Store:

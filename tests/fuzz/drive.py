@@ -15,14 +15,15 @@ from typing import TypeVar
 from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
 from recoveryd.clients.base import Store
+from recoveryd.clients.find import recorded
 from recoveryd.core.errors import RecoverydError, RefusedError
-from recoveryd.core.model import Event, Failure, Kind, Outcome
+from recoveryd.core.model import Event, Failure, Kind, Outcome, RecordedError
 from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import candidates, classify, named_ids, position
+from recoveryd.providers.sentences.classify import candidates, classify
 from recoveryd.settings.load import Config, OpenCode
 from tests.fuzz.mutate import hostile
 
@@ -112,9 +113,10 @@ class Driver:
 
 
 def explain(error: object) -> None:
-    for ask in (candidates, named_ids, position):
-        ask(error)
-    explained(classify(error), error)
+    said = error if isinstance(error, RecordedError) else recorded(error)
+    candidates(said)
+    refused = classify(said)
+    explained(refused.kind if refused is not None else None, said)
 
 
 def _honest(event: Event) -> None:

@@ -12,12 +12,12 @@ import pytest
 
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Kind, Outcome
-from recoveryd.providers.sentences.classify import classify, named_ids, position
 from recoveryd.tell.kinds import remedy
 from recoveryd.tell.words import headline, notice
 from tests.fuzz.memory import BOUND_MIB, peak
 from tests.fuzz.run import run
 from tests.support.build import SessionBuilder, api_error, write_tree
+from tests.support.refused import kind_of
 
 
 def test_hostile_sessions_break_nothing(tmp_path: Path) -> None:
@@ -71,9 +71,7 @@ def test_a_bomb_goes_all_the_way_from_the_store_to_the_report_at_once(tmp_path: 
         start = time.process_time()
         failure = OpencodeFiles(tmp_path).look(session.session["id"]).failure
         assert failure is not None
-        kind = classify(failure.error)
-        named_ids(failure.error)
-        position(failure.error)
+        kind = kind_of(failure.error)
         event = Event("r1", "s", failure.session, "", failure.message, kind, Outcome.NOT_UNDERSTOOD, remedy(kind))
         toast = notice(event)
         assert all([headline(event), toast.title, toast.body])

@@ -184,10 +184,8 @@ def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, benc
 def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     failure = tree.failure(session)
-    data = {**failure.error["data"], "metadata": {"url": "https://api.openai.com/v1/responses"}}
-    event = bench.recovery.attempt(
-        tree.store, replace(failure, error={**failure.error, "data": data}), Kind.EMPTY_CONTENT
-    )
+    elsewhere = replace(failure.error, url="https://api.openai.com/v1/responses")
+    event = bench.recovery.attempt(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)
     assert event.outcome is Outcome.REFUSED
     assert event.detail == (
         "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: "
@@ -565,7 +563,7 @@ def test_written_and_taken_back_every_byte_and_every_file_is_as_it_was(
 
 
 def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
-    assert tree.failure(tree.stuck(behind_a_call, MISSING)).error["data"]["message"] == MISSING
+    assert MISSING in tree.failure(tree.stuck(behind_a_call, MISSING)).error.texts
 
 
 class Stopper(Server):

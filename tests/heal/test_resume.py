@@ -43,7 +43,7 @@ OURS = {"recoveryd": {"recovery": "r0", "resume": True}}
 def case(*newer: Message, **fields: Any) -> Situation:
     """A session that was healed three seconds after it was refused, with nothing in its way."""
     session = Session("store", "ses_1", (prompt(99, agent="plan"), answer(90), ASKED, FAILED, *newer))
-    failure = Failure("store", "ses_1", FAILED.id, FAILED.created, {})
+    failure = Failure("store", "ses_1", FAILED.id, FAILED.created)
     given = Situation(
         "r1", Outcome.HEALED, Kind.TOOL_RESULT_MISSING, failure, session, (), ANSWERED, NOW, NOW - 1000, 3, Prompt()
     )

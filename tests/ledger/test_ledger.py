@@ -42,7 +42,7 @@ class Clock:
 
 
 def failure(message: str = "msg_1", session: str = "ses_1", store: str = "st") -> Failure:
-    return Failure(store, session, message, 1, {})
+    return Failure(store, session, message, 1)
 
 
 @pytest.fixture

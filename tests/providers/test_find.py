@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients.find import recorded
 from recoveryd.core.model import Failure
 from recoveryd.providers.find import ANTHROPIC, family, unknown
 
 
 def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> Failure:
     data = {"message": "no", "metadata": {"url": url}} if url is not None else {"message": "no"}
-    return Failure("st", "ses", "msg", 0, {"name": "APIError", "data": data}, provider, model)
+    return Failure("st", "ses", "msg", 0, recorded({"name": "APIError", "data": data}), provider, model)
 
 
 def asked(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> str | None:
@@ -62,8 +63,8 @@ def test_without_an_address_the_name_has_to_do(url: Any) -> None:
 
 
 def test_an_error_without_data_is_read_too() -> None:
-    assert family(Failure("st", "ses", "msg", 0, {}, "anthropic", "m")) == ANTHROPIC
-    assert family(Failure("st", "ses", "msg", 0, {"data": "text"}, "openai", "m")) is None
+    assert family(Failure("st", "ses", "msg", 0, provider="anthropic", model="m")) == ANTHROPIC
+    assert family(Failure("st", "ses", "msg", 0, recorded({"data": "text"}), "openai", "m")) is None
 
 
 @pytest.mark.parametrize("url", ["http://[broken/v1/messages", "http://[::1/v1/messages"])

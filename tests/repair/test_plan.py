@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.edits import edited, merged, stored
-from recoveryd.core.model import Edit, Json, Kind, Refusal, Session
+from recoveryd.core.model import Edit, Json, Kind, Refusal, Refused, Session
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
 from recoveryd.repair.kinds import REPAIRS, Bench, Settings
-from recoveryd.repair.plan import Case, Evidence, Plan, objections, plan
+from recoveryd.repair.plan import Case, Plan, objections, plan
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
@@ -269,7 +269,7 @@ def test_no_set_of_the_same_proposals_is_cheaper(rng: random.Random) -> None:
 
 def _case(session: Session, kind: Kind, **said: Any) -> Case:
     failure = as_failure(session, {"name": "APIError", "data": {"message": "no"}})
-    return Case(session, failure, Evidence(kind, **said), Settings(), wires(OLD), ANTHROPIC, EDITOR)
+    return Case(session, failure, Refused(kind, **said), Settings(), wires(OLD), ANTHROPIC, EDITOR)
 
 
 def _session(*content: Any, **fields: Any) -> Session:

@@ -103,7 +103,7 @@ def config(home: Path, text: str | None = None) -> Path:
 def recorded(home: Path) -> None:
     """A recovery in the ledger."""
     with Ledger(private.folder(state(home)) / "ledger.db") as ledger:
-        failure = Failure("store", "ses_1", "msg_1", 1, {})
+        failure = Failure("store", "ses_1", "msg_1", 1)
         ledger.record("r1", failure, "", Kind.EMPTY_CONTENT, Outcome.REFUSED, "", session_state="", rules_version=1)
 
 

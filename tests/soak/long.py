@@ -17,7 +17,6 @@ from recoveryd.daemon.sessions import REST_S
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import classify
 from recoveryd.settings.load import Config
 from tests.bench.client import Client
 from tests.bench.harness import Home, daemon, rss_mib
@@ -25,6 +24,7 @@ from tests.bench.large import create
 from tests.bench.store import ERRORS
 from tests.support.build import Message, Planted, SessionBuilder, api_error, dump, text, tool, write_sqlite, write_tree
 from tests.support.database import NEW
+from tests.support.refused import kind_of
 
 REST = CONFIRM_S + REST_S + 2.0  # seconds; then what the repair took is given back
 Result = dict[str, Any]
@@ -74,7 +74,7 @@ def _planned(home: Home, store: Store, entry: Result) -> Result:
     home.command("undo", entry["id"])
     failure = store.look(entry["session"]).failure
     assert failure is not None
-    kind = classify(failure.error)
+    kind = kind_of(failure.error)
     assert kind is not None
     loads, plans = [], []
     with Ledger(home.root / "own" / "ledger.db") as ledger:

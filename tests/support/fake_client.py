@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from recoveryd.core.model import Failure
 
-FAILURE = Failure("store", "ses_1", "msg_9", 1_795_000_000_000, {})
+FAILURE = Failure("store", "ses_1", "msg_9", 1_795_000_000_000)
 DIRECTORY = "/projects/a b"
 
 

@@ -14,12 +14,12 @@ from recoveryd.core.editor import Marks
 from recoveryd.core.model import Message, Part, Session
 from recoveryd.core.request import Request
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.providers.sentences.classify import classify, named_ids, position
 from recoveryd.repair.kinds import Settings
-from recoveryd.repair.plan import Case, Evidence
+from recoveryd.repair.plan import Case
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.strict import Refusal, Strict, merged
 from tests.support.build import MODEL, api_error
+from tests.support.refused import refused
 from tests.support.values import as_failure
 
 NOW = 1_791_000_000_000  # ms: behind all that is generated, and so are the ids of `prompted`
@@ -96,9 +96,8 @@ def stuck(
     error = api_error(why.message, 400)
     asked, answered = prompted(session, thinking, error)
     after = replace(session, messages=(*session.messages, asked, answered))
-    kind = classify(error)
-    assert kind is not None, why
-    evidence = Evidence(kind, named_ids(error), position(error))
+    evidence = refused(error)
+    assert evidence is not None, why
     failure = as_failure(after, error, answered.id)
     return Stuck(Case(after, failure, evidence, settings or Settings(), wires(*forms), ANTHROPIC, EDITOR), why)
 

@@ -13,12 +13,12 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Failure, Kind
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import classify
 from recoveryd.settings.load import Config
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder
 from tests.support.parts import Part, api_error, reasoning, text, tool
 from tests.support.plant import dump, write_tree
+from tests.support.refused import kind_of
 
 MISSING = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01. Each `tool_use` "
@@ -150,4 +150,4 @@ class Bench:
 
     def attempt(self, tree: Tree, session: str) -> Event:
         failure = tree.failure(session)
-        return self.recovery.attempt(tree.store, failure, classify(failure.error) or Kind.EMPTY_CONTENT)
+        return self.recovery.attempt(tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)

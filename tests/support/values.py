@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from recoveryd.clients.find import recorded
 from recoveryd.core.model import Failure, Message, Part, Session
 from tests.support.build import Planted
 from tests.support.plant import dump
@@ -21,7 +22,7 @@ def as_session(planted: Planted) -> Session:
 
 def as_failure(session: Session, error: dict[str, Any], message: str = "msg_zzz") -> Failure:
     """The failure of the turn that comes next."""
-    return Failure(session.store, session.id, message, 0, error, "anthropic", "claude-sonnet-4-5")
+    return Failure(session.store, session.id, message, 0, recorded(error), "anthropic", "claude-sonnet-4-5")
 
 
 def _sorted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

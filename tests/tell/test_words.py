@@ -132,7 +132,7 @@ def test_what_the_detail_says_is_not_said_twice() -> None:
 
 
 def test_the_last_notice_says_why_and_until_when() -> None:
-    failure = Failure("st", "ses_1", "msg_1", 1, {})
+    failure = Failure("st", "ses_1", "msg_1", 1)
     reason = "The session was repaired 3 times and is refused again."
     given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, reason, "My session")
     assert given_up.outcome is Outcome.GAVE_UP

@@ -8,7 +8,7 @@ from functools import partial
 
 from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.client import Cure, Prompt
-from recoveryd.clients.opencode import checks, error_record, interrupted_turn, prompting, silent, wrapped_ids
+from recoveryd.clients.opencode import checks, interrupted_turn, prompting, silent, wrapped_ids
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.holders import Holders
 from recoveryd.clients.opencode.server import Server
@@ -38,9 +38,6 @@ class Opencode:
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         return partial(OpencodeEditor, marks=marks)
-
-    def provider_spoke(self, failure: Failure) -> bool:
-        return error_record.provider_spoke(failure)
 
     def next_failure(self, session: Session) -> Failure | None:
         return silent.next_failure(session)

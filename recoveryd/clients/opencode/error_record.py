@@ -1,10 +1,42 @@
-"""How OpenCode records an error: where the request went."""
+"""How OpenCode records an error: its own name for it, and what the AI SDK tells of the request and the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recoveryd.core.model import Failure, Json
+from recoveryd.core.error_text import parsed, texts_of
+from recoveryd.core.model import Json, Kind, RecordedError
+
+# Its names that say why, whatever else stands there; None: not because of the history.
+_BY_NAME: Mapping[str, Kind | None] = {
+    "MessageAbortedError": None,
+    "ProviderAuthError": None,
+    "MessageOutputLengthError": None,
+    "ContextOverflowError": Kind.CONTEXT_OVERFLOW,  # of every answer 413, also of one about too large images
+}
+# What the user or the model wrote, and the transport: never the provider's own words.
+_BESIDES = frozenset({"requestbodyvalues", "requestbody", "responseheaders", "headers", "url", "stack"})
+
+
+def read(error: object) -> RecordedError:
+    """An error as OpenCode stores it: `{"name": "APIError", "data": {"message", "responseBody", "statusCode", ...}}`.
+
+    Any other JSON value is read too, as far as it holds text, and a text that somebody copied. Never raises.
+    """
+    name = _telling_name((parsed(error) or error) if isinstance(error, str) else error)
+    record: Json = error if isinstance(error, Mapping) else {}
+    data = record.get("data")
+    data = data if isinstance(data, Mapping) else {}
+    status, called = data.get("statusCode"), record.get("name")
+    return RecordedError(
+        texts=texts_of(error, _BESIDES),
+        name=called if isinstance(called, str) else "",
+        kind=_BY_NAME.get(name),
+        blameless=name in _BY_NAME and _BY_NAME[name] is None,
+        status=status if isinstance(status, int) else None,
+        url=address(record),
+        answered=any(data.get(key) for key in ("statusCode", "responseBody")),
+    )
 
 
 def address(error: Json) -> str:
@@ -15,7 +47,10 @@ def address(error: Json) -> str:
     return url if isinstance(url, str) else ""
 
 
-def provider_spoke(failure: Failure) -> bool:
-    """Whether an error is a provider's answer: then it is no crash of the client, whatever it says."""
-    data = failure.error.get("data")
-    return isinstance(data, Mapping) and any(data.get(key) for key in ("statusCode", "responseBody"))
+def _telling_name(error: object) -> str:
+    """The name of an error, if it is one that says why; it may stand a level deeper, under `error`."""
+    inner = error.get("error") if isinstance(error, Mapping) else None
+    for value in (error, inner):
+        if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in _BY_NAME:
+            return str(value["name"])
+    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from recoveryd.clients.base import Look
+from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell
 from recoveryd.core.model import Failure, Json, Message
 
@@ -59,7 +60,7 @@ def _asks(message: Message) -> tuple[str, str]:
 def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
     provider, model = _asks(message)
     time = message.created or message.completed
-    return Failure(store, session, message.id, time, error, provider, model)
+    return Failure(store, session, message.id, time, read(error), provider, model)
 
 
 def _speaks(part: Json | None) -> bool:

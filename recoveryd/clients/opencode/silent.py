@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.error_record import address
-from recoveryd.core.model import Failure, Json, Kind, Message, Session
+from recoveryd.core.model import Failure, Json, Kind, Message, RecordedError, Session
 from recoveryd.core.silence import Silence, waiting_prompts
 
 
@@ -44,7 +44,7 @@ def _failure(session: Session, message: Message) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
-    return Failure(session.store, session.id, message.id, message.created, {}, provider, model)
+    return Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
 
 
 def _model(session: Session) -> tuple[str, str]:
@@ -60,13 +60,13 @@ def _model(session: Session) -> tuple[str, str]:
     return next(((_text(data, "providerID"), _text(data, "modelID")) for data in answers), ("", ""))
 
 
-def _witness(session: Session, provider: str, model: str) -> Json:
+def _witness(session: Session, provider: str, model: str) -> RecordedError:
     """Where this model was asked: the address in its newest error that has one. Another model's tells nothing of it."""
     for message in reversed(session.messages):
         url = address(message.error or {})
         if url and (message.data.get("providerID"), message.data.get("modelID")) == (provider, model):
-            return {"data": {"metadata": {"url": url}}}
-    return {}
+            return RecordedError(url=url)
+    return RecordedError()
 
 
 def _text(data: Json, key: str) -> str:

@@ -1,51 +1,21 @@
 """A recorded error -> why the provider refused, or None. Pure.
 
 Providers, gateways and clients wrap the cause: JSON inside JSON strings, cut off or broken, folded by a terminal,
-quoted by an issue tracker. So the text is unescaped, and then compared by its letters and digits alone with sentences:
-those of one provider (`find.SURE`), or else what they have in common (`find.LIKELY`). JSON is parsed where it parses,
-only to leave out what echoes the request.
+quoted by an issue tracker. So its texts (`core.error_text`) are compared by their letters and digits alone with
+sentences: those of one provider (`find.SURE`), or else what they have in common (`find.LIKELY`).
 """
 
 from __future__ import annotations
 
-import html
-import json
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Kind, RecordedError, Refused
 from recoveryd.core.text import clean
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.rows import Row, squeeze
 
-_JSON = 48_000  # characters of a text that is read as JSON
-_HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
-_TOTAL = 48_000
-_NODES = 2_000
-_ROUNDS = 5
-
-_BY_NAME: Mapping[str, Kind | None] = {
-    "MessageAbortedError": None,
-    "ProviderAuthError": None,
-    "MessageOutputLengthError": None,
-    "ContextOverflowError": Kind.CONTEXT_OVERFLOW,
-}
-# What the user or the model wrote, and the transport: never the provider's own words.
-_ECHO = frozenset(
-    {"input", "requestbodyvalues", "requestbody", "failed_generation", "responseheaders", "headers", "url", "stack"}
-)
-
-_BACKSLASHES = re.compile(r"\\+")
-_FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
-_ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
-# Colours, mark-up, and links to documentation, which hold the words of other kinds
-_NOISE = re.compile(
-    r"\x1b\[[0-9;]{0,16}[A-Za-z]|</?(?:a|b|i|p|br|em|li|ul|hr|tt|pre|div|code|span|strong)\b[^<>]{0,200}>"
-    r"|https?://[^\s\"'<>]{1,2000}"
-)
 _BLANKS = re.compile(r"\s+")
 # Smithy's `messages.1.member` counts from one, unlike all others: left out.
 _POSITION = re.compile(
@@ -72,36 +42,33 @@ class _Match:
     end: int
 
 
-def classify(error: object) -> Kind | None:
-    """The kind of an error as the client records it: `{"name": "APIError", "data": {"message", "responseBody", ...}}`.
+def classify(error: RecordedError) -> Refused | None:
+    """Why a provider refused the conversation, with the tool calls and the place that it names.
 
-    Any other JSON value is read too, as far as it holds text. None: no fault of the conversation (rate limits, billing,
-    parameters, an abort), not known, or a text that fits two kinds. Never raises.
+    None: no fault of the conversation (rate limits, billing, parameters, an abort), not known, or words that fit two
+    kinds. Never raises.
     """
-    value = (_parsed(error) or error) if isinstance(error, str) else error
-    name = _name(value)
-    if name in _BY_NAME and _BY_NAME[name] is None:
+    if error.blameless:
         return None
-    kinds = _kinds(value)
-    if name in _BY_NAME and kinds != (Kind.MEDIA_REJECTED,):
-        return _BY_NAME[name]  # the client calls every answer 413 an overflow, also one about too large images
-    return kinds[0] if len(kinds) == 1 else None
+    matches = _find(error.texts)
+    only = matches[0] if len(matches) == 1 else None
+    kind = only.kind if only is not None else None
+    if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
+        kind = error.kind  # but a name made from the status 413 says no more than "too large", and images may be that
+    if kind is None:
+        return None
+    return Refused(kind, named_ids(error), _position(only) if only is not None else None)
 
 
-def candidates(error: object) -> tuple[Kind, ...]:
+def candidates(error: RecordedError) -> tuple[Kind, ...]:
     """The kinds that the words of an error fit: more than one is why `classify` says None."""
-    return _kinds((_parsed(error) or error) if isinstance(error, str) else error)
+    return tuple(match.kind for match in _find(error.texts))
 
 
-def classify_text(text: str) -> Kind | None:
-    """The kind of a text that somebody copied: a message, a body, a line of a log. None as in `classify`."""
-    return classify(text)
-
-
-def named_ids(error: object) -> tuple[str, ...]:
+def named_ids(error: RecordedError) -> tuple[str, ...]:
     """Ids of tool calls that the error names, each once, in the order of the text."""
     ids: dict[str, None] = {}
-    for text in texts_of(error):
+    for text in error.texts:
         for match in _ID.finditer(text):
             _add(ids, match.group())
         for match in _NAMED.finditer(text):
@@ -110,12 +77,8 @@ def named_ids(error: object) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def position(error: object) -> tuple[int, int | None] | None:
-    """`messages.N[.content.M]` of the sentence that classified the error. Counts what was sent, not what is stored."""
-    matches = _find(tuple(texts_of(error)))
-    if len(matches) != 1:
-        return None
-    found = matches[0]
+def _position(found: _Match) -> tuple[int, int | None] | None:
+    """The `messages.N[.content.M]` next to the words that matched, in their own sentence."""
     text = _BLANKS.sub(" ", found.text)
     letters = [index for index, char in enumerate(text) if char.isalnum()]
     start, end = letters[found.start], letters[found.end - 1]
@@ -131,77 +94,12 @@ def _add(ids: dict[str, None], one: str) -> None:
         ids[one] = None
 
 
-def _name(error: object) -> str:
-    inner = error.get("error") if isinstance(error, Mapping) else None
-    for value in (error, inner):
-        if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in _BY_NAME:
-            return str(value["name"])
-    return ""
-
-
-def texts_of(error: object) -> list[str]:
-    """The texts of an error, unescaped. A string that is JSON is looked into."""
-    texts: list[str] = []
-    budget = _TOTAL
-    stack: list[object] = [error]
-    for _ in range(_NODES):
-        if not stack or budget <= 0:
-            break
-        value = stack.pop()
-        if isinstance(value, str):
-            inner = _parsed(value)
-            if inner is None:
-                texts.append(_unescape(_clip(value)))
-                budget -= len(texts[-1])
-            else:
-                stack.append(inner)
-        elif isinstance(value, Mapping):
-            stack.extend(reversed([one for key, one in value.items() if str(key).lower() not in _ECHO]))
-        elif isinstance(value, list | tuple):
-            stack.extend(reversed(value))
-    return texts
-
-
-def excerpt(error: object, length: int = 200) -> str:
+def excerpt(error: RecordedError, length: int = 200) -> str:
     """The first words of an error, unescaped, on one line and without control characters."""
-    texts = (clean(text, instead=" ") for text in texts_of(error))
+    texts = (clean(text, instead=" ") for text in error.texts)
     return clean(next((text for text in texts if len(text) > 12 and " " in text), ""), length)
 
 
-def _parsed(text: str) -> object:
-    if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, (dict, list)) else None
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
-
-
-def _unescape(text: str) -> str:
-    for _ in range(_ROUNDS):
-        before = text
-        if "\\" in text:
-            text = _ESCAPE.sub(_char, _BACKSLASHES.sub(r"\\", text))
-        if "&" in text:
-            text = html.unescape(text)
-        if text == before:
-            break
-    return unicodedata.normalize("NFKC", _NOISE.sub(" ", text))
-
-
-def _char(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code:
-        return chr(int(re.sub("[^0-9a-fA-F]", "", code), 16))
-    return " " if match[3] in "nrtfb" else match[3]
-
-
-@lru_cache(4)  # kind and position of one error are asked for one after the other
 def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
     """The first match of each kind, of the first table that has any."""
     for table in (SURE, LIKELY):
@@ -211,10 +109,6 @@ def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
         if first:
             return tuple(first.values())
     return ()
-
-
-def _kinds(error: object) -> tuple[Kind, ...]:
-    return tuple(match.kind for match in _find(tuple(texts_of(error))))
 
 
 def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]:

@@ -6,9 +6,8 @@ Asked only when there is no kind: for the words of `explain`, and for whether a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from recoveryd.providers.sentences.classify import texts_of
+from recoveryd.core.model import RecordedError
 
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
@@ -86,23 +85,21 @@ _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
 
-def _about(error: object) -> str:
+def _about(error: RecordedError) -> str:
     """The first that fits its words, or else its status; "" where it can't be told."""
-    data = error.get("data") if isinstance(error, Mapping) else None
-    status = data.get("statusCode") if isinstance(data, Mapping) else None
-    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in texts_of(error)[:8])).strip().lower()
-    if _PLACE.search(text) and status not in _BEFORE:
+    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in error.texts[:8])).strip().lower()
+    if _PLACE.search(text) and error.status not in _BEFORE:
         return ""
-    said = (text, _STATUS.get(status, ""))
+    said = (text, _STATUS.get(error.status, ""))
     return next((words for one in said for pattern, words in _PATTERNS if pattern.search(one)), "")
 
 
-def elsewhere(error: object) -> str | None:
+def elsewhere(error: RecordedError) -> str | None:
     """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
     about = _about(error)
     return f"It seems to be about {about}" if about else None
 
 
-def turned_away(error: object) -> bool:
+def turned_away(error: RecordedError) -> bool:
     """Whether nobody seems to have looked at the history: an older refusal of it may stand all the same."""
     return _about(error).startswith(_TURNED_AWAY)

