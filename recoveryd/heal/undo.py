@@ -165,11 +165,20 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
-    if not kind_info(entry.kind).open_turn and store.look(entry.session).running:
+    if store.look(entry.session).running and not _own_turn(store, entry):
         return "A turn of this session is running, or was cut off."
     if _answered(store, entry):
         return f"The session went on since {entry.id}: the model answered, on the repaired history."
     return None
+
+
+def _own_turn(store: Store, entry: Entry) -> bool:
+    """Whether the turn that is not ended is the one that the recovery was about."""
+    if not kind_info(entry.kind).open_turn:
+        return False
+    turns = [m for m in store.load(entry.session).messages if m.role == "assistant" and not m.completed]
+    newest = max(turns, key=lambda message: message.by_time, default=None)
+    return newest is not None and newest.id == entry.message
 
 
 def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:

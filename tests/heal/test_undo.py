@@ -11,9 +11,11 @@ import pytest
 from recoveryd.clients.base import states
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
-from recoveryd.core.model import Change, Entry, Event, Outcome
+from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
+from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.disk import atomic
 from recoveryd.heal.undo import settle, undo
+from tests.support.parts import text, tool
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
 
@@ -65,6 +67,28 @@ def test_it_is_undone_once(tree: Tree, bench: Bench) -> None:
     event = healed(tree, bench, tree.stuck())
     undo(tree.store, bench.ledger, entry(bench, event))
     with pytest.raises(RefusedError, match="was undone before"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(tree: Tree, bench: Bench, own: bool) -> None:
+    """The turn that it stopped has no end, and is no obstacle; one that works on the mended history is."""
+    session = tree.asked(lambda made: (made.user("go"), made.assistant(tool(), text("x"))))
+    if own:
+        tree.begun(session)
+    tree.part(session, "tool").write_bytes(b'{"id":"cut')
+    found = Diagnosis(bench.recovery.clients).of(tree.store, session)
+    assert found is not None and found.kind is Kind.UNSENDABLE_PART
+    event = bench.recovery.attempt(tree.store, found.failure, found.kind)
+    assert event.outcome is Outcome.HEALED, event.detail
+    if own:
+        assert undo(tree.store, bench.ledger, entry(bench, event))
+        return
+    tree.begun(session)
+    for change in event.changes:  # nobody else wrote to what was repaired
+        if change.after is None:
+            (tree.root / change.key).unlink()
+    with pytest.raises(RefusedError, match="A turn of this session is running"):
         undo(tree.store, bench.ledger, entry(bench, event))
 
 

@@ -102,6 +102,12 @@ class Tree:
         made.assistant("half an ans", completed=False)
         return self._write(made)
 
+    def begun(self, session: str) -> str:
+        """An answer to the last prompt that the client made, and put nothing into."""
+        made = self._builders[session]
+        made.assistant(completed=False)["time"]["created"] = int(time.time() * 1000)
+        return self._write(made)
+
     def _write(self, made: SessionBuilder) -> str:
         """Only what is not there yet: what was repaired stays so."""
         planted = made.planted()
