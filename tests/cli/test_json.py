@@ -26,7 +26,7 @@ from tests.cli.contract import EXITS, LISTS, SHAPES, faults
 from tests.conftest import Run
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
-# Held to the page where they are run: tests/test_service.py and tests/test_demo.py.
+# Held to the page where they are run: tests/service and tests/demo.
 ELSEWHERE = {"install", "uninstall", "demo"}
 Codes = tuple[str, int]
 
@@ -240,7 +240,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("completion", 0): _types("completion", "bash"),
     ("man", 0): _types("man"),
 }
-# tests/test_service.py, tests/test_demo.py and tests/live/test_process.py
+# tests/service, tests/demo and tests/live/test_process.py
 ENDS_ELSEWHERE = {
     ("install", 0),
     ("install", 1),

@@ -218,7 +218,7 @@ def test_watches_that_run_out(tmp_path: Path) -> None:
     """A limit of 20 in a namespace of its own: the user is told what to raise, and the sweep heals all the same."""
     asked = [*_NAMESPACE, "true"]
     if shutil.which("unshare") is None or subprocess.run(asked, capture_output=True, check=False).returncode:
-        pytest.skip("no user namespace may be made here; tests/test_watch.py has the same through a seam")
+        pytest.skip("no user namespace may be made here; tests/watch has the same through a seam")
     for name in ("session", "message", "part"):
         (tmp_path / "data" / "opencode" / "storage" / name).mkdir(parents=True)
     sessions = [Stuck(tmp_path / "data" / "opencode" / "storage") for _ in range(40)]
