@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -19,19 +20,41 @@ from tests.e2e.install import clients_folder
 from tests.support.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
-NEEDS_CLIENT = Path(__file__).parent / "e2e"
-SLOW = [Path(__file__).parent / name for name in ("bench", "e2e", "fuzz", "live", "soak")]
+HERE = Path(__file__).parent
+NEEDS_CLIENT = HERE / "e2e"
+MEMORY, ROOM = Path("/dev/shm"), 2 * 1024**3  # bytes; a container may have 64 MB there
+SLOW = ("bench", "e2e", "fuzz", "live", "soak")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the stores of quick tests in memory where there is room: no test of these is about what a sync costs."""
+    if _quick(config) and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if sys.dont_write_bytecode and hasattr(config, "cache"):  # else each of a hundred programs compiles all of it anew
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.cache.mkdir("bytecode"))
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two, as long tests take all of a machine; of the quick ones many wait most of their time, so twice the cores."""
+    return min(2 * (os.cpu_count() or 1), 8) if _quick(config) else 2
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where slow tests are not asked for, don't even read their folders."""
-    return True if collection_path in SLOW and "not slow" in config.option.markexpr else None
+    return True if collection_path.parent == HERE and collection_path.name in SLOW and _quick(config) else None
+
+
+def _quick(config: pytest.Config) -> bool:
+    return "not slow" in config.option.markexpr
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what stands in the folders of long tests."""
     for item in items:
-        if any(folder in item.path.parents for folder in SLOW):
+        if item.path.relative_to(HERE).parts[0] in SLOW:
             item.add_marker("slow")
 
 

@@ -22,9 +22,9 @@ from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.recovery import Recovery
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import EMPTY, PLACES, JsonPlace, Place, SqlitePlace
-from tests.daemon.test_daemon import running, until
 from tests.support.build import Planted, SessionBuilder
 from tests.support.parts import api_error, text
+from tests.support.running import running, until
 
 NOBODY = 65534
 DAY_MS = 86_400_000
@@ -40,7 +40,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps a moment apart instead of a minute."""
-    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.3)
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.1)
 
 
 @pytest.mark.parametrize("many", ["one", "many"])
@@ -157,7 +157,7 @@ def test_a_database_that_another_program_holds(tmp_path: Path, often: None, how:
         before = place.records()
         other.execute(f"BEGIN {how}")
         with running(tmp_path / "d", place.store) as daemon:
-            time.sleep(1.2)
+            daemon.sweeps()
             until(lambda: daemon.history() == [], "what is begun is forgotten again")
             assert daemon.events == []
             other.execute("ROLLBACK")
@@ -236,7 +236,7 @@ def test_a_disk_that_fails_is_told_once_and_tried_again(
     session = place.plant("one")
     with running(tmp_path / "d", place.store) as daemon:
         until(lambda: daemon.events)
-        time.sleep(1.5)
+        daemon.sweeps()
         assert [event.outcome for event in daemon.events] == [Outcome.FAILED]
         assert "the disk reports an error" in daemon.events[0].detail
         failing.clear()
@@ -324,7 +324,7 @@ def test_half_a_repair_that_a_start_can_not_take_back_waits_for_the_disk(
 
     monkeypatch.setattr(failpoint, "reach", reach)
     with running(place.home, place.store) as daemon:
-        time.sleep(1)
+        daemon.sweeps()
         assert place.records() == half
         failing.clear()
         until(lambda: daemon.events and daemon.events[-1].outcome is Outcome.HEALED)

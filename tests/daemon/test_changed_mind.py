@@ -12,9 +12,9 @@ from recoveryd.clients.base import Store
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.diagnose.triage import Triage, Verdict
 from recoveryd.settings.load import Config, Notify
-from tests.daemon.test_daemon import Running, is_healed, running, until
 from tests.support.build import SessionBuilder, api_error
 from tests.support.plant import write_tree
+from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import MISSING, Tree, behind_a_call
 
 WITHOUT = tuple(kind for kind in Config().kinds if kind is not Kind.TOOL_RESULT_MISSING)

@@ -6,10 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,8 @@ import pytest
 import recoveryd.daemon.daemon as daemon_module
 import recoveryd.heal.lifecycle as module
 from recoveryd.cli.findings import find
-from recoveryd.clients.base import Store
 from recoveryd.core.errors import BusyError, StoreError
-from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
-from recoveryd.daemon.daemon import Daemon
+from recoveryd.core.model import Change, Event, Kind, Outcome
 from recoveryd.diagnose import triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
@@ -29,14 +25,11 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config, Notify, OpenCode
 from recoveryd.settings.overrides import pause, unpause
-from recoveryd.tell.callbacks import Callbacks
 from recoveryd.tell.notifier import Notifier
 from tests.support.build import SessionBuilder, api_error, tool
-from tests.support.fake_client import Fake, listening, saying
-from tests.support.judge import refusal
+from tests.support.fake_client import client_with, saying
+from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
-
-WAIT = 10.0  # seconds; nothing here takes more than two
 
 
 @pytest.fixture
@@ -47,64 +40,6 @@ def tree(tmp_path: Path) -> Tree:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONFIRM_S", 0.15)
-
-
-class Running:
-    """A daemon in a thread, and what it told its parent system."""
-
-    def __init__(self, folder: Path, *stores: Store, fails: bool = False, **config: Any) -> None:
-        self.state = folder / "state"
-        self.aborted: list[str] = []
-        self.events: list[Event] = []
-        self.error: BaseException | None = None
-        self._fails = fails
-        callbacks = Callbacks(on_abort=self._abort, on_complete=self._complete)
-        quiet = Config(**{"notify": Notify(desktop=False), **config})
-        self.daemon = Daemon(quiet, callbacks=callbacks, state_dir=self.state, stores=stores)
-        self.thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        try:
-            self.daemon.run()
-        except BaseException as error:
-            self.error = error
-
-    def _abort(self, session: str) -> None:
-        self.aborted.append(session)
-        if self._fails:
-            raise RuntimeError("on_abort")
-
-    def _complete(self, event: Event) -> None:
-        self.events.append(event)
-        if self._fails:
-            raise RuntimeError("on_complete")
-
-    def stop(self) -> None:
-        self.daemon.stop()
-        self.thread.join(WAIT)
-        assert not self.thread.is_alive()
-
-    def history(self) -> list[Entry]:
-        with Ledger(self.state / "ledger.db") as ledger:
-            return ledger.history(99)
-
-
-@contextmanager
-def running(folder: Path, *stores: Store, **options: Any) -> Iterator[Running]:
-    made = Running(folder, *stores, **options)
-    made.thread.start()
-    try:
-        yield made
-    finally:
-        made.stop()
-    assert made.error is None
-
-
-def until(true: Callable[[], object], what: str = "") -> None:
-    deadline = time.monotonic() + WAIT
-    while not true():
-        assert time.monotonic() < deadline, what or "it took too long"
-        time.sleep(0.01)
 
 
 def test_a_line_about_a_recovery_says_which_session_which_recovery_and_its_outcome(
@@ -133,10 +68,6 @@ def test_what_a_callback_raises_is_logged_with_its_session(tree: Tree, tmp_path:
         f"ERROR {session}: on_abort failed; the recovery goes on",
         f"ERROR {session} {event.id} healed: on_complete failed; the recovery goes on",
     ]
-
-
-def is_healed(tree: Tree, session: str) -> bool:
-    return refusal(tree.store.load(session), thinking=False) is None
 
 
 def test_what_is_refused_while_it_runs_is_healed_and_told_once(tree: Tree, tmp_path: Path) -> None:
@@ -198,7 +129,7 @@ def test_what_was_refused_before_is_caught_up_with(tree: Tree, tmp_path: Path) -
         until(lambda: len(daemon.events) == 2)
     assert all(is_healed(tree, session) for session in sessions)
     with running(tmp_path, tree.store) as daemon:
-        time.sleep(0.5)
+        daemon.idle()
     assert daemon.events == [] and daemon.aborted == [], "once, ever"
 
 
@@ -207,7 +138,7 @@ def test_healthy_sessions_and_other_errors_are_no_business_of_ours(tree: Tree, t
     tree.answered(tree.stuck(blank_answer, "credit balance is too low"))
     before = tree.files()
     with running(tmp_path, tree.store) as daemon:
-        time.sleep(0.5)
+        daemon.idle()
     assert tree.files() == before
     assert daemon.aborted == [] and daemon.history() == []
 
@@ -272,7 +203,7 @@ def test_a_prompt_behind_a_turn_that_was_cut_off_is_no_fault(
     session = tree.asked(lambda s: (s.user("go"), s.assistant("half an ans", completed=False)))
     before = tree.files()
     with running(tmp_path, tree.store) as daemon:
-        time.sleep(0.6)
+        daemon.idle()
     assert (tree.files(), daemon.events, daemon.history()) == (before, [], []), session
 
 
@@ -317,7 +248,7 @@ def test_a_refusal_is_not_told_again_until_something_changed(tree: Tree, tmp_pat
     tree.stuck(words=EMPTY)
     for _ in range(3):
         with running(tmp_path, tree.store) as daemon:
-            time.sleep(0.5)
+            daemon.idle()
     assert daemon.events == []
     assert len(daemon.history()) == 1
 
@@ -412,18 +343,17 @@ def test_a_fault_while_it_confirms_does_not_end_the_daemon(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     confirm = Recovery.confirm
-    faults = iter([fault])
+    faults = [fault]
 
     def faulty(self: Recovery, *arguments: Any) -> Event:
-        for raised in faults:
-            raise raised
+        if faults:
+            raise faults.pop()
         return confirm(self, *arguments)
 
     monkeypatch.setattr(Recovery, "confirm", faulty)
     with running(tmp_path, tree.store) as daemon:
         first = tree.stuck()
-        until(lambda: is_healed(tree, first))
-        time.sleep(0.5)
+        until(lambda: is_healed(tree, first) and not faults)
         assert daemon.thread.is_alive()
         second = tree.stuck()
         until(lambda: any(event.session == second for event in daemon.events))
@@ -490,7 +420,7 @@ def _cut_off(tree: Tree, folder: Path) -> str:
 def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], how: str
 ) -> None:
-    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.2)
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.1)
     session = _cut_off(tree, tmp_path)
     before = tree.files()
     if how == "pause":
@@ -499,7 +429,7 @@ def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     with running(tmp_path, tree.store, **off) as daemon:
         [entry] = daemon.history()
         until(lambda: any(f"{entry.id} of session {session} was cut off" in line for line in lines))
-        time.sleep(0.5)
+        daemon.sweeps()
         assert tree.files() == before
         assert [left.outcome for left in daemon.history()] == [Outcome.PENDING] and daemon.aborted == []
         if how == "pause":
@@ -559,7 +489,7 @@ def test_what_the_user_undid_stays_undone(tree: Tree, tmp_path: Path) -> None:
         time.sleep(0.5)
         assert tree.files() == after
     with running(tmp_path, tree.store) as daemon:
-        time.sleep(0.5)
+        daemon.idle()
     assert tree.files() == after and daemon.events == []
 
 
@@ -600,7 +530,7 @@ def test_what_a_killed_process_had_repaired_is_read_back_by_the_next(
 def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
     session = tree.stuck(words=MISSING)
     with running(tmp_path, tree.store, lookback_hours=1e-9) as daemon:
-        time.sleep(0.5)
+        daemon.idle()
     assert daemon.events == [] and not is_healed(tree, session)
 
 
@@ -621,14 +551,6 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
     assert len(said) == 1 and "/compact" in said[0]
     assert tree.files() == before
     assert daemon.aborted == []
-
-
-@contextmanager
-def client_with(tree: Tree, session: str) -> Iterator[Fake]:
-    failure = tree.failure(session)
-    known = Fake(session=session, directory="/planted", message=failure.message, made=failure.time)
-    with listening(known) as fake:
-        yield fake
 
 
 def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) -> None:

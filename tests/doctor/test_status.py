@@ -20,8 +20,8 @@ from recoveryd.settings import paths
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import ignore, pause
 from tests.conftest import Run
-from tests.daemon.test_daemon import running, until
 from tests.support.database import NEW, OLD, Base
+from tests.support.running import running, until
 from tests.support.trees import Tree
 
 CHANGE = Change("part/x", b'{"a":1}', b'{"a":2}')

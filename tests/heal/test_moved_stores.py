@@ -20,16 +20,16 @@ from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.load import Config, Notify
 from recoveryd.tell.callbacks import Callbacks
-from tests.daemon.test_daemon import Running, is_healed, running, until
 from tests.support.build import SessionBuilder, api_error
 from tests.support.database import OLD, Base
 from tests.support.plant import write_sqlite
+from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import MISSING, Bench, Tree, behind_a_call
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SWEEP_S", 0.2)
+    monkeypatch.setattr(module, "SWEEP_S", 0.1)
 
 
 @contextmanager
@@ -67,7 +67,8 @@ def test_of_two_that_wait_for_a_store_one_gets_it(tmp_path: Path) -> None:
         until(lambda: one.daemon._locks and two.daemon._locks)
         session = tree.stuck()
         until(lambda: one.events or two.events)
-        time.sleep(0.5)
+        one.sweeps(2)
+        two.sweeps(2)
         assert is_healed(tree, session)
     assert [event.outcome for event in [*one.events, *two.events]] == [Outcome.HEALED]
 
@@ -126,8 +127,7 @@ def test_what_the_user_undid_stays_undone_where_a_store_was_moved_to(tmp_path: P
         (tmp_path / "opencode").symlink_to(tmp_path / "disk")
     moved = OpencodeFiles(tmp_path / "disk" / "storage")
     with running(tmp_path, moved) as daemon:
-        until(lambda: daemon.daemon._swept)
-        time.sleep(0.3)
+        daemon.sweeps(2)
     assert daemon.events == []
     [entry] = daemon.history()
     assert (entry.store, entry.session, entry.outcome) == (moved.id, session, Outcome.UNDONE)

@@ -18,7 +18,7 @@ from recoveryd.settings import overrides
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import Pause, heed, ignore, ignored, pause, paused, unpause
 from recoveryd.tell.callbacks import Callbacks
-from tests.daemon.test_daemon import Running, is_healed, running, until
+from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import Bench, Tree
 
 
@@ -30,7 +30,7 @@ def state(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recoveryd.heal.lifecycle, "CONFIRM_S", 0.15)
-    monkeypatch.setattr(recoveryd.daemon.daemon, "SWEEP_S", 0.3)
+    monkeypatch.setattr(recoveryd.daemon.daemon, "SWEEP_S", 0.1)
 
 
 def test_a_pause_lasts_until_it_is_ended(state: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_running_daemon_waits_while_it_is_paused_and_heals_after(tmp_path: Pat
         until(lambda: daemon.thread.is_alive())
         session = tree.stuck()
         before = tree.files()
-        time.sleep(1.0)  # several sweeps
+        daemon.sweeps()
         assert tree.files() == before and daemon.history() == [] and daemon.events == []
         unpause(state)
         until(lambda: is_healed(tree, session))
@@ -109,7 +109,7 @@ def test_an_ignored_session_is_left_in_silence_until_it_no_longer_is(
     ignore(state, what)
     with running(tmp_path, tree.store) as daemon:
         until(lambda: is_healed(tree, other))
-        time.sleep(0.7)
+        daemon.sweeps()
         assert not is_healed(tree, session)
         assert [entry.session for entry in daemon.history()] == [other]
         heed(state, what)
@@ -148,7 +148,7 @@ def test_a_broken_list_is_never_taken_for_an_empty_one(tmp_path: Path, state: Pa
     (state / "ignore.json").write_bytes(b"{")
     session = tree.stuck()
     with running(tmp_path, tree.store) as daemon:
-        time.sleep(0.8)
+        daemon.sweeps()
         assert not is_healed(tree, session) and daemon.history() == []
         overrides._write(state / "ignore.json", [])
         until(lambda: is_healed(tree, session))

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from recoveryd.core.model import Failure
+from tests.support.trees import Tree
 
 FAILURE = Failure("store", "ses_1", "msg_9", 1_795_000_000_000)
 DIRECTORY = "/projects/a b"
@@ -148,3 +149,12 @@ def _serving(server: TCPServer) -> Iterator[tuple[TCPServer, int]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def client_with(tree: Tree, session: str) -> Iterator[Fake]:
+    """A client that listens and has this session, which was refused."""
+    failure = tree.failure(session)
+    known = Fake(session=session, directory="/planted", message=failure.message, made=failure.time)
+    with listening(known) as fake:
+        yield fake

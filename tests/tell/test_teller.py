@@ -10,7 +10,8 @@ from recoveryd.core.model import Outcome
 from recoveryd.settings.load import Notify, OpenCode
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
-from tests.daemon.test_daemon import client_with, is_healed, running, until
+from tests.support.fake_client import client_with
+from tests.support.running import is_healed, running, until
 from tests.support.trees import Tree
 
 
