@@ -9,8 +9,8 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores, recorded
-from recoveryd.core.errors import NotFoundError, RecoverydError
+from recoveryd.clients.find import find_stores, holding, recorded
+from recoveryd.core.errors import NotFoundError
 from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Event, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis, standing
@@ -53,20 +53,19 @@ def recover(
     state = private.folder(state_dir or paths.state_dir())
     if stores is None:
         stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
-    for store in stores:
-        if _has(store, session_id):
-            with Ledger(paths.ledger_file(state)) as ledger:
-                follow(store, ledger)
-                return _recover(store, session_id, Recovery(ledger, config, state, callbacks=callbacks), ledger, config)
-    raise NotFoundError(f"There is no session {session_id} in any store.")
-
-
-def _has(store: Store, session: str) -> bool:
-    try:
-        return store.exists() and session in set(store.session_ids())
-    except RecoverydError as error:  # one broken store never stops the others
+    found, unread = holding(stores, session_id)
+    for error in unread.values():  # one broken store never stops the others
         logger.warning("{}", error.message)
-        return False
+    if not found:
+        raise NotFoundError(f"There is no session {session_id} in any store.")
+    with Ledger(paths.ledger_file(state)) as ledger:
+        for store in found:
+            follow(store, ledger)
+            recovery = Recovery(ledger, config, state, callbacks=callbacks)
+            event = _recover(store, session_id, recovery, ledger, config)
+            if event is not None:
+                return event
+    return None
 
 
 def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:

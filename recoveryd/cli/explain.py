@@ -14,8 +14,8 @@ from recoveryd.cli.common import config_of, no_session, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients.base import Store
-from recoveryd.clients.find import recorded
-from recoveryd.core.errors import RecoverydError, UsageError
+from recoveryd.clients.find import holding, recorded
+from recoveryd.core.errors import UsageError
 from recoveryd.core.model import Failure, Kind, RecordedError
 from recoveryd.providers.sentences.classify import candidates, classify
 from recoveryd.providers.sentences.not_the_history import elsewhere
@@ -95,24 +95,18 @@ def _asked(asked: object) -> object:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    unreadable: list[str] = []
-    for store in stores_of(config):
-        try:
-            if not store.greatest_id(arguments.session):
-                continue
-        except RecoverydError as error:
-            unreadable.append(str(error))
-            continue
-        finding = find(store, config, arguments.session)
-        told = _told(finding) if finding is not None else _not_stuck(store, arguments.session)
-        return render(told, as_json=arguments.json)
-    raise no_session(arguments.session, unreadable, "`recoveryd scan` lists those that are stuck.")
+    stores, unread = holding(stores_of(config), arguments.session)
+    if not stores:
+        raise no_session(arguments.session, map(str, unread.values()), "`recoveryd scan` lists those that are stuck.")
+    asked = (find(store, config, arguments.session) for store in stores)
+    findings = [finding for finding in asked if finding is not None]
+    stuck = [finding for finding in findings if finding.stuck]
+    told = _told((stuck or findings)[0]) if findings else _not_stuck(stores[0], arguments.session)
+    return render(told, as_json=arguments.json)
 
 
 def _told(finding: Finding) -> Result:
-    return Result(
-        {"stuck": not (finding.healed or finding.elsewhere), **finding.data()}, lambda out: show_finding(out, finding)
-    )
+    return Result({"stuck": finding.stuck, **finding.data()}, lambda out: show_finding(out, finding))
 
 
 def _not_stuck(store: Store, session: str) -> Result:

@@ -66,6 +66,11 @@ class Finding:
         return self.reason == ELSEWHERE
 
     @property
+    def stuck(self) -> bool:
+        """Whether its next prompt would fail for what is stored."""
+        return not (self.healed or self.elsewhere)
+
+    @property
     def waits(self) -> bool:
         """Whether it is in order until it is prompted: then it is repaired only if it, or its kind, is asked for."""
         return kind_info(self.kind).waits and not self.evidence.get("ignored") and not self.healed
@@ -88,8 +93,17 @@ class Finding:
         if self.undone is None:
             return ""
         at = f" on {when(self.undone.undone)[:16]}" if self.undone.undone else ""
-        again = f"recoveryd scan --repair --session {self.failure.session}"
-        return f"it was healed ({self.undone.recovery}), and you undid that{at}; it is repaired only by {again}"
+        done = f"it was healed ({self.undone.recovery}), and you undid that{at}"
+        if not self.changes:
+            return done
+        return f"{done}; it is repaired only by recoveryd scan --repair --session {self.failure.session}"
+
+    @property
+    def outlook(self) -> str:
+        """All that a person is told of what was, or would be, done about it."""
+        if self.undone and self.changes:
+            return self.taken_back
+        return "; ".join(filter(None, (self.taken_back, self.said)))
 
     def data(self) -> dict[str, Any]:
         return {
@@ -121,24 +135,32 @@ def find(
         if silence is None:
             return None
         about = store.about(session)
-        alone = left_alone(config, paths.state_dir(), store, session)
         unread = replace(unread, title=about.title)
-        found = Finding(silence.failure, about.title, silence.kind, "", ignored=alone)
-        return _planned(store, recovery, ledger, replace(found, reason=silence.reason, evidence=silence.evidence))
+        found = Finding(silence.failure, about.title, silence.kind, "")
+        found = replace(found, reason=silence.reason, evidence=silence.evidence)
+        healed = _healed(store, ledger, found) if ledger is not None else None
+        if healed is not None:
+            return healed
+        alone = left_alone(config, paths.state_dir(), store, session)
+        return _planned(store, recovery, ledger, replace(found, ignored=alone))
     except RecoverydError as error:
         return replace(unread, action=f"can't be read: {error.message}")
     except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
+def _healed(store: Store, ledger: Ledger, found: Finding) -> Finding | None:
+    done = standing(store, ledger, found.failure)
+    if done is None:
+        return None
+    kind = done.kind or found.kind
+    told = replace(found, kind=kind, action=done.detail, reason=str(kind), recovery=done.id)
+    return replace(told, healed=True, earlier=True)
+
+
 def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Finding) -> Finding:
     """What would be done about it."""
     failure, kind, name = found.failure, found.kind, new_id()
-    done = standing(store, ledger, failure) if ledger is not None else None
-    if done is not None:
-        known = done.kind or kind
-        told = replace(found, kind=known, action=done.detail, reason=str(known), recovery=done.id)
-        return replace(told, healed=True, earlier=True, ignored=False)
     if kind is None:
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))

@@ -20,7 +20,11 @@ def pause(arguments: argparse.Namespace) -> int:
     state = private.folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else when(made.until)
-    words = f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that."
+    hours = sound_of(arguments)[0].lookback_hours
+    words = (
+        f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that, if it is not older than "
+    )
+    words += f"{hours:g} hours then: `recoveryd scan --repair` heals what is."
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
 

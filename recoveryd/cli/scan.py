@@ -18,6 +18,7 @@ from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
 from recoveryd.clients.base import Store
+from recoveryd.clients.find import dead, holding
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Event, Outcome
 from recoveryd.heal.lifecycle import Lifecycle
@@ -35,7 +36,8 @@ MOST = 20  # records of a diff; `show` has all of them
 class _Seen:
     """What a scan came upon. `due`: which of `found` are to be repaired, their store, and its stamp of the session.
 
-    `unreadable`: why a store could not be looked into, by its id.
+    `others`: how many are stuck on another kind than was asked for. `unreadable`: why a store could not be looked into,
+    by its id.
     """
 
     names: list[str] = field(default_factory=list)
@@ -45,16 +47,19 @@ class _Seen:
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store, str]] = field(default_factory=list)
+    others: int = 0
 
     @property
     def code(self) -> int:
         """Nothing is known to be in order where nothing could be read."""
-        return WRONG if self.unreadable or any(not finding.healed for finding in self.found) else OK
+        stuck = self.others or any(not finding.healed for finding in self.found)
+        return WRONG if self.unreadable or stuck else OK
 
     def data(self) -> dict[str, Any]:
         unreadable = [{"store": store, "problem": problem} for store, problem in self.unreadable.items()]
         return {
             **({"unreadable": unreadable} if unreadable else {}),
+            **({"other_kinds": self.others} if self.others else {}),
             "stores": self.names,
             "sessions_seen": self.sessions,
             "stuck": [finding.data() for finding in self.found if not finding.earlier],
@@ -99,13 +104,14 @@ def _plans(arguments: argparse.Namespace) -> bool:
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     seen, bar = _Seen(), Bar()
-    for store in stores_of(config):
-        seen.names.append(store.id)
-        sessions = _listed(store, arguments, seen)
+    for store, sessions in _listed(stores_of(config), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = find(store, config, session, recovery, ledger)
-            if finding is None or (arguments.kind and finding.kind != arguments.kind):
+            if finding is None:
+                continue
+            if arguments.kind and finding.kind != arguments.kind:
+                seen.others += finding.stuck and not finding.ignored
                 continue
             if finding.elsewhere:
                 seen.elsewhere.append(finding)
@@ -144,22 +150,33 @@ def _asks(arguments: argparse.Namespace, count: int) -> bool:
     return bool(count) and not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
 
 
-def _listed(store: Store, arguments: argparse.Namespace, seen: _Seen) -> list[str]:
-    """A store that can't be read is said, and does not end the scan of the others."""
-    try:
-        return list(_wanted(store, arguments.session))
-    except RecoverydError as error:
-        seen.unreadable[store.id] = str(error)
-        if not arguments.json:
-            console(stderr=True).print(f"recoveryd: {plain(str(error))}")
-        return []
+def _listed(
+    stores: Sequence[Store], arguments: argparse.Namespace, seen: _Seen
+) -> Iterator[tuple[Store, Sequence[str]]]:
+    """Each store and its sessions; a named one is looked up. None of a dead store: its client has them elsewhere.
+
+    A store that can't be read is said, and does not end the scan of the others.
+    """
+    seen.names += [store.id for store in stores]
+    if arguments.session:
+        found, unread = holding(stores, arguments.session)
+        for store_id, error in unread.items():
+            _unread(store_id, error, arguments, seen)
+        yield from ((store, [arguments.session]) for store in found)
+        return
+    for store in stores:
+        try:
+            sessions = [] if dead(store) else list(store.session_ids())
+        except RecoverydError as error:
+            _unread(store.id, error, arguments, seen)
+        else:
+            yield store, sessions
 
 
-def _wanted(store: Store, session: str | None) -> Iterator[str]:
-    if session is None:
-        yield from store.session_ids()
-    elif session in set(store.session_ids()):
-        yield session
+def _unread(store_id: str, error: RecoverydError, arguments: argparse.Namespace, seen: _Seen) -> None:
+    seen.unreadable[store_id] = str(error)
+    if not arguments.json:
+        console(stderr=True).print(f"recoveryd: {plain(str(error))}")
 
 
 def _stamp(store: Store, session: str) -> str:
@@ -174,8 +191,8 @@ def _repair(recovery: Recovery, seen: _Seen, *, asked: bool) -> None:
 
     `asked`: somebody agreed to what they were shown, so what changed since is left alone.
     """
-    ended: dict[str, Event] = {}
-    lifecycle = Lifecycle(recovery, lambda _store, failure, event: ended.update({failure.session: event}))
+    ended: dict[tuple[str, str], Event] = {}  # by store and session: a copy of the session may be in another store
+    lifecycle = Lifecycle(recovery, lambda store, failure, event: ended.update({(store.id, failure.session): event}))
     for number, store, stamp in seen.due:
         finding = seen.found[number]
         assert finding.kind is not None
@@ -186,10 +203,10 @@ def _repair(recovery: Recovery, seen: _Seen, *, asked: bool) -> None:
         else:
             lifecycle.begin(store, finding.failure, finding.kind, finding.recovery)
     lifecycle.finish()
-    for number, *_ in seen.due:
+    for number, store, _ in seen.due:
         finding = seen.found[number]
-        if finding.failure.session in ended:
-            seen.found[number] = _became(finding, ended[finding.failure.session])
+        if (store.id, finding.failure.session) in ended:
+            seen.found[number] = _became(finding, ended[store.id, finding.failure.session])
 
 
 def _became(finding: Finding, event: Event) -> Finding:
@@ -209,8 +226,8 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
-    none = "none of those that could be read is stuck." if seen.unreadable else "none is stuck."
-    out.print(f"{sessions} in {plain(where)}: " + (f"{stuck} stuck." if stuck else none))
+    none = "none of those that could be read is stuck" if seen.unreadable else "none is stuck"
+    out.print(f"{sessions} in {plain(where)}: {f'{stuck} stuck' if stuck else none}{_others(seen)}.")
     if diff:
         for finding in (*found, *seen.elsewhere):
             out.print()
@@ -224,7 +241,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
             wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
             if (finding.silent or finding.kind is None) and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
-            wrapped(out, finding.taken_back or finding.said, 4)
+            wrapped(out, finding.outlook, 4)
     if seen.elsewhere and not diff:
         one = len(seen.elsewhere) == 1
         ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
@@ -235,6 +252,13 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
     _advise(out, [f for f in found if f.changes and not f.healed and not f.undone])
+
+
+def _others(seen: _Seen) -> str:
+    """What is stuck beside the kind that was asked for."""
+    if not seen.others:
+        return ""
+    return f" on that kind, {seen.others} on another (`recoveryd scan` lists {'it' if seen.others == 1 else 'them'})"
 
 
 def _advise(out: Console, left: Sequence[Finding]) -> None:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.base import Store
+from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.client import Client
 from recoveryd.clients.opencode import error_record, places
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
+from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import RecordedError
 from recoveryd.settings.load import Config
 
@@ -37,6 +38,27 @@ def find_stores(
 def recorded(error: object) -> RecordedError:
     """An error in the form of any client, or a text that somebody copied, read by the client whose form it is."""
     return error_record.read(error)
+
+
+def dead(store: Store) -> bool:
+    """Whether its client keeps these sessions elsewhere by now. What can't be told is not."""
+    try:
+        return store.generation() is Generation.JSON_DEAD
+    except RecoverydError:
+        return False
+
+
+def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
+    """The stores that have a session, and why others could not be asked, by their ids. A dead one only as the last."""
+    found: list[Store] = []
+    unread: dict[str, RecoverydError] = {}
+    for store in stores:
+        try:
+            if store.exists() and store.greatest_id(session_id):
+                found.append(store)
+        except RecoverydError as error:
+            unread[store.id] = error
+    return [store for store in found if not dead(store)] or found, unread
 
 
 def _identity(root: Path) -> object:

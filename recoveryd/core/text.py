@@ -15,8 +15,8 @@ _MARKS = 4  # on one letter; no script that people write needs more
 
 
 def capital(text: str) -> str:
-    """As a sentence begins; the rest stays."""
-    return text[:1].upper() + text[1:]
+    """As a sentence begins; the rest stays, and so does a name like `empty_content`."""
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def moment(ms: int) -> str:

@@ -214,7 +214,7 @@ class Ledger(Marks, Moves, Resumes):
             raise NotFoundError(f"{name} is the id of a session; wanted is that of a recovery.", hint, recoveries=mine)
         wanted = name.strip().lower()
         where = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY seq DESC LIMIT 10"
-        found = self._entries(where, wanted) if wanted else []
+        found = self._entries(where, wanted) if len(wanted) > 1 else []  # all begin with the same letter
         if len(found) == 1:
             return found[0]
         if found:

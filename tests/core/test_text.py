@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.core.text import UNKNOWN, clean, shown
+from recoveryd.core.text import UNKNOWN, capital, clean, shown
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
 JOINERS = {"\u200c", "\u200d"}
@@ -74,3 +74,8 @@ class TestShown:
 
     def test_blanks_and_lines_stay_where_that_is_said(self) -> None:
         assert shown("a  b\tc\nd\r", keep="\t\n", instead=repr) == "a  b\tc\nd'\\r'"
+
+
+def test_a_sentence_begins_with_a_capital_but_a_name_stays() -> None:
+    assert capital("it is fine") == "It is fine"
+    assert capital("tool_result_missing is off") == "tool_result_missing is off"

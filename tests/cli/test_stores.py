@@ -1,0 +1,114 @@
+"""What the commands say of a session that several stores have, and of sessions that are stuck in other ways."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.api import recover
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.model import Outcome
+from recoveryd.settings.load import Config, OpenCode
+from tests.cli.contract import faults
+from tests.conftest import Run
+from tests.support.build import SessionBuilder
+from tests.support.database import OLD, Base
+from tests.support.parts import api_error
+from tests.support.plant import write_sqlite, write_tree
+from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer
+
+
+def as_json(run: Run, *argv: str) -> Any:
+    said = json.loads(run(*argv, "--json")[1])
+    if argv[0] in ("scan", "explain"):
+        assert not faults("scan" if argv[0] == "scan" else "explain --session", said)
+    return said
+
+
+@pytest.fixture
+def copy(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A second data folder that is watched, empty yet."""
+    made = tmp_path / "B" / "opencode"
+    monkeypatch.setenv("RECOVERYD_OPENCODE_DATA_DIRS", json.dumps([str(made)]))
+    return made
+
+
+def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> None:
+    session = tree.stuck()
+    shutil.copytree(tree.root, copy / "storage")
+    said = as_json(run, "scan", "--repair")["stuck"]
+    by_store = {entry["store"]: entry["id"] for entry in as_json(run, "history")}
+    assert {one["store"]: one["recovery"] for one in said} == by_store and len(by_store) == 2
+    assert all(one["session"] == session and one["healed"] for one in said)
+
+
+def test_a_dead_tree_has_no_stuck_sessions_beside_the_database_of_its_client(tree: Tree, run: Run) -> None:
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, title="S")
+    behind_a_call(made)
+    made.failed("continue", api_error(MISSING, 400))
+    write_tree(made.planted(), tree.root)
+    database = tree.root.parent / "opencode.db"
+    Base(database, OLD, clock=time.time)
+    write_sqlite(made.planted(), database)
+    session = made.session["id"]
+    for argv in (["scan"], ["scan", "--session", session]):
+        assert [one["store"] for one in as_json(run, *argv)["stuck"]] == [str(database)]
+    assert run("scan", "--repair")[0] == 0
+    assert run("scan")[0] == 0 and as_json(run, "scan")["stuck"] == []
+
+
+def test_of_two_stores_the_one_where_it_is_stuck_is_told_and_repaired(tree: Tree, run: Run, copy: Path) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    shutil.copytree(tree.root, copy / "storage")
+    tree.answered(session)
+    told = as_json(run, "explain", "--session", session)
+    assert (told["stuck"], told["store"]) == (True, str(copy / "storage"))
+    event = recover(session, Config(opencode=OpenCode(data_dirs=(copy,))))
+    assert event is not None and (event.outcome, event.store) == (Outcome.HEALED, str(copy / "storage"))
+    assert OpencodeFiles(copy / "storage").id == event.store
+
+
+def test_what_was_undone_and_cannot_be_repaired_now_says_why(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    run("undo", as_json(run, "history")[0]["id"])
+    monkeypatch.setenv("RECOVERYD_KINDS", '["tool_result_missing"]')
+    for argv in (["scan"], ["scan", "--repair", "--session", session], ["explain", "--session", session]):
+        said = " ".join(run(*argv)[1].split())
+        assert "and you undid that" in said and "empty_content is not among the kinds" in said, argv
+        assert "repaired only by" not in said
+
+
+def test_a_filter_does_not_hide_that_something_else_is_stuck(tree: Tree, run: Run) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    code, out, _ = run("scan", "--kind", "tool_result_missing")
+    assert code == 1 and "none is stuck on that kind, 1 on another" in " ".join(out.split())
+    said = as_json(run, "scan", "--kind", "tool_result_missing")
+    assert (said["stuck"], said["other_kinds"]) == ([], 1)
+    assert "other_kinds" not in as_json(run, "scan", "--kind", "empty_content")
+
+
+def test_what_is_healed_is_so_beside_a_list_of_what_to_ignore_that_is_broken(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    next(Path(tree.root.parents[2]).glob("state/recoveryd")).joinpath("ignore.json").write_text("{")
+    assert run("scan")[0] == 0
+    assert len(as_json(run, "scan")["healed"]) == 1
+
+
+def test_one_letter_names_no_recovery(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    code, _, err = run("undo", "r")
+    assert code == 3 and "There is no recovery" in err
+
+
+def test_a_pause_says_what_it_will_be_too_late_for(run: Run) -> None:
+    assert "not older than 24 hours" in " ".join(run("pause")[1].split())
