@@ -231,14 +231,17 @@ class OpencodeFiles:
     def _moved_to(self) -> Path | None:
         """The database beside it that the client keeps its sessions in now.
 
-        One of another channel may have been tried once: only if it was written to since the tree was.
+        One of another channel may be used beside it: only if it was written to since, and has the
+        session that the tree was last written for: it takes all of them over.
         """
         own, *others = (path.resolve() for path in places.databases(self.root.parent))
         if _written(own) and rows.keeps_sessions(own):
             return own
-        beside = [path for path in others if _written(path) and rows.keeps_sessions(path)]
-        last = max((changed for _, changed in self._sessions()), default=0) if beside else 0
-        return next((path for path in beside if _written(path) > last), None)
+        beside = [path for path in others if _written(path)]
+        found = ((changed, session) for session, changed in self._sessions()) if beside else ()
+        last, newest = max(found, default=(0, ""))
+        messages = tree.ids(tree.names(self.root, *self._reader.where(newest))) if newest else []
+        return next((path for path in beside if _written(path) > last and rows.has_messages(path, messages)), None)
 
     def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Entry]:
         entries = []

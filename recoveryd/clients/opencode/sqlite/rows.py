@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,24 @@ def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:
     return "" if encoding == "UTF-8" else f"its texts are in {encoding}"
 
 
+_TABLES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
+
+
 def keeps_sessions(path: Path) -> bool:
     """Whether a client of any version keeps its sessions in this file; in doubt it does."""
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
+    return has_messages(path, ())
+
+
+def has_messages(path: Path, messages: Sequence[str]) -> bool:
+    """Whether a client keeps its sessions in this file, and all of these messages; in doubt it does."""
+
+    def work(db: sqlite3.Connection) -> bool:
+        if db.execute(_TABLES).fetchone() is None:
+            return False
+        return all(db.execute("SELECT 1 FROM message WHERE id = ?", (one,)).fetchone() for one in messages)
+
     try:
-        return Database(path).read(lambda connection: bool(connection.execute(query).fetchone()[0]))
+        return Database(path).read(work)
     except StoreError:
         return True
 

@@ -188,7 +188,7 @@ def test_stores_are_found_where_the_client_keeps_them_each_once(tmp_path: Path) 
 def test_a_tree_beside_a_database_is_dead(tree: Tree, database: str) -> None:
     asked, _ = tree.small()
     changes = tree.store.changes(tree.store.load(SES), [Edit(asked, "prt_1", {"a": 1}, "x")])
-    Base(tree.root.parent / database)
+    Base(tree.root.parent / database).small()  # that session
     assert database in (tree.store.live() or "")
     before = tree.files()
     with pytest.raises(StoreError, match="dead"):
@@ -204,7 +204,9 @@ def test_only_a_database_that_the_client_went_over_to_makes_a_tree_dead(tree: Tr
     tried = Base(folder / "opencode-local.db")
     os.utime(tried.path, (1, 1))  # of a channel that was tried before the tree was last written to
     assert (tree.store.live(), tree.store.generation()) == (None, Generation.JSON)
-    tried.session()
+    tried.say("user", NOW - 100)
+    assert (tree.store.live(), tree.store.generation()) == (None, Generation.JSON), "used beside it, for other sessions"
+    tried.say("assistant", NOW - 90)
     assert "opencode-local.db" in (tree.store.live() or "")
     tried.path.unlink()
     (folder / "opencode.db").write_bytes(b"SQLite format 3\0, and then damaged")
