@@ -67,7 +67,7 @@ def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:
     return "" if encoding == "UTF-8" else f"its texts are in {encoding}"
 
 
-_TABLES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
+_KEEPS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'session_v2')"
 
 
 def keeps_sessions(path: Path) -> bool:
@@ -79,7 +79,7 @@ def has_messages(path: Path, messages: Sequence[str]) -> bool:
     """Whether a client keeps its sessions in this file, and all of these messages; in doubt it does."""
 
     def work(db: sqlite3.Connection) -> bool:
-        if db.execute(_TABLES).fetchone() is None:
+        if db.execute(_KEEPS).fetchone() is None:
             return False
         return all(db.execute("SELECT 1 FROM message WHERE id = ?", (one,)).fetchone() for one in messages)
 
