@@ -142,13 +142,18 @@ def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
         assert text == ROOT.joinpath(*names).read_text()
 
 
+def locks(daemon: Daemon) -> Path:
+    """Where it locks stores, whatever its state folder is."""
+    return Path(daemon.env["HOME"], ".local", "state", "recoveryd")
+
+
 def test_it_is_ready_after_the_first_look_at_every_session(daemon: Daemon, gate: Path) -> None:
     """Lock and watches stand before, and what was stuck is healed by then; the status says what it does."""
     stuck = Stuck(daemon.storage)
     stuck.fail()
     broken = stuck.files
     with Manager(daemon, fault=SWEEP_WAITS.format(gate=str(gate))) as manager:
-        daemon.wait(lambda: any(daemon.state.glob("*.run.json")), "it holds no lock")
+        daemon.wait(lambda: any(locks(daemon).glob("*.run.json")), "it holds no lock")
         time.sleep(0.5)
         assert manager.lines == []
         gate.touch()
@@ -266,12 +271,11 @@ def test_hup_reads_the_configuration_again(daemon: Daemon, tmp_path: Path) -> No
         late = Stuck(other.storage)
         late.fail()
         daemon.wait(lambda: outcomes(daemon, late.id) == ["healed"], "the new store is not watched")
-        locks = Path(daemon.env["HOME"], ".local", "state", "recoveryd")
-        with StoreLock(one.storage, locks, "one"):
+        with StoreLock(one.storage, locks(daemon), "one"):
             pass
         for storage in (other.storage, daemon.storage):
             with pytest.raises(BusyError):
-                StoreLock(storage, locks, "other").acquire()
+                StoreLock(storage, locks(daemon), "other").acquire()
         assert manager.end() == 0
     assert "Traceback" not in manager.log.read_text()
 
