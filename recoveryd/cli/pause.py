@@ -8,12 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, sound_of, when
+from recoveryd.cli.common import config_of, sound_of, stores_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
 from recoveryd.core.errors import NotFoundError, RecoverydError, UsageError
 from recoveryd.core.model import is_session_id
 from recoveryd.disk import private
+from recoveryd.doctor.status import status
 from recoveryd.settings import overrides, paths
+from recoveryd.settings.load import Config
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -33,11 +35,20 @@ def unpause(arguments: argparse.Namespace) -> int:
     now = time.time()
     found = overrides.paused(paths.state_dir(), now)
     ended = overrides.unpause(paths.state_dir())
-    hours = sound_of(arguments)[0].lookback_hours
-    words = "It was not paused." if not ended else "Repairs go on; what got stuck meanwhile is healed within a minute."
+    config = sound_of(arguments)[0]
+    hours = config.lookback_hours
+    words = "It was not paused." if not ended else _goes_on(config, now)
     if found is not None and now - found.since > hours * 3600:
         words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
     return render(Result({"paused": False, "was": ended}, lambda out: wrapped(out, words)), as_json=arguments.json)
+
+
+def _goes_on(config: Config, now: float) -> str:
+    """What the end of a pause leads to, as things are."""
+    found = status(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
+    if found.unrepaired:
+        return f"The pause is over, but nothing is repaired yet: {found.unrepaired}."
+    return "Repairs go on; what got stuck meanwhile is healed within a minute."
 
 
 def ignore(arguments: argparse.Namespace) -> int:

@@ -85,6 +85,10 @@ def _show(out: Console, found: Status) -> None:
     if found.pause is not None:
         until = "until `recoveryd unpause`" if found.pause.until is None else f"until {when(found.pause.until)}"
         field(out, "paused", f"since {when(found.pause.since)}, {until}: nothing is repaired")
+    if found.ignore_problem:
+        field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
+    if not found.any_kind:
+        field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
     for store in found.stores:
         field(out, "store", _store(store))
     if not found.stores:

@@ -118,7 +118,11 @@ def repairs(patient: Patient) -> Iterator[Check]:
         yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", _LIFT)
     if patient.config.idle and not idle:
         yield warn("repairs", f"Nothing is repaired, by {patient.config_file}: {patient.config.idle}.", _LIFT)
-    if not idle and not patient.config.idle:
+    if not patient.config.kinds:
+        yield warn(
+            "repairs", f"No kind is repaired, by {patient.config_file}: `kinds` is empty.", "Name some, or unset it."
+        )
+    elif not idle and not patient.config.idle:
         yield ok("repairs", "It is no dry run, and repairs are not turned off.")
 
 

@@ -55,6 +55,8 @@ def size(patient: Patient) -> Iterator[Check]:
 
 def conflicts(patient: Patient) -> Iterator[Check]:
     found = books(patient.config, patient.stores, patient.ledger, patient.now)
+    if found.problem:
+        return  # said by the check of the ledger itself
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)
     if found.pending and not watched:
         ids = [entry.id for entry in found.pending]

@@ -69,6 +69,8 @@ class Status:
     config: Path
     ledger: Path
     log: Path
+    ignore_problem: str = ""  # why what is to be left alone can't be read: then nothing is repaired
+    any_kind: bool = True  # whether the configuration names a kind that is repaired
 
     @property
     def running(self) -> Sequence[Holder]:
@@ -84,15 +86,21 @@ class Status:
         if self.pause is not None:
             return f"paused{self.pause.ending}"
         idle = [holder.idle for holder in self.running]
-        return idle[0] if all(idle) else ""
+        if all(idle):
+            return idle[0]
+        if self.ignore_problem:
+            return self.ignore_problem
+        return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
 
 
 def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
     """`stores`: those that exist. What can't be read is said in the answer; nothing is raised."""
+    named: Sequence[str] = config.ignore
+    ignore_problem = ""
     try:
-        named: Sequence[str] = (*config.ignore, *ignored(state_dir))
+        named = (*named, *ignored(state_dir))
     except RecoverydError as error:
-        named = (error.message,)
+        ignore_problem = error.message
     return Status(
         stores=[_store(store, state_dir) for store in stores],
         books=books(config, stores, paths.ledger_file(state_dir), now),
@@ -102,6 +110,8 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
         config=config_file,
         ledger=paths.ledger_file(state_dir),
         log=paths.log_file(state_dir),
+        ignore_problem=ignore_problem,
+        any_kind=bool(config.kinds),
     )
 
 

@@ -38,17 +38,18 @@ def store(patient: Patient) -> Iterator[Check]:
         generation = patient.generation(one)
         words = GENERATIONS[generation]
         about = f"{one.root}: {words}"
+        hint = f"Can you read and write there? See ls -l {one.root}."
         try:
             problem = one.live()
             next(iter(one.session_ids()), None) if problem is None else None
         except RecoverydError as error:
-            problem = f"{error.message} {error.hint}".strip()
+            problem, hint = error.message, error.hint or hint
         if generation is Generation.JSON_DEAD:
             yield ok("store", f"{about}. Nothing is repaired there.", about=one.id)
         elif generation in (Generation.OPENCODE_2, Generation.UNKNOWN):
             yield warn("store", f"{about}.", "Its sessions are left alone; a newer recoveryd may know it.", one.id)
         elif problem:
-            yield fail("store", f"{one.root} can't be used: {problem}", "Nothing in it is repaired until then.", one.id)
+            yield fail("store", f"{one.root} can't be used, so nothing in it is repaired: {problem}", hint, one.id)
         else:
             yield ok("store", f"{about}.", about=one.id)
 

@@ -68,7 +68,7 @@ def state(tmp_path: Path) -> Path:
     return private.folder(tmp_path / "state")
 
 
-any_version = Server.any_version  # before the tests take it away
+listening_versions = Server.listening_versions  # before the tests take it away
 
 
 class Nobody:
@@ -83,7 +83,7 @@ class Nobody:
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
-    monkeypatch.setattr(Server, "any_version", lambda _: None)
+    monkeypatch.setattr(Server, "listening_versions", lambda *_: ())
     monkeypatch.setattr(doctor_client, "can_show", lambda: (False, "there is no session bus"))
     monkeypatch.setattr(host, "of_this_system", lambda *_: Nobody())
 
@@ -326,9 +326,31 @@ class TestWrap:
         base = Base(tmp_path / "opencode.db", NEW)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")
-        monkeypatch.setattr(Server, "any_version", lambda _: version)
+        monkeypatch.setattr(Server, "listening_versions", lambda *_: (version,))
         found = one("id_wrap", patient(state, base.store, now=NOW / 1000))
         assert found.level == level and "1.18.15" in found.says + found.next
+
+    def test_each_store_is_asked_about_its_own_client(
+        self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And one that minds does not hide another, nor does its count end at zero with that of the next."""
+        bases = [Base(tmp_path / name, NEW) for name in ("a.db", "b.db", "c.db")]
+        for base in bases:
+            base.session("ses_old", time_created=BEFORE)
+            base.say("user", BEFORE, session="ses_old")
+        told = {bases[0].store.id: ((1, 18, 14), (1, 18, 15)), bases[1].store.id: ((1, 18, 15),)}
+        monkeypatch.setattr(Server, "listening_versions", lambda _, store="": told.get(store, ()))
+        found = of("id_wrap", patient(state, *(base.store for base in bases), now=NOW / 1000))
+        assert [(check.level, check.about) for check in found] == [("warn", bases[0].store.id)]
+
+    def test_nothing_is_said_of_what_could_not_be_read(self, tmp_path: Path, state: Path) -> None:
+        path = tmp_path / "opencode.db"
+        path.write_bytes(b"no database " * 500)
+        (state / "ledger.db").write_bytes(b"no database " * 500)
+        checks = list(examine(patient(state, OpencodeSqlite(path), now=NOW / 1000)))
+        assert [check.level for check in checks if check.code in ("id_wrap", "conflicts")] == []
+        [store] = [check for check in checks if check.code == "store"]
+        assert store.next and "until then" not in store.next
 
     def test_the_next_wrap_is_one_too(self, tmp_path: Path) -> None:
         tree = Plain(tmp_path / "storage")
@@ -418,9 +440,13 @@ class TestClient:
     def test_its_version(
         self, state: Path, monkeypatch: pytest.MonkeyPatch, version: Any, level: str, said: str
     ) -> None:
-        monkeypatch.setattr(Server, "any_version", lambda _: version)
+        monkeypatch.setattr(Server, "listening_versions", lambda *_: (version,) if version else ())
         found = one("client", patient(state))
         assert found.level == level and said in found.says
+
+    def test_each_version_that_listens_is_named(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Server, "listening_versions", lambda *_: (TESTED[-1], (2, 0, 1)))
+        assert [check.level for check in of("client", patient(state))] == ["ok", "warn"]
 
     @pytest.mark.parametrize(
         ("configured", "whose", "level", "said"),
@@ -435,7 +461,7 @@ class TestClient:
         self, state: Path, monkeypatch: pytest.MonkeyPatch, configured: bool, whose: Owner, level: str, said: str
     ) -> None:
         monkeypatch.setattr(server_address, "owner", lambda *_: whose)
-        monkeypatch.setattr(Server, "any_version", any_version)
+        monkeypatch.setattr(Server, "listening_versions", listening_versions)
         with listening() as fake:
             monkeypatch.setattr(server_address, "DEFAULT_URL", fake.url)
             settings = Config(opencode=OpenCode(server_url=fake.url if configured else None))

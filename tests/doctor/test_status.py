@@ -227,3 +227,18 @@ def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "opencode" / "storage").mkdir()
     [dead] = seen(OpencodeFiles(tmp_path / "opencode" / "storage"), state=tmp_path / "state").stores
     assert dead.generation is Generation.JSON_DEAD and "dead" in dead.problem
+
+
+def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = private.folder(paths.state_dir())
+    run("pause")
+    assert "nothing is repaired yet: nothing runs that would" in " ".join(run("unpause")[1].split())
+    with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+        run("pause")
+        assert "within a minute" in " ".join(run("unpause")[1].split())
+        monkeypatch.setenv("RECOVERYD_KINDS", "[]")
+        assert "names no kind" in json.loads(run("status", "--json")[1])["unrepaired"]
+        monkeypatch.delenv("RECOVERYD_KINDS")
+        (state / "ignore.json").write_text("{")
+        assert "ignore.json can't be read" in json.loads(run("status", "--json")[1])["unrepaired"]
+        assert "Nothing is repaired until it can be" in " ".join(run("status")[1].split())

@@ -16,20 +16,24 @@ _LOOK_S = 1.5  # for what has to go through all sessions
 
 
 def listening(server: Server, server_url: str) -> Iterator[Check]:
-    """Of which version the client is that listens; `server_url`: where the configuration says it does."""
-    version = server.any_version()
-    named, tested = spelled(version or ()), ", ".join(map(spelled, TESTED))
+    """Of which versions the clients are that listen; `server_url`: where the configuration says one does."""
+    versions = server.listening_versions()
     shut_out = server.shut_out()
-    if version is None and shut_out:
+    if not versions and shut_out:
         yield _shut_out(shut_out, server_url)
-    elif version is None:
+    elif not versions:
         yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
-    elif version in TESTED:
-        yield ok("client", f"OpenCode {named} listens; this version was tested.")
-    elif TESTED[0] < version < TESTED[-1]:
-        yield ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
-    else:
-        yield _untested(version)
+    for version in versions:
+        yield _listens(version)
+
+
+def _listens(version: tuple[int, ...]) -> Check:
+    named, tested = spelled(version), ", ".join(map(spelled, TESTED))
+    if version in TESTED:
+        return ok("client", f"OpenCode {named} listens; this version was tested.")
+    if TESTED[0] < version < TESTED[-1]:
+        return ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
+    return _untested(version)
 
 
 def _untested(version: tuple[int, ...]) -> Check:
@@ -56,31 +60,41 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
 
 
 def id_wrap(server: Server, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
-    """Whether sessions have messages from before the ids started again, under a client that minds."""
-    behind = 0
-    version = server.any_version() if stores else None
+    """Whether sessions have messages from before the ids started again, under a client that minds.
+
+    `stores`: those that can be read. Each is asked for by itself: its client may be another one.
+    """
+    coped, all_seen, minded = 0, True, False
     for one, generation in stores:
         count, complete = before_wrap(one, generation, now_ms, _LOOK_S)
-        mended = generation is Generation.SQLITE_EVENTS and (version is None or version >= BY_TIME_SINCE)
-        if not count or mended:
-            behind += count
-            continue
-        yield warn(
-            "id_wrap",
-            f"{one.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
-            "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
-            "in them and never call the model.",
-            f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
-            if generation is Generation.SQLITE_EVENTS
-            else "To heal them: recoveryd scan --repair --kind wrapped_ids. "
-            f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind.",
-            one.id,
-        )
-        behind = -1
-    if behind < 0:
+        versions = server.listening_versions(one.id) if count else ()
+        mended = generation is Generation.SQLITE_EVENTS and all(version >= BY_TIME_SINCE for version in versions)
+        if count and not mended:
+            minded = True
+            yield _minded(one, generation, count, complete=complete)
+        else:
+            coped, all_seen = coped + count, all_seen and complete
+    if minded or not stores:
         return
-    if behind:
+    some = "" if all_seen else " (there was no time to look at all of them)"
+    if coped:
         copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
-        yield ok("id_wrap", f"{behind} sessions are from before 2026-08-14; {copes}")
+        are = "session is" if coped == 1 else "sessions are"
+        yield ok("id_wrap", f"{coped} {are} from before 2026-08-14{some}; {copes}")
     else:
-        yield ok("id_wrap", "No session has messages from before 2026-08-14, when OpenCode's ids started again.")
+        says = "No session that could be read has messages from before 2026-08-14, when OpenCode's ids started again"
+        yield ok("id_wrap", f"{says}{some}.")
+
+
+def _minded(store: Store, generation: Generation, count: int, *, complete: bool) -> Check:
+    newer = f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
+    heals = "To heal them: recoveryd scan --repair --kind wrapped_ids. "
+    heals += f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind."
+    return warn(
+        "id_wrap",
+        f"{store.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
+        "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
+        "in them and never call the model.",
+        newer if generation is Generation.SQLITE_EVENTS else heals,
+        store.id,
+    )

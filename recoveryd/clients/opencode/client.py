@@ -71,7 +71,7 @@ class Opencode:
         return self._holders.at_work(store, session, self.server)
 
     def version(self) -> tuple[int, ...] | None:
-        return self.server.any_version()
+        return next(iter(self.server.listening_versions()), None)
 
     def check_server(self) -> Iterator[Check]:
         return checks.listening(self.server, self._settings.server_url or "")

@@ -68,10 +68,11 @@ class Server:
         ]
         return bool(asked) and set(asked) == {"idle"}
 
-    def any_version(self) -> tuple[int, ...] | None:
-        """Of a client that listens, whatever it works on; None when none answers."""
+    def listening_versions(self, store: str = "") -> tuple[Version, ...]:
+        """Of the clients that listen and may use the store at this path (none: of all), each once, oldest first."""
         talk = _Talk(self._line, "", "", "", None, time.monotonic() + LIMIT_S)
-        return next(filter(None, (talk.version(found.url) for found in self._line.listening())), None)
+        listening = [known for known in self._line.listening() if not store or known.may_have(store)]
+        return tuple(sorted({version for known in listening if (version := talk.version(known.url))}))
 
     def shut_out(self) -> dict[str, Owner]:
         """The addresses to which nothing was said, since who listens there is not this user, or may not be."""

@@ -101,7 +101,7 @@ def another_user() -> Iterator[None]:
 def said_nothing(client: Server) -> bool:
     return (
         client.versions("/store", SESSION, DIRECTORY) == ()
-        and client.any_version() is None
+        and client.listening_versions() == ()
         and not client.has(FAILURE, DIRECTORY)
         and not client.abort(FAILURE, DIRECTORY, never)
         and client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
@@ -120,7 +120,7 @@ def test_to_another_users_process_nothing_is_said(
     with another_user():
         assert said_nothing(client)
     assert (fake.asked, client.shut_out()) == ([], {fake.url: Owner.OTHER})
-    assert client.any_version() == (1, 18, 33), "the same listener, once it is the user's own"
+    assert client.listening_versions() == ((1, 18, 33),), "the same listener, once it is the user's own"
     assert client.shut_out() == {}
 
 
@@ -500,5 +500,5 @@ def test_the_name_of_the_configuration_goes_before_that_of_the_environment(monke
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "x")
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
     with listening(Fake(password="x")) as fake:
-        Server(OpenCode(server_url=fake.url, username="bob")).any_version()
+        Server(OpenCode(server_url=fake.url, username="bob")).listening_versions()
     assert [asked.authorization for asked in fake.asked] == ["Basic " + base64.b64encode(b"bob:x").decode()]
