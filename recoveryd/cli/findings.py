@@ -9,10 +9,10 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.clients.base import Store
+from recoveryd.clients.base import Store, is_of
 from recoveryd.core.errors import ActiveError, LeftAloneError, RecoverydError
 from recoveryd.core.kinds import KINDS, kind_info
-from recoveryd.core.model import Change, Failure, Json, Kind, Refusal, Try
+from recoveryd.core.model import Change, Failure, Json, Kind, Outcome, Refusal, Try
 from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
 from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
 from recoveryd.diagnose.left_alone import left_alone
@@ -166,6 +166,19 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
     if ledger is not None:
         found = replace(found, undone=undone(store, ledger, failure))
+    found = _proposed(store, recovery, found, name)
+    pending = ledger.pending() if ledger is not None else []
+    cut_off = [entry for entry in pending if entry.session == failure.session and is_of(store, entry.store)]
+    if cut_off:
+        what = "undo of" if cut_off[0].outcome is Outcome.UNDOING else "repair"
+        ended = f"its {what} {cut_off[0].id} was cut off half way; `recoveryd run` and `scan --repair` end that first"
+        return replace(found, action=f"{ended}. Then: {found.action}" if found.changes else ended)
+    return found
+
+
+def _proposed(store: Store, recovery: Recovery, found: Finding, name: str) -> Finding:
+    failure, kind = found.failure, found.kind
+    assert kind is not None
     try:
         _, planned = recovery.propose(store, failure, kind, name)
     except (ActiveError, LeftAloneError) as error:

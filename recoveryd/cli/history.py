@@ -10,7 +10,7 @@ from rich.console import Console
 from recoveryd.cli.common import known_ledger, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Entry, Outcome
+from recoveryd.core.model import CUT_OFF, Entry, Outcome
 from recoveryd.disk import private
 from recoveryd.heal.undo import take_back
 from recoveryd.ledger.peek import peek
@@ -95,7 +95,7 @@ def show(arguments: argparse.Namespace) -> int:
             show_changes(out, changes)
         elif entry.edits:
             out.print("Its images are no longer in the ledger.")
-        if entry.outcome is Outcome.HEALED and changes:
+        if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print(f"\nTo take it back: recoveryd undo {entry.id}")
 
     return render(Result(data, show_entry), as_json=arguments.json)

@@ -15,7 +15,7 @@ from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal.stop_turn import settled
 from recoveryd.ledger.ledger import Ledger
 
-_UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT})
+_UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ def take_back(
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:
     """Take back a recovery; returns what is (or with `dry_run` would be) written.
 
+    Of one that was cut off half way (and only under the recovery lock is that known) it is what stands of it.
     RefusedError when something would be lost: a newer recovery stands on it, a part changed since, or a prompt was
     answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
     NotFoundError: the images are gone.
@@ -146,22 +147,28 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     if staged:  # with `force`, too
         raise RefusedError(staged, "Take the revert back (/redo) or prompt the session, and undo then.")
     obstacle = _obstacle(store, entry, changes)
-    if obstacle is None:
-        todo = [change.reversed() for change in reversed(changes)]
-    elif force:
-        now = store.read_all([change.key for change in reversed(changes)])
-        todo = [replace(c, before=n, after=c.before) for c, n in zip(reversed(changes), now, strict=True)]
-        todo = [change for change in todo if change.before != change.after]
-    else:
+    if obstacle is not None and not force:
         raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
+    todo = _backward(store, changes, whatever=obstacle is not None)
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)
     return todo
 
 
+def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
+    """What leads back to the before-images: from what stands as it was written, or from `whatever` is there."""
+    back = list(reversed(changes))
+    now = store.read_all([change.key for change in back])
+    if whatever:
+        forced = (replace(c, before=n, after=c.before) for c, n in zip(back, now, strict=True))
+        return [change for change in forced if change.before != change.after]
+    return [c.reversed() for c, n in zip(back, now, strict=True) if n == c.after]
+
+
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
     found = states(store, changes)
-    changed = [change.key for change, now in zip(changes, found, strict=True) if now != "after"]
+    ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
+    changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
@@ -223,6 +230,6 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
         if untouched(store, todo):  # else it is left to `settle`
             if forced:
                 ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
-            ledger.mark(entry.id, entry.outcome)
+            ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise
     ledger.undone(doing, entry.id)

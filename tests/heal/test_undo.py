@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.cli.findings import find
 from recoveryd.clients.base import states
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
@@ -15,6 +16,7 @@ from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.disk import atomic
 from recoveryd.heal.undo import settle, undo
+from recoveryd.settings.load import Config
 from tests.support.parts import text, tool
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
@@ -257,6 +259,45 @@ def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, benc
     found = states(tree.store, changes)
     assert found == ["other" if which == "other" else "before" for which in how]
     assert entry(bench, event).outcome is settled.outcome
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
+@pytest.mark.parametrize("how", MIXTURES, ids="-".join)
+def test_what_was_cut_off_is_undone_by_name(tree: Tree, bench: Bench, how: tuple[str, str], outcome: Outcome) -> None:
+    """Half of it stands: that is taken back, unless the client wrote over a part of it since."""
+    event, changes = crashed(tree, bench, how, outcome)
+    begun = entry(bench, event)
+    if "other" in how:
+        with pytest.raises(RefusedError, match="changed since"):
+            undo(tree.store, bench.ledger, begun)
+    undone = undo(tree.store, bench.ledger, begun, force="other" in how)
+    assert len(undone) == len([which for which in how if which != "before"])
+    assert states(tree.store, changes) == ["before", "before"]
+    assert entry(bench, event).outcome is Outcome.UNDONE and bench.ledger.pending() == []
+
+
+def test_a_cut_off_repair_that_cannot_be_taken_back_now_stays_to_be_ended(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event, _ = crashed(tree, bench, ("after", "after"), Outcome.PENDING)
+
+    def full(name: str) -> None:
+        if name == "create":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(failpoint, "reach", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+    monkeypatch.undo()
+    assert [pending.id for pending in bench.ledger.pending()] == [event.id]
+    assert settle(tree.store, bench.ledger)[0].outcome in (Outcome.HEALED, Outcome.UNDONE)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
+def test_scan_names_what_was_cut_off(tree: Tree, bench: Bench, outcome: Outcome) -> None:
+    event, _ = crashed(tree, bench, ("after", "before"), outcome)
+    found = find(tree.store, Config(), event.session, bench.recovery, bench.ledger)
+    assert found is not None and f"{event.id} was cut off half way" in found.action and not found.healed
 
 
 def test_a_store_that_is_not_there_now_is_settled_another_time(tree: Tree, bench: Bench, tmp_path: Path) -> None:
