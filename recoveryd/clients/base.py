@@ -140,8 +140,8 @@ class Store(Protocol):
     def greatest_id(self, session_id: str) -> str:
         """Of its messages the id that sorts last; "" when there is none. No message is read."""
 
-    def unreadable(self, session_id: str) -> bool:
-        """Whether the newest messages (`PAGE`) seem to have a part that is no JSON; an unknown session has none.
+    def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
+        """Whether the newest messages (`PAGE`), or all, seem to have a part that is no JSON; false of an unknown one.
 
         Cheaper than `load`, which tells for sure.
         """

@@ -55,7 +55,7 @@ class _Finder:
         return None if under_way else self._client.cut_off(self._loaded)
 
     def unreadable(self) -> Silence | None:
-        found = self._store.unreadable(self._session)
+        found = self._store.unreadable(self._session, whole=True)
         return silent.unreadable(self._client, self._store, self._loaded) if found else None
 
     def ids_started_again(self) -> Silence | None:

@@ -205,13 +205,14 @@ def test_a_part_that_is_no_json_is_kept_exactly_and_comes_back_exactly(kept: Kep
     assert kept.content() == before
 
 
-def test_only_the_newest_messages_are_asked_for_parts_that_are_no_json(kept: Kept) -> None:
+def test_only_the_newest_messages_are_asked_for_parts_that_are_no_json_unless_all_are_wanted(kept: Kept) -> None:
     old, _ = small(kept)
     kept.part(old, "prt_bad", b'{"id": "prt_')
     assert kept.store.unreadable(SES)
     for number in range(PAGE):
         kept.asks(NOW + number)
     assert not kept.store.unreadable(SES)
+    assert kept.store.unreadable(SES, whole=True)
 
 
 @pytest.mark.parametrize(("kept", "raw"), each("odd"), indirect=["kept"])

@@ -123,6 +123,19 @@ def test_a_signal_that_does_not_interrupt_its_wait_ends_it_too(tree: Tree, tmp_p
     assert subprocess.run(words, env=env, timeout=WAIT, capture_output=True, check=False).returncode == 0
 
 
+def test_a_part_that_was_cut_off_between_two_runs_is_mended(tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck()
+    tree.answered(session)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.daemon.stores.keys() <= daemon.daemon._swept.keys())
+    assert daemon.events == []
+    part = tree.part(session, "text")
+    part.write_bytes(b'{"id": "cut o')
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: daemon.events)
+    assert [(event.kind, event.outcome) for event in daemon.events] == [(Kind.UNSENDABLE_PART, Outcome.HEALED)]
+
+
 def test_what_was_refused_before_is_caught_up_with(tree: Tree, tmp_path: Path) -> None:
     sessions = [tree.stuck(), tree.stuck(blank_answer, EMPTY)]
     with running(tmp_path, tree.store) as daemon:

@@ -98,6 +98,19 @@ def test_an_error_of_unknown_words_is_the_one_that_counts(scene: Scene) -> None:
     assert scene.found()[1:] == [None, None, "refused_unknown", newest["id"]]
 
 
+def test_a_part_that_can_not_be_read_is_told_however_far_back_and_mended_among_the_newest(scene: Scene) -> None:
+    for _ in range(30):
+        scene.made.user("go on")
+        scene.made.assistant("fine")
+    far, near = (scene.tree.part(scene.tree._write(scene.made), "text", number) for number in (0, -1))
+    sound, told = far.read_bytes(), "unsendable_part"
+    far.write_bytes(b'{"id": "cut o')
+    assert (scene.found()[1], scene.found()[3]) == (None, told)
+    far.write_bytes(sound)
+    near.write_bytes(b'{"id": "cut o')
+    assert (scene.found()[1], scene.found()[3]) == (Kind.UNSENDABLE_PART, told)
+
+
 def test_an_answer_that_grew_too_long_is_an_answer(scene: Scene) -> None:
     scene.made.failed("continue", api_error(EMPTY, 400))
     scene.made.user("again")

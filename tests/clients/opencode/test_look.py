@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,16 @@ def test_a_command_of_the_user_in_the_session_is_no_answer(
     assert (found.failure.message, found.newest_user, found.last_answer) == (failed, None, NOW - 895)
     kept.part(ran, "prt_9", b'{"type": "step-finish"}')
     assert kept.store.look(SES).failure is None
+
+
+def test_a_part_that_is_written_over_is_seen_where_a_message_came_lately(tree: Tree) -> None:
+    _, answered = tree.small()
+    lately, long_ago = 0, int(time.time() * 1000) + 60_000
+    marks = {since: dict(tree.store.fresh({}, since)) for since in (lately, long_ago)}
+    part = tree.part(answered, "prt_2", b"")
+    os.utime(part, ns=(1, time.time_ns() + 10**9))
+    assert [session for session, _ in tree.store.fresh(marks[lately], lately)] == [SES]
+    assert list(tree.store.fresh(marks[long_ago], long_ago)) == []
 
 
 @given(st.integers(0, 2**41), st.integers(0, 4095), st.integers(0, 700 * 86_400_000))

@@ -103,11 +103,21 @@ class Reader:
                 path = self.path(("part", message_id), part_id)
                 yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
-    def unreadable(self, session_id: str) -> bool:
-        """Whether a part of its newest messages is no JSON."""
+    def parts_written(self, session_id: str) -> int:
+        """When a part of its newest messages was last written, in nanoseconds; 0 where that can't be told."""
+        newest = 0
+        with suppress(OSError, StoreError):
+            for message in tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]:
+                with suppress(FileNotFoundError), os.scandir(f"{self.root}/part/{message}") as parts:
+                    times = (part.stat(follow_symlinks=False).st_mtime_ns for part in parts)
+                    newest = max(newest, *times, 0)
+        return newest
+
+    def unreadable(self, session_id: str, *, whole: bool) -> bool:
+        """Whether a part of its newest messages, or of the `whole` session, is no JSON."""
         with suppress(NotFoundError):
-            newest = tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]
-            return any(map(self._holds_unreadable, reversed(newest)))
+            ids = tree.ids(tree.names(self.root, *self.where(session_id)))
+            return any(map(self._holds_unreadable, reversed(ids if whole else ids[-PAGE:])))
         return False
 
     def _holds_unreadable(self, message_id: str) -> bool:

@@ -102,12 +102,15 @@ class OpencodeFiles:
         return (session for session, _ in self._sessions())
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """Each session whose folder has another time than `known`: that of a new message, not of one written over."""
-        del since_ms  # an old failure is still worth a summary
+        """Each session whose folder has another time than `known`: that of a new message, not of one written over.
+
+        A part that is written over, say cut off by a crash, is seen where a message came since `since_ms`.
+        """
         gone = set(known)
         for session, changed in self._sessions():
             gone.discard(session)
-            if known.get(session) != (mark := str(changed)):
+            young = changed >= since_ms * 1_000_000  # an old failure is still worth a summary
+            if known.get(session) != (mark := f"{changed}.{self._reader.parts_written(session) if young else 0}"):
                 yield session, mark
         for session in gone:
             yield session, ""
@@ -144,9 +147,9 @@ class OpencodeFiles:
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
 
-    def unreadable(self, session_id: str) -> bool:
+    def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether a part of its newest messages is no JSON."""
-        return self._reader.unreadable(session_id)
+        return self._reader.unreadable(session_id, whole=whole)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""

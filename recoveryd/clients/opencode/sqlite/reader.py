@@ -97,11 +97,12 @@ class RowReader:
             return ""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
 
-    def unreadable(self, session_id: str) -> bool:
-        """Whether a part of its newest messages is no JSON."""
+    def unreadable(self, session_id: str, *, whole: bool) -> bool:
+        """Whether a part of its newest messages, or of the `whole` session, is no JSON."""
         if not tree.valid_id(session_id):
             return False
-        return self._read(lambda db: db.execute(UNREADABLE, (session_id, model.PAGE)).fetchone() is not None)
+        many = -1 if whole else model.PAGE
+        return self._read(lambda db: db.execute(UNREADABLE, (session_id, many)).fetchone() is not None)
 
     def load(self, session_id: str) -> Session:
         """The whole session, from one state of the database. StoreError for a message that is no JSON object."""

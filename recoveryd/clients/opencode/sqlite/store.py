@@ -112,9 +112,9 @@ class OpencodeSqlite:
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
 
-    def unreadable(self, session_id: str) -> bool:
+    def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether a part of its newest messages is no JSON."""
-        return self._reader.unreadable(session_id)
+        return self._reader.unreadable(session_id, whole=whole)
 
     def load(self, session_id: str) -> Session:
         """The whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""
