@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Hashable
+
 from recoveryd.clients.base import Stamp
+from recoveryd.core.bounded import note
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 
 
-def until_quiet(stamp: Stamp, seconds: float, now: float) -> float:
-    """Seconds until nothing was written for `seconds`, 0 when it is so. A clock that jumped back is quiet."""
-    left = stamp.newest_mtime_ns / 1e9 + seconds - now
-    return left if 0 < left <= seconds else 0.0
+class Quiet:
+    """Tells for how long nobody wrote to sessions: by the times of their records.
+
+    Where a record is of the future (the clock was ahead once) that says nothing, and it counts for how long the session
+    was seen unchanged.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._seen: dict[Hashable, tuple[str, float]] = {}  # the stamp's digest, and since when: time.monotonic()
+
+    def wait(self, session: Hashable, stamp: Stamp, seconds: float) -> float:
+        """Seconds until nothing was written for `seconds`, 0 when it is so. `stamp`: of the session, now."""
+        age = self._clock() - stamp.newest_mtime_ns / 1e9
+        if age < 0:
+            known, since = self._seen.get(session, ("", 0.0))
+            if known != stamp.digest:
+                since = time.monotonic()
+                note(self._seen, session, (stamp.digest, since))
+            age = time.monotonic() - since
+        return max(0.0, seconds - age)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from recoveryd.clients.base import Look, Store
 from recoveryd.clients.client import Client
 from recoveryd.clients.find import Clients
-from recoveryd.clients.quiet import SETTLE_S, until_quiet
+from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.core.bounded import note
 from recoveryd.core.kinds import KINDS
 from recoveryd.core.model import Failure, Kind
@@ -71,6 +71,7 @@ class Triage:
         self.config = config
         self._say = say
         self.clock = clock
+        self.quiet = Quiet(clock)
         self._clients = clients
         self.read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
         self.sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
@@ -97,9 +98,9 @@ class Triage:
             self._say(store.id, reason)
             return _AGAIN
         stamp = store.stamp(session)
-        if until_quiet(stamp, SETTLE_S, self.clock()):
+        if self.quiet.wait((store.id, session), stamp, SETTLE_S):
             client.server.prepare()  # it takes a moment, and here is one
-            return Verdict(Next.AGAIN, until_quiet(stamp, SETTLE_S, self.clock()) or _SOON_S)
+            return Verdict(Next.AGAIN, self.quiet.wait((store.id, session), stamp, SETTLE_S) or _SOON_S)
         if look.newer and found is refused and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self.config))
@@ -199,7 +200,7 @@ class _Finder:
         return True
 
     def _wait(self) -> None:
-        wait = until_quiet(self._store.stamp(self._session), GRACE_S, self._triage.clock())
+        wait = self._triage.quiet.wait(self._key, self._store.stamp(self._session), GRACE_S)
         if wait:
             raise _Later(wait)
 

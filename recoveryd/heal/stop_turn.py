@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from recoveryd.clients.base import Stamp, Store
 from recoveryd.clients.client import Server
-from recoveryd.clients.quiet import SETTLE_S, until_quiet
+from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.core.errors import ActiveError
 from recoveryd.core.model import Failure, Session
 
@@ -19,8 +19,8 @@ def settled(store: Store, session: str, clock: Callable[[], float] = time.time) 
 
     ActiveError: it is still written to after two seconds.
     """
-    deadline = time.monotonic() + _PATIENCE_S
-    while wait := until_quiet(stamp := store.stamp(session), SETTLE_S, clock()):
+    deadline, quiet = time.monotonic() + _PATIENCE_S, Quiet(clock)
+    while wait := quiet.wait(session, stamp := store.stamp(session), SETTLE_S):
         if time.monotonic() > deadline:
             raise ActiveError("The client is writing to this session: it is left alone until it is quiet.")
         time.sleep(wait)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -659,6 +660,30 @@ def test_a_session_that_never_gets_quiet_is_left_for_later(
     event = bench.attempt(tree, session)
     assert (event.outcome, bench.ledger.history(9)) == (Outcome.PENDING, [])
     assert "is writing to this session" in event.detail
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_record_of_the_future_does_not_pass_for_quiet(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, writes: bool
+) -> None:
+    """The clock was ahead when one was written: then it is seen for how long nobody writes."""
+    session = tree.stuck(blank_answer, EMPTY)
+    blank, fine = tree.part(session, "text", 1), tree.part(session, "text", 2)
+    ahead = time.time() + 3600
+    os.utime(blank, (ahead, ahead))
+    monkeypatch.setattr(stop_turn, "_PATIENCE_S", 0.3)
+    sleep, numbers = time.sleep, iter(range(9999))
+
+    def client(_: float) -> None:
+        sleep(0.02)
+        write_over(fine, n=next(numbers))
+
+    if writes:
+        monkeypatch.setattr("recoveryd.heal.stop_turn.time.sleep", client)
+    began = time.monotonic()
+    event = bench.attempt(tree, session)
+    assert event.outcome is (Outcome.PENDING if writes else Outcome.HEALED)
+    assert time.monotonic() - began >= SETTLE_S
 
 
 def test_a_dry_run_holds_for_everybody(tree: Tree, tmp_path: Path) -> None:
