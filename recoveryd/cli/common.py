@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from recoveryd.cli.output import complain
 from recoveryd.clients.base import Store
 from recoveryd.clients.find import find_stores
-from recoveryd.core.errors import ConfigError, NotFoundError
+from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private
 from recoveryd.heal.moved_stores import find
 from recoveryd.ledger.ledger import Ledger
@@ -62,8 +63,16 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?")
 
 
+def meant(ledger: Ledger, name: str) -> str:
+    """A hint where `name`, which is no session's, is the id of a recovery; else ""."""
+    entry = ledger.find(name)
+    return f"That is the id of a recovery; its session is {entry.session}." if entry is not None else ""
+
+
 def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
     """The error for a session that no store has. `unreadable`: why some could not be asked."""
+    with suppress(RecoverydError), known_ledger() as ledger:
+        hint = meant(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
     return NotFoundError(f"There is no session {session} in any store. {why}".strip(), hint)
 

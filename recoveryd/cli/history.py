@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import known_ledger, sound_of, store_named, when
+from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
+from recoveryd.core.errors import NotFoundError
 from recoveryd.core.kinds import kind_info
 from recoveryd.core.model import CUT_OFF, Entry, Outcome
 from recoveryd.disk import private
@@ -16,6 +17,7 @@ from recoveryd.heal.undo import take_back
 from recoveryd.ledger.peek import peek
 from recoveryd.ledger.stats import Line, by_kind
 from recoveryd.settings import paths
+from recoveryd.settings.load import may_forbid
 from recoveryd.tell.kinds import cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
@@ -28,6 +30,10 @@ def history(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entries = ledger.history(arguments.limit, arguments.session)
         any_at_all = bool(entries or ledger.history(1))
+        if arguments.session and not entries:
+            hint = meant(ledger, arguments.session)
+            if hint:
+                raise NotFoundError(f"{arguments.session} is no session.", hint)
 
     def show_all(out: Console) -> None:
         if not entries:
@@ -102,7 +108,9 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def undo(arguments: argparse.Namespace) -> int:
-    config, _ = sound_of(arguments)
+    config, problem = sound_of(arguments)
+    if problem is not None and not arguments.dry_run and may_forbid(arguments.config or paths.config_file(), problem):
+        raise problem
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)

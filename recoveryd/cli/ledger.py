@@ -31,11 +31,15 @@ def prune(arguments: argparse.Namespace) -> int:
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
                 insist(_lost(len(gone), arguments), yes=arguments.yes)
             ledger.clear([held.entry.id for held in gone])
+        stays = 0 if gone else len(ledger.beyond(days, limits.keep_mb, now, all_content=True))
     size = sum(held.size for held in gone)
 
     def show(out: Console) -> None:
         if not gone:
-            wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")
+            none = f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB."
+            sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
+            sole += f"{_recoveries(stays)}; it stays. `recoveryd ledger prune --all-content` takes it out for good."
+            wrapped(out, sole if stays else none)
             return
         _table(out, gone)
         verb = "would go" if arguments.dry_run else "are gone for good"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, sound_of, stores_of, when
+from recoveryd.cli.common import config_of, known_ledger, meant, sound_of, stores_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
 from recoveryd.core.errors import NotFoundError, RecoverydError, UsageError
 from recoveryd.core.model import is_session_id
@@ -22,11 +23,13 @@ def pause(arguments: argparse.Namespace) -> int:
     state = private.folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else when(made.until)
-    hours = sound_of(arguments)[0].lookback_hours
+    hours = (
+        f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"  # the file is not read: it may be broken
+    )
     words = (
         f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that, if it is not older than "
     )
-    words += f"{hours:g} hours then: `recoveryd scan --repair` heals what is."
+    words += f"{hours} then: `recoveryd scan --repair` heals what is."
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
 
@@ -60,6 +63,8 @@ def ignore(arguments: argparse.Namespace) -> int:
     what = _named(arguments.what)
     if not arguments.remove and not is_session_id(what) and not what.startswith("/"):
         hint = "Name a session by its id (ses_...), or a project folder that is there, or by its whole path."
+        with suppress(RecoverydError), known_ledger() as ledger:
+            hint = meant(ledger, what) or hint
         raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)
     if arguments.remove:
         if what in (*config.ignore, *map(_named, config.ignore)):

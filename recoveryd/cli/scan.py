@@ -88,7 +88,7 @@ def scan(arguments: argparse.Namespace) -> int:
             _repair(recovery, seen, asked=asked)
 
     def show(out: Console) -> None:
-        _show(out, seen, diff=bool(arguments.session) and not _plans(arguments))
+        _show(out, seen, diff=bool(arguments.session) and not _plans(arguments), advise=not config.dry_run)
         if _plans(arguments) and not repairs:
             why = "" if arguments.dry_run else " `dry_run` is set in the configuration."
             out.print(f"\nDry run: nothing was written.{why}")
@@ -217,7 +217,7 @@ def _became(finding: Finding, event: Event) -> Finding:
     return replace(finding, action=event.detail, changes=(), healed=healed, recovery=event.id, undone=undone)
 
 
-def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
+def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     names, found = seen.names, seen.found
     if not names:
         where = "Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
@@ -251,7 +251,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool) -> None:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
-    _advise(out, [f for f in found if f.changes and not f.healed and not f.undone])
+    _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone])
 
 
 def _others(seen: _Seen) -> str:

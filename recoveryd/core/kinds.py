@@ -141,6 +141,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.UNSENDABLE_PART: KindInfo(
         cause="a part that the client itself can't send",
         remedy="The part is completed, or set aside in the ledger if it can't be read.",
+        undone="The client will fail on the part again",
         local=True,
         open_turn=True,
     ),

@@ -164,7 +164,8 @@ class Patrol:
         self._remember(store, fresh)
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:
-            logger.info("watching {} ({} sessions)", store.root, len(known.keys() | seen))
+            count = len(known.keys() | seen)
+            logger.info("watching {} ({} session{})", store.root, count, "" if count == 1 else "s")
             if old:
                 logger.info(
                     "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",

@@ -7,6 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,19 @@ def load_sound(path: Path | None, env: Mapping[str, str] | None = None) -> tuple
         except ValidationError as error:
             for one in error.errors(include_url=False, include_context=False, include_input=False):
                 _take_out(data, [part for part in one["loc"] if isinstance(part, str)])
+
+
+def may_forbid(path: Path, problem: ConfigError) -> bool:
+    """Whether what is not sound may be meant to keep everything from being written: a file that is no TOML, say."""
+    if "dry_run" in problem.message:
+        return True
+    try:
+        _read(path)
+    except ConfigError:
+        with suppress(OSError):
+            text = path.read_bytes()
+            return b"dry_run" in text or b"enabled" in text
+    return False
 
 
 def show(config: Config) -> str:

@@ -208,6 +208,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("explain", 1): _types("explain", "--jsonl", stdin=b"nonsense\n"),
     ("explain", 3): _types("explain", "--session", "ses_none"),
     ("history", 0): _types("history", "--session", "ses_none"),
+    ("history", 3): _types("history", "--session", "NAME"),
     ("show", 0): _types("show", "NAME"),
     ("show", 3): _types("show", "rzzzz"),
     ("undo", 0): _types("undo", "NAME"),

@@ -111,4 +111,44 @@ def test_one_letter_names_no_recovery(tree: Tree, run: Run) -> None:
 
 
 def test_a_pause_says_what_it_will_be_too_late_for(run: Run) -> None:
-    assert "not older than 24 hours" in " ".join(run("pause")[1].split())
+    assert "not older than `lookback_hours` (24" in " ".join(run("pause")[1].split())
+
+
+def test_the_id_of_a_recovery_for_that_of_a_session_is_told_as_such(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    run("scan", "--repair")
+    name = as_json(run, "history")[0]["id"]
+    for argv in (["explain", "--session"], ["scan", "--session"], ["history", "--session"], ["ignore"]):
+        code, _, err = run(*argv, name)
+        assert code in (2, 3) and f"its session is {session}" in " ".join(err.split()), argv
+
+
+@pytest.mark.parametrize("text", ["dry_run = true\nmax_retries = [", 'dry_run = "yes"', "enabled = false\nx ="])
+def test_undo_writes_nothing_where_a_broken_file_may_forbid_it(tree: Tree, run: Run, text: str) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    name, file = as_json(run, "history")[0]["id"], tree.root.parents[2] / "config/recoveryd/config.toml"
+    before = tree.files()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    assert run("undo", name)[0] == 78 and tree.files() == before
+    file.write_text("max_retries = [")
+    assert run("undo", name)[0] == 0 and tree.files() != before
+
+
+def test_what_stays_beyond_the_limits_is_named_with_the_way_to_it(tree: Tree, run: Run) -> None:
+    tree.stuck(behind_a_call)
+    tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    run("ledger", "prune", "--keep-days", "0", "--yes")
+    said = " ".join(run("ledger", "prune", "--keep-days", "0")[1].split())
+    assert "exists nowhere else now" in said and "--all-content" in said
+
+
+def test_under_a_dry_run_nobody_is_sent_to_the_same_command(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.stuck()
+    monkeypatch.setenv("RECOVERYD_DRY_RUN", "true")
+    said = run("scan", "--repair")[1]
+    assert "To heal them" not in said and "`dry_run` is set" in said

@@ -63,7 +63,7 @@ def heal(place: Place, session: str, times: int = 1) -> str:
 
 def start(place: Place) -> None:
     """A start of the daemon, that ends at once."""
-    daemon = Daemon(CONFIG, state_dir=place.state, stores=[place.store])
+    daemon = Daemon(CONFIG, state_dir=place.state, stores=[place.store], lock_dir=place.state)
     daemon.stop()
     daemon.run()
 
