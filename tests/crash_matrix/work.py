@@ -15,6 +15,7 @@ from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sessions import Healer
 from recoveryd.diagnose import triage
 from recoveryd.disk.locks import recovery_lock
+from recoveryd.heal import lifecycle
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
@@ -28,6 +29,7 @@ from tests.crash_matrix.places import Place
 CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
 vars(triage).update(SETTLE_S=0.0, GRACE_S=0.0)  # nobody else writes there
 quiet_module.SETTLE_S = 0.0
+lifecycle.CONFIRM_S = 0.0
 
 
 @contextmanager
