@@ -12,9 +12,9 @@ from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.build import SessionBuilder, write_sqlite
 from tests.support.database import OLD, Base
-from tests.support.parts import text, tool
+from tests.support.parts import api_error, text, tool
 from tests.support.terminal import kept
-from tests.support.trees import Tree
+from tests.support.trees import MISSING, Tree
 
 READING = (
     ("scan",),
@@ -48,6 +48,7 @@ def stuck(tree: Tree, tmp_path: Path) -> str:
     session = SessionBuilder(1_790_000_000_000)
     session.user("go")
     session.assistant(tool(), text("behind"))
+    session.failed("continue", api_error(MISSING, 400))
     write_sqlite(session.planted(), base.path)
     return tree.stuck()
 
