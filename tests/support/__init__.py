@@ -20,6 +20,7 @@ Stores
 What stands around it
 - `running`: a daemon in a thread of the test, and what is waited for of it
 - `judge`: what the strict provider says of a session as it would be sent
+- `refused`: what the classifier says of an error as a test has it
 - `fake_client`: an HTTP server that answers as OpenCode does, or as nobody should
 - `bus`: a D-Bus session with a notification service that answers, refuses or hangs
 - `managers`: a `systemctl` and a `launchctl` that write down what they are asked
