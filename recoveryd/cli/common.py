@@ -13,8 +13,8 @@ from recoveryd.clients.find import find_stores
 from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private
 from recoveryd.heal.moved_stores import find
+from recoveryd.ledger.file import LedgerFile
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config, load, load_sound
 
@@ -43,10 +43,10 @@ def open_ledger() -> Ledger:
     return Ledger(paths.ledger_file(private.folder(paths.state_dir())))
 
 
-def known_ledger() -> Upkeep:
+def known_ledger() -> Ledger:
     """The ledger that is there; where there is none, an empty one in memory: who only asks leaves no file behind."""
     path = paths.ledger_file(paths.state_dir())
-    return Upkeep(path) if path.exists() else Upkeep.empty(path)
+    return Ledger(path if path.exists() else LedgerFile.empty(path))
 
 
 def stores_of(config: Config) -> list[Store]:

@@ -16,6 +16,7 @@ from recoveryd.disk import private
 from recoveryd.heal.undo import take_back
 from recoveryd.ledger.peek import peek
 from recoveryd.ledger.stats import Line, by_kind
+from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
 from recoveryd.settings.load import may_forbid
 from recoveryd.tell.kinds import cause
@@ -47,7 +48,7 @@ def history(arguments: argparse.Namespace) -> int:
 
 
 def _stats(arguments: argparse.Namespace) -> int:
-    lines = by_kind(peek(paths.ledger_file(paths.state_dir()), lambda ledger: ledger.ended()) or [])
+    lines = by_kind(peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or [])
 
     def show_all(out: Console) -> None:
         if not lines:
@@ -88,7 +89,7 @@ def show(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
-    data = {**_json(entry), "changes": [{"record": c.key, "diff": diff(c)} for c in changes]}
+    data = {**_json(entry), "changes": [{"record": c.key, "diff": diff(entry.store, c)} for c in changes]}
 
     def show_entry(out: Console) -> None:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
@@ -98,7 +99,7 @@ def show(arguments: argparse.Namespace) -> int:
         hung(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
             out.print()
-            show_changes(out, changes)
+            show_changes(out, entry.store, changes)
         elif entry.edits:
             out.print("Its images are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
@@ -120,7 +121,7 @@ def undo(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         if dry:
-            show_changes(out, changes)
+            show_changes(out, entry.store, changes)
             why = "" if arguments.dry_run else ", for `dry_run` is set in the configuration"
             out.print()
             wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")

@@ -13,9 +13,10 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, when
 from recoveryd.cli.output import Result, render, table, wrapped
+from recoveryd.clients.find import sole
 from recoveryd.core.model import Entry
 from recoveryd.ledger.export import export as write
-from recoveryd.ledger.upkeep import Held
+from recoveryd.ledger.upkeep import Held, Upkeep
 
 
 def prune(arguments: argparse.Namespace) -> int:
@@ -23,15 +24,16 @@ def prune(arguments: argparse.Namespace) -> int:
     days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
     now = time.time()
     with known_ledger() as ledger:
-        gone = ledger.beyond(days, limits.keep_mb, now, all_content=arguments.all_content)
+        upkeep = Upkeep(ledger, sole)
+        gone = upkeep.beyond(days, limits.keep_mb, now, all_content=arguments.all_content)
         if gone and not arguments.dry_run:
             kept = {held.entry.id for held in gone}.difference(
-                held.entry.id for held in ledger.beyond(limits.keep_days, limits.keep_mb, now)
+                held.entry.id for held in upkeep.beyond(limits.keep_days, limits.keep_mb, now)
             )
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
                 insist(_lost(len(gone), arguments), yes=arguments.yes)
-            ledger.clear([held.entry.id for held in gone])
-        stays = 0 if gone else len(ledger.beyond(days, limits.keep_mb, now, all_content=True))
+            upkeep.clear([held.entry.id for held in gone])
+        stays = 0 if gone else len(upkeep.beyond(days, limits.keep_mb, now, all_content=True))
     size = sum(held.size for held in gone)
 
     def show(out: Console) -> None:
@@ -51,14 +53,15 @@ def prune(arguments: argparse.Namespace) -> int:
 
 def forget(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
-        entries = ledger.forgettable(arguments.session)
-        held = ledger.held(arguments.session)
+        upkeep = Upkeep(ledger)
+        entries = upkeep.forgettable(arguments.session)
+        held = upkeep.held(arguments.session)
         size, images = sum(one.size for one in held), sum(one.images for one in held)
         gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
         words = f"{gone} {_recoveries(len(entries))}"
         if not arguments.dry_run:
             insist(f"This removes for good: {words}. They can't be undone any more.", yes=arguments.yes)
-            ledger.forget(arguments.session)
+            upkeep.forget(arguments.session)
 
     def show(out: Console) -> None:
         _table(out, held)

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from recoveryd.clients.base import Content
+from recoveryd.clients.find import content_of
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change
 from recoveryd.core.text import UNKNOWN, clean, shown
-from recoveryd.ledger.images import said_by_row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,22 +153,26 @@ def plain(text: str) -> str:
     return clean(text, instead=UNKNOWN)
 
 
-def show_changes(out: Console, changes: Sequence[Change], most: int | None = None) -> None:
-    """Each record before and after, as a diff of its lines; of more than `most` the rest is counted."""
+def show_changes(out: Console, store_id: str, changes: Sequence[Change], most: int | None = None) -> None:
+    """Each record of a store before and after, as a diff of its lines; of more than `most` the rest is counted."""
     from rich.text import Text
 
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for change in changes[:most]:
-        for line in diff(change):
+        for line in diff(store_id, change):
             style = "bold" if line[:3] in ("+++", "---") else styles.get(line[:1], "")
             out.print(Text(line, style=style), soft_wrap=True)
     if most is not None and len(changes) > most:
         out.print(f"... and {len(changes) - most:,} more records")
 
 
-def diff(change: Change) -> list[str]:
-    """A unified diff. Bytes that are no text are shown with replacement characters; the ledger has them as they are."""
-    before, after = _lines(change.before), _lines(change.after)
+def diff(store_id: str, change: Change) -> list[str]:
+    """A unified diff of a record, as its client lays it open.
+
+    Bytes that are no text are shown with replacement characters; the ledger has them as they are.
+    """
+    content = content_of(store_id)
+    before, after = _lines(change.before, content), _lines(change.after, content)
     names = (
         change.key if change.before is not None else "(new)",
         change.key if change.after is not None else "(set aside)",
@@ -178,19 +183,12 @@ def diff(change: Change) -> list[str]:
     ]
 
 
-def _lines(image: bytes | None) -> list[str]:
+def _lines(image: bytes | None, content: Content) -> list[str]:
     if image is None:
         return []
+    laid_open = content.shown(image)
     text = image.decode("utf-8", "replace")
-    with suppress(ValueError, RecursionError):  # what is no JSON is shown as it is
-        text = json.dumps(_unfolded(json.loads(text)), indent=2, ensure_ascii=False)
+    if laid_open is not None:
+        with suppress(RecursionError):  # what is nested too deeply is shown as it is
+            text = json.dumps(laid_open, indent=2, ensure_ascii=False)
     return text.splitlines()
-
-
-def _unfolded(data: Any) -> Any:
-    """A row of a database with what its column `data` says, where that is JSON: not as one long text of it."""
-    said = said_by_row(data)
-    if said is not None:
-        with suppress(ValueError, RecursionError):
-            return {**data, "data": json.loads(said)}
-    return data

@@ -141,7 +141,7 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
 def _announce(finding: Finding) -> None:
     out = console()
     show_finding(out, finding)
-    show_changes(out, finding.changes, MOST)
+    show_changes(out, finding.failure.store, finding.changes, MOST)
     out.print()
 
 
@@ -232,7 +232,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         for finding in (*found, *seen.elsewhere):
             out.print()
             show_finding(out, finding)
-            show_changes(out, finding.changes, MOST)
+            show_changes(out, finding.failure.store, finding.changes, MOST)
     else:
         for finding in found:
             state = "healed" if finding.healed else "stuck"

@@ -8,9 +8,10 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from recoveryd.core.model import Change, Edit, Failure, Session
+from recoveryd.core.errors import RefusedError
+from recoveryd.core.model import Change, Edit, Entry, Failure, Json, Session
 
 State = Literal["before", "after", "other"]
 
@@ -71,6 +72,22 @@ class Generation(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Content(Protocol):
+    """What a client's records say, given images of them. Pure: nothing is asked of a store, which may be gone."""
+
+    def sole(self, changes: Sequence[Change]) -> bool:
+        """Whether the before-images of a recovery have content that none of its after-images has."""
+
+    def is_part(self, key: str) -> bool:
+        """Whether the record of this key is a part of a message."""
+
+    def said(self, image: bytes) -> Json | None:
+        """The JSON object that a record says; None when it says none."""
+
+    def shown(self, image: bytes) -> Any:
+        """All of a record as JSON, laid open for people; None when it is no JSON."""
+
+
 class Store(Protocol):
     """A place that sessions are kept in.
 
@@ -101,6 +118,10 @@ class Store(Protocol):
     @property
     def watch_files(self) -> tuple[Path, ...]:
         """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
+
+    @property
+    def content(self) -> Content:
+        """What its records say."""
 
     @property
     def one_form(self) -> bool:
@@ -176,6 +197,9 @@ class Store(Protocol):
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         """As `read`, of many records."""
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        """Why the before-images of a recovery must not be put back as the session is now, whoever asks for it."""
 
     def clean(self, keys: Iterable[str]) -> int:
         """Remove what a crash left behind where `keys` were being written. Returns how many things."""

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.base import Content, Generation, Store
 from recoveryd.clients.client import Client
-from recoveryd.clients.opencode import error_record, places
+from recoveryd.clients.opencode import content, error_record, places
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
 from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import RecordedError
+from recoveryd.core.model import Change, RecordedError
 from recoveryd.settings.load import Config
 
 
@@ -59,6 +59,17 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
         except RecoverydError as error:
             unread[store.id] = error
     return [store for store in found if not dead(store)] or found, unread
+
+
+def content_of(store_id: str) -> Content:
+    """What reads the records of a store, by its id: also of one that is gone, whose records only the ledger has."""
+    del store_id  # there is one client so far
+    return content
+
+
+def sole(store_id: str, changes: Sequence[Change]) -> bool:
+    """Whether the before-images of a recovery hold content that none of its after-images has: `Content.sole`."""
+    return content_of(store_id).sole(changes)
 
 
 def _identity(root: Path) -> object:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any
 
 Json = Mapping[str, Any]
 
@@ -274,22 +274,12 @@ class Try:
     undone: float | None = None
 
 
-class Judged(TypedDict):
-    """What a recovery was judged by; `ledger.begin` and `ledger.record` take it as keywords.
-
-    `answered`: `Look.last_answer`, which tells one stretch without an answer from the next; `root`: the session whose
-    title the recovery is told under.
-    """
-
-    session_state: str
-    rules_version: int
-    answered: int
-    root: str
-
-
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A session was told to go on after a recovery. `time` in seconds since the epoch; `answered` as in `Judged`."""
+    """A session was told to go on after a recovery. `time` in seconds since the epoch.
+
+    `answered`: `Look.last_answer` when the recovery was begun.
+    """
 
     recovery: str
     time: float

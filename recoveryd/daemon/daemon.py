@@ -12,7 +12,7 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores
+from recoveryd.clients.find import find_stores, sole
 from recoveryd.clients.quiet import SETTLE_S
 from recoveryd.core.errors import RecoverydError
 from recoveryd.daemon.process import heed
@@ -24,6 +24,7 @@ from recoveryd.daemon.sweep import Patrol
 from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
 from recoveryd.tell.callbacks import Callbacks
@@ -252,4 +253,4 @@ class Daemon:
         self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))
         limits = self.config.ledger
         with suppress(RecoverydError):
-            ledger.prune(limits.keep_days, limits.keep_mb, time.time())
+            Upkeep(ledger, sole).prune(limits.keep_days, limits.keep_mb, time.time())

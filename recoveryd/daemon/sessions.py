@@ -25,7 +25,7 @@ from recoveryd.heal.lifecycle import Lifecycle
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import take_back
-from recoveryd.ledger.ledger import Handled, Ledger, new_id
+from recoveryd.ledger.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.providers.version import VERSION
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import held, paused
@@ -151,18 +151,8 @@ class Healer:
             return self._recover(store, failure, kind, verdict.handled)
         began, title = root(store, session)
         event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
-        self._ledger.record(
-            event.id,
-            failure,
-            event.title,
-            kind,
-            Outcome.GAVE_UP,
-            event.detail,
-            session_state=verdict.state,
-            rules_version=VERSION,
-            answered=verdict.answered,
-            root=began,
-        )
+        judged = Judged(verdict.state, VERSION, verdict.answered, began)
+        self._ledger.record(Record(event.id, failure, title, kind, event.detail, judged=judged), Outcome.GAVE_UP)
         self._teller.tell(store, failure, event)
         return "done"
 

@@ -17,6 +17,7 @@ from recoveryd.disk.locks import StoreLock, recovery_lock
 from recoveryd.heal.moved_stores import follow
 from recoveryd.heal.undo import settle
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.sessions import SeenSessions
 from recoveryd.providers.version import VERSION
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
@@ -45,6 +46,7 @@ class Patrol:
     ) -> None:
         self.stores = stores
         self._ledger = ledger
+        self._seen = SeenSessions(ledger.file)
         self._healer = healer
         self._news = news
         self._state_dir = state_dir
@@ -143,7 +145,7 @@ class Patrol:
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
         first = store.id not in self._marks
         if first:
-            self._marks[store.id] = self._still_good(self._ledger.remembered(store.id))
+            self._marks[store.id] = self._still_good(self._seen.remembered(store.id))
         known = self._marks[store.id]
         named = store.fresh(known, int((time.time() - self._lookback_hours * 3600) * 1000))
         fresh: dict[str, str] = {}
@@ -178,7 +180,7 @@ class Patrol:
         marks = {session: mark for session, mark in fresh.items() if mark}
         gone = {session for session in fresh if session in known and session not in marks}
         if marks or gone:
-            self._ledger.remember_many(store.id, {s: self._judged_by + mark for s, mark in marks.items()}, gone)
+            self._seen.remember(store.id, {s: self._judged_by + mark for s, mark in marks.items()}, gone)
             known.update(marks)  # in place: there may be ten thousand
             for session in gone:
                 del known[session]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sqlite3
 from collections.abc import Sequence
@@ -11,17 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import Clients, recorded
+from recoveryd.clients.base import Content, Store
+from recoveryd.clients.find import Clients, content_of, recorded
 from recoveryd.core.errors import NotFoundError, RecoverydError
 from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Change, Entry, Failure, Json, Kind, Refusal, Session, is_session_id
+from recoveryd.core.model import Change, Entry, Failure, Kind, Refusal, Session, is_session_id
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.diagnose.silent import unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.images import said_by_row
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.find import family, provider_of
 from recoveryd.providers.sentences.classify import classify
@@ -164,6 +162,7 @@ def _plan(
 
 
 def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper) -> dict[str, Any]:
+    content = content_of(entry.store)
     return {
         "id": entry.id,
         "time": int(entry.time),
@@ -173,27 +172,16 @@ def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper) -> dict[s
         "actions": list(entry.actions),
         "images": [
             {
-                "of": "part" if change.key.startswith("part/") else "message",
-                "before": _image(change.before, shaper),
-                "after": _image(change.after, shaper),
+                "of": "part" if content.is_part(change.key) else "message",
+                "before": _image(change.before, content, shaper),
+                "after": _image(change.after, content, shaper),
             }
             for change in changes
         ],
     }
 
 
-def _image(raw: bytes | None, shaper: Shaper) -> dict[str, Any] | None:
+def _image(raw: bytes | None, content: Content, shaper: Shaper) -> dict[str, Any] | None:
     if raw is None:
         return None
-    return {"bytes": len(raw), **shaper.part(_record(raw))}
-
-
-def _record(raw: bytes) -> Json | None:
-    """What an image says: a file's JSON, or that in the `data` of a row; None when it is no JSON object."""
-    try:
-        data = json.loads(raw)
-        said = said_by_row(data)
-        data = data if said is None else json.loads(said)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
+    return {"bytes": len(raw), **shaper.part(content.said(raw))}

@@ -16,6 +16,7 @@ from recoveryd.disk.locks import watchers
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.named import problems
 from recoveryd.ledger.peek import peek
+from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.service.manager import of_this_system
 from recoveryd.settings import paths
 from recoveryd.settings.overrides import ignored, paused
@@ -81,7 +82,7 @@ def disk(patient: Patient) -> Iterator[Check]:
 def clock(patient: Patient) -> Iterator[Check]:
     times = {f"{store.root}": _newest(store.watch_files or (store.watch_path,)) for store in patient.stores}
     with suppress(RecoverydError):  # the check of the ledger says so
-        ended = peek(patient.ledger, lambda opened: opened.ended()) or []
+        ended = peek(patient.ledger, lambda opened: Upkeep(opened).ended()) or []
         times["the newest recovery"] = max((one.time for one in ended), default=0.0)
     what, newest = max(times.items(), key=lambda item: item[1], default=("", 0.0))
     ahead = newest - patient.now

@@ -9,6 +9,7 @@ from recoveryd.core.errors import RecoverydError
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.status import books, watched_by
 from recoveryd.ledger.peek import damage, peek
+from recoveryd.ledger.upkeep import Upkeep
 
 _MB = 1_000_000
 
@@ -19,7 +20,7 @@ def ledger(patient: Patient) -> Iterator[Check]:
         yield ok("ledger", "There is no ledger yet; the first start makes it.")
         return
     try:
-        count = peek(path, lambda opened: len(opened.ended())) or 0
+        count = peek(path, lambda opened: len(Upkeep(opened).ended())) or 0
         found = damage(path)
     except RecoverydError as error:
         yield fail("ledger", error.message, error.hint or "Nothing is repaired without it.")
@@ -38,7 +39,7 @@ def size(patient: Patient) -> Iterator[Check]:
         return
     limits = patient.config.ledger
     try:
-        held = peek(patient.ledger, lambda opened: opened.image_bytes()) or 0
+        held = peek(patient.ledger, lambda opened: Upkeep(opened).image_bytes()) or 0
     except RecoverydError:
         return  # said by the check of the ledger itself
     total = patient.ledger.stat().st_size

@@ -13,6 +13,7 @@ from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Entry, Failure, Outcome
 from recoveryd.diagnose.diagnosis import tries
 from recoveryd.disk.locks import Holder, lockers, watcher
+from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.peek import peek
 from recoveryd.ledger.stats import midnight
 from recoveryd.ledger.upkeep import Upkeep
@@ -133,13 +134,14 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> 
     """What the ledger holds; `Books.problem` when it can't be read."""
     today = midnight(now)
 
-    def work(opened: Upkeep) -> Books:
-        ended = opened.ended()
+    def work(opened: Ledger) -> Books:
+        upkeep = Upkeep(opened)
+        ended = upkeep.ended()
         return Books(
             today=Counter(one.outcome for one in ended if one.time >= today),
             ever=Counter(one.outcome for one in ended),
             pending=opened.pending(),
-            conflicts=opened.conflicts(),
+            conflicts=upkeep.conflicts(),
             capped=_capped(opened, stores, config),
         )
 
@@ -156,18 +158,18 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
     return StoreStatus(store.id, generation, watched, problem, locked)
 
 
-def _capped(ledger: Upkeep, stores: Sequence[Store], config: Config) -> list[tuple[str, str, str]]:
+def _capped(ledger: Ledger, stores: Sequence[Store], config: Config) -> list[tuple[str, str, str]]:
     """Sessions that had all their recoveries since a prompt was last answered."""
     by_id, clients = {store.id: store for store in stores}, Clients(config)
     found = []
-    for store_id, session in ledger.busiest(config.max_retries):
+    for store_id, session in Upkeep(ledger).busiest(config.max_retries):
         [newest] = ledger.history(1, session)
         if _spent(clients, ledger, by_id.get(store_id), newest) >= config.max_retries:
             found.append((store_id, session, newest.title))
     return found
 
 
-def _spent(clients: Clients, ledger: Upkeep, store: Store | None, newest: Entry) -> int:
+def _spent(clients: Clients, ledger: Ledger, store: Store | None, newest: Entry) -> int:
     """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
     if store is None:
         return 0

@@ -9,11 +9,12 @@ from loguru import logger
 
 from recoveryd.clients.base import Store, is_of, root, untouched
 from recoveryd.core.errors import DiskError, RecoverydError
-from recoveryd.core.model import Change, Entry, Event, Failure, Judged, Outcome
+from recoveryd.core.model import Change, Entry, Event, Failure, Outcome
 from recoveryd.diagnose.diagnosis import standing
 from recoveryd.diagnose.guard import state_of
 from recoveryd.heal.undo import settle, taken_back
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.images import joined
+from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.providers.version import VERSION
 from recoveryd.settings.load import Config
 
@@ -32,19 +33,13 @@ class Book:
 
     def keep(self, store: Store, failure: Failure, event: Event, *, written: bool) -> None:
         """Before any edit: the exact bytes of all that it touches, on the disk. `written`: some edits stand by now."""
-        if self.entry(event) is not None:
-            self._ledger.rewrite(event.id, event.changes, event.actions, event.detail, keep=written)
-            return
-        self._ledger.begin(
-            event.id,
-            failure,
-            event.title,
-            event.kind,
-            event.changes,
-            event.actions,
-            event.detail,
-            **self._judged(store, failure),
-        )
+        known = self.entry(event) is not None
+        changes = joined(self._ledger.changes(event.id), event.changes) if known and written else event.changes
+        record = replace(_record(failure, event), changes=changes, sole=store.content.sole(changes))
+        if known:
+            self._ledger.rewrite(record)
+        else:
+            self._ledger.begin(replace(record, judged=self._judged(store, failure)))
 
     def confirm(self, event: Event) -> None:
         """It was read back: no later start has to."""
@@ -64,16 +59,8 @@ class Book:
         try:
             judged = self._judged(store, failure)
         except RecoverydError:
-            judged = Judged(session_state="", rules_version=VERSION, answered=0, root="")
-        self._ledger.record(
-            event.id,
-            failure,
-            event.title,
-            event.kind,
-            event.outcome,
-            event.detail,
-            **judged,
-        )
+            judged = Judged(rules_version=VERSION, answered=0)
+        self._ledger.record(replace(_record(failure, event), judged=judged, actions=()), event.outcome)
         return event
 
     def _judged(self, store: Store, failure: Failure) -> Judged:
@@ -140,3 +127,7 @@ class Book:
             return untouched(store, self._ledger.changes(event.id))
         except RecoverydError:
             return False
+
+
+def _record(failure: Failure, event: Event) -> Record:
+    return Record(event.id, failure, event.title, event.kind, event.detail, event.actions)

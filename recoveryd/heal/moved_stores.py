@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from recoveryd.clients.base import Store, is_of
+from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Ledger
 
 
@@ -17,18 +18,19 @@ def follow(store: Store, ledger: Ledger) -> None:
     of its failures, but what was repaired stays the store's own. For who is about to write. StoreError, and what the
     ledger raises.
     """
-    mine, known = _identity(store), ledger.places()
-    for before in ledger.stores():
+    known = KnownStores(ledger.file)
+    mine, places = _identity(store), known.places()
+    for before in known.ids():
         leads_here = os.path.realpath(before) == store.id
         if before == store.id or (os.path.lexists(before) and not leads_here):
             continue
-        sessions = [session for session in ledger.sessions(before) if store.greatest_id(session)]
-        if leads_here or (mine and known.get(before) == mine):
-            ledger.move(before, store.id, sessions)
+        sessions = [session for session in known.sessions(before) if store.greatest_id(session)]
+        if leads_here or (mine and places.get(before) == mine):
+            known.move(before, store.id, sessions)
         else:
-            ledger.learn(before, store.id, sessions)
-    if mine and known.get(store.id) != mine:
-        ledger.place(store.id, mine)
+            known.learn(before, store.id, sessions)
+    if mine and places.get(store.id) != mine:
+        known.place(store.id, mine)
 
 
 def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
@@ -37,7 +39,7 @@ def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None
     found = next((store for store in there if is_of(store, store_id)), None)
     if found is not None or os.path.lexists(store_id):
         return found
-    wanted = ledger.places().get(store_id)
+    wanted = KnownStores(ledger.file).places().get(store_id)
     return next((store for store in there if wanted and _identity(store) == wanted), None)
 
 

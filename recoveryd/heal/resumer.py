@@ -17,6 +17,7 @@ from recoveryd.core.model import Event, Failure, Outcome
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.heal.resume import Leave, Resume, Situation, decide
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.sessions import Resumes
 from recoveryd.providers.find import provider_of
 from recoveryd.settings.load import Config
 from recoveryd.tell.words import marked
@@ -36,7 +37,7 @@ class Resumer:
         clients: Clients,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._ledger = ledger
+        self._resumes = Resumes(ledger.file, clock)
         self._state_dir = state_dir
         self._config = config
         self._clients = clients
@@ -60,7 +61,7 @@ class Resumer:
         session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
         if not asked and not self._may(store, failure, event):
             return event
-        resumes, answered = self._ledger.resumes(store.id, failure.session), look.last_answer
+        resumes, answered = self._resumes.of(store.id, failure.session), look.last_answer
         limit = self._config.max_retries
         client, newest = self._clients.of(store), session.newest
         case = Situation(
@@ -101,7 +102,7 @@ class Resumer:
         asked: bool,
     ) -> Event:
         def sending() -> None:
-            self._ledger.resumed(event.id, store.id, failure.session, thinking_off=how.thinking_off)
+            self._resumes.add(event.id, store.id, failure.session, thinking_off=how.thinking_off)
 
         server, text = self._clients.of(store).server, self._config.resume_text
         became, problem = server.prompt(failure, directory, how.how, text, event.id, sending)

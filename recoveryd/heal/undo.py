@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from recoveryd.core.kinds import kind_info
 from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Outcome
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal.stop_turn import settled
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
@@ -47,9 +46,9 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         store.clean(change.key for change in changes)
         found = states(store, changes)
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
-        staged = _staged_since(store, entry, changes)
-        if staged and "before" in found:  # neither way is safe before the revert is taken back
-            return Settled(entry, entry.outcome, staged)
+        obstacle = store.undo_obstacle(entry, changes)
+        if obstacle and "before" in found:  # neither way is safe now
+            return Settled(entry, entry.outcome, obstacle.message)
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
             if "other" in found:
@@ -91,12 +90,12 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     """Put back what of `changes` stands as it was written: what the recovery comes to then, and whether anything stood.
 
     `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
-    that the client goes on under, or while a revert is staged on them.
+    that the client goes on under, or where the client says that it can't be.
     """
     found = states(store, changes)
     ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
     goes_on = kind_info(entry.kind).new_ids and "other" in found and "before" not in found
-    if not ours or goes_on or _staged_since(store, entry, changes):
+    if not ours or goes_on or store.undo_obstacle(entry, changes):
         return Outcome.CONFLICT, False
     put_back(store, ours)
     return Outcome.CONFLICT if "other" in found else Outcome.FAILED, True
@@ -143,9 +142,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
             f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
     store.clean(change.key for change in changes)
-    staged = _staged_since(store, entry, changes)
-    if staged:  # with `force`, too
-        raise RefusedError(staged, "Take the revert back (/redo) or prompt the session, and undo then.")
+    impossible = store.undo_obstacle(entry, changes)
+    if impossible:  # with `force`, too
+        raise impossible
     obstacle = _obstacle(store, entry, changes)
     if obstacle is not None and not force:
         raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
@@ -188,21 +187,6 @@ def _own_turn(store: Store, entry: Entry) -> bool:
     return newest is not None and newest.id == entry.message
 
 
-def _staged_since(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
-    """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
-
-    One that was staged before is among the changes, and goes back with them.
-    """
-    if not kind_info(entry.kind).new_ids or any(change.key.startswith("session/") for change in changes):
-        return None
-    with suppress(NotFoundError):
-        revert = store.load(entry.session).revert or {}
-        gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
-        if not gone.isdisjoint(str(revert.get(key)) for key in ("messageID", "partID")):
-            return f"A revert was staged in the session since {entry.id}, to a message that would get another id."
-    return None
-
-
 def _answered(store: Store, entry: Entry) -> bool:
     """Whether the model answered behind what had failed, be it with a tool call alone.
 
@@ -220,7 +204,9 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     ledger.taking_back(entry.id, store.look(entry.session).last_answer)
     if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000))
-        doing = ledger.keep(failure, entry.title, entry.kind, todo, f"Forced undo of {entry.id}.")
+        record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.")
+        ledger.begin(replace(record, changes=tuple(todo), sole=store.content.sole(todo)), Outcome.UNDOING)
+        doing = record.id
     else:  # a crash in the middle is finished at the next start
         doing = entry.id
         ledger.mark(doing, Outcome.UNDOING)

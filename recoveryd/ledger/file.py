@@ -1,11 +1,10 @@
-"""The ledger's file: making it, opening it, its rows as values, and what SQLite says in words for a person."""
+"""The ledger's file: making it, opening it, reading and writing it, and what SQLite says in words for a person."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -16,13 +15,11 @@ from recoveryd.core.model import Entry, Kind, Outcome
 from recoveryd.disk import private
 from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 
-__all__ = ["INSERT", "KINDS", "SCHEMA_VERSION", "SELECT", "LedgerError", "LedgerFile", "entry", "put", "text"]
+__all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "put", "text"]
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-SELECT = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery """
-INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
-    session_state, rules_version, answered, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_ENTRIES = "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery "
 KINDS = {kind.value: kind for kind in Kind}
 _PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
 _HINTS = {
@@ -34,41 +31,25 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class LedgerFile:
-    """The file, open: 0600, its folder 0700 if it is new. Made on first use."""
+    """The file, open: 0600, its folder 0700 if it is new. Made on first use.
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    `db` is a connection to it that somebody else opened, for reading alone; else it is opened, and made if it is not
+    there. Every method raises `LedgerError` and `BusyError`.
+    """
+
+    def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
         self.path = path
-        self._clock = clock
-        with _in_words(path):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():
-                _create(path)
-            elif path.stat().st_mode & 0o077:
-                path.chmod(0o600)
-            self._db = _open(path)
-
-    @classmethod
-    def on(cls, path: Path, db: sqlite3.Connection) -> Self:
-        """Over a connection that somebody else opened, and closes: for reading alone."""
-        made = cls.__new__(cls)
-        made.path, made._clock, made._db = path, time.time, db
-        return made
+        self.db = db or _opened(path)
 
     @classmethod
     def empty(cls, path: Path) -> Self:
         """One in memory, for who asks where there is no ledger at `path`; nothing of it is kept."""
         db = sqlite3.connect(":memory:", isolation_level=None)
         make(db, _APPLICATION_ID)
-        return cls.on(path, db)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return cls(path, db)
 
     def close(self) -> None:
-        self._db.close()
+        self.db.close()
 
     def size(self) -> int:
         """Bytes on the disk."""
@@ -76,26 +57,42 @@ class LedgerFile:
         return sum(file.stat().st_size for file in files if file.exists())
 
     @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: on the disk when this ends, or none of it."""
         with _in_words(self.path):
             failpoint.reach("ledger begin")
-            self._db.execute("BEGIN IMMEDIATE")
+            self.db.execute("BEGIN IMMEDIATE")
             try:
-                yield self._db
+                yield self.db
                 failpoint.reach("ledger commit")
-                self._db.execute("COMMIT")
+                self.db.execute("COMMIT")
                 failpoint.reach("ledger committed")
             except BaseException:
-                self._db.rollback()
+                self.db.rollback()
                 raise
 
-    def _has(self, column: str) -> bool:
-        """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
-        return column in [name for _, name, *_ in self._read("PRAGMA table_info(recovery)")]
-
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query, or what a PRAGMA says."""
         with _in_words(self.path):
-            return self._db.execute(query, [put(v) for v in values]).fetchall()
+            return self.db.execute(query, [put(v) for v in values]).fetchall()
+
+    def entries(self, where: str, *values: Any) -> list[Entry]:
+        """Recoveries, by the end of a query for them."""
+        return [_entry(row) for row in self.read(_ENTRIES + where, values)]
+
+    def has(self, column: str) -> bool:
+        """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
+        return column in [name for _, name, *_ in self.read("PRAGMA table_info(recovery)")]
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    with _in_words(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            _create(path)
+        elif path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+        return _open(path)
 
 
 @contextmanager
@@ -125,8 +122,8 @@ def text(value: str | bytes) -> str:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
-def entry(row: Sequence[Any]) -> Entry:
-    """A row of `SELECT`."""
+def _entry(row: Sequence[Any]) -> Entry:
+    """A row of `_ENTRIES`."""
     name, at, store, session, message, title, kind, outcome, edits, detail, actions = row
     texts = (text(store), text(session), text(message), text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from recoveryd.core.errors import BusyError, StoreError
 from recoveryd.disk.sqlite import BUSY_S, Database, in_time
-from recoveryd.ledger.file import LedgerError, check
-from recoveryd.ledger.upkeep import Upkeep, integrity
+from recoveryd.ledger.file import LedgerError, LedgerFile, check
+from recoveryd.ledger.ledger import Ledger
 
 MAX_ROW = 1 << 30
 SMALL = 64_000_000  # bytes up to which a ledger is checked
@@ -20,9 +20,9 @@ _CHECK_S = 1.0
 T = TypeVar("T")
 
 
-def peek(path: Path, work: Callable[[Upkeep], T]) -> T | None:
+def peek(path: Path, work: Callable[[Ledger], T]) -> T | None:
     """What `work` makes of the ledger as it is; None when there is none. LedgerError, BusyError."""
-    return _read(path, lambda db: work(Upkeep.on(path, db))) if path.exists() else None
+    return _read(path, lambda db: work(Ledger(LedgerFile(path, db)))) if path.exists() else None
 
 
 def damage(path: Path) -> str:
@@ -30,7 +30,7 @@ def damage(path: Path) -> str:
     if path.stat().st_size > SMALL:
         return ""
     deadline = time.monotonic() + _CHECK_S
-    return _read(path, lambda db: in_time(db, deadline, lambda: integrity(db)) or "")
+    return _read(path, lambda db: in_time(db, deadline, lambda: _integrity(db)) or "")
 
 
 def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -45,3 +45,9 @@ def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
             raise BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.") from error
         hint = "It holds the originals of what was repaired: keep a copy before anything else."
         raise LedgerError(f"The ledger can't be read. {error.message}", hint) from error
+
+
+def _integrity(db: sqlite3.Connection) -> str:
+    """What `PRAGMA quick_check` finds wrong; "" when nothing is."""
+    found = [str(line) for (line,) in db.execute("PRAGMA quick_check(3)")]
+    return "" if found == ["ok"] else "; ".join(found)

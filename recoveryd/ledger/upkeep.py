@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from recoveryd.core.errors import BusyError, NotFoundError, RefusedError
-from recoveryd.core.model import CUT_OFF, Entry, Kind, Outcome
+from recoveryd.core.model import CUT_OFF, Change, Entry, Kind, Outcome
 from recoveryd.ledger.file import KINDS, put, text
-from recoveryd.ledger.images import droppable
+from recoveryd.ledger.images import Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
 
+_BYTES = "ifnull(sum(ifnull(length(before), 0) + ifnull(length(after), 0)), 0)"
 FORGOTTEN = "Forgotten at the user's wish."
 # Older rows, and those of a forced undo, don't say whose title they have: there the same words have to do.
 _UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '') = '' AND title IN
@@ -30,62 +31,83 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A recovery with images: how many, their bytes, and whether they hold what exists nowhere else (None: unknown)."""
+    """A recovery with images: how many, and their bytes."""
 
     entry: Entry
     images: int
     size: int
-    sole: bool | None
 
 
-class Upkeep(Ledger):
-    """A ledger, and what only the commands ask of it."""
+class Upkeep:
+    """What `ledger` holds, for how long, and what goes for good.
+
+    `sole` is asked of recoveries that do not say whether they hold content that exists nowhere else (an older recoveryd
+    wrote them), with the id of their store. Without it their images are held.
+    """
+
+    def __init__(self, ledger: Ledger, sole: Callable[[str, Sequence[Change]], bool] | None = None) -> None:
+        self._ledger = ledger
+        self._file = ledger.file
+        self._sole = sole
 
     def ended(self) -> list[Ended]:
         """All recoveries, oldest first."""
-        seconds = "seconds" if self._has("seconds") else "NULL"  # one that was not brought forward yet
-        rows = self._read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
+        seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
+        rows = self._file.read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
         return [Ended(KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
 
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
         """Store and session of those with at least so many recoveries that wrote something."""
         query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
-        return [(text(store), text(session)) for store, session in self._read(query, (recoveries,))]
+        return [(text(store), text(session)) for store, session in self._file.read(query, (recoveries,))]
 
     def conflicts(self) -> list[Entry]:
         """Recoveries that the client wrote over, newest first."""
-        return self._entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)
+        return self._file.entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)
 
     def held(self, session: str | None = None) -> list[Held]:
         """The recoveries that have images, oldest first."""
-        rows = self._read(
-            "SELECT id, sole, count(*), sum(ifnull(length(before), 0) + ifnull(length(after), 0))"
+        rows = self._file.read(
+            f"SELECT id, count(*), {_BYTES}"  # noqa: S608
             " FROM recovery JOIN image USING (seq) WHERE session = ifnull(?, session) GROUP BY seq ORDER BY seq",
             (session,),
         )
-        found = ((self.find(name), sole, n, size) for name, sole, n, size in rows)
-        return [Held(e, n, size, None if sole is None else bool(sole)) for e, sole, n, size in found if e is not None]
+        found = ((self._ledger.find(name), n, size) for name, n, size in rows)
+        return [Held(entry, n, size) for entry, n, size in found if entry is not None]
 
     def image_bytes(self) -> int:
         """Of all images together."""
-        query = "SELECT total(ifnull(length(before), 0) + ifnull(length(after), 0)) FROM image"
-        return int(self._read(query)[0][0])
+        return int(self._file.read(f"SELECT {_BYTES} FROM image")[0][0])  # noqa: S608
+
+    def prune(self, keep_days: float, keep_mb: float, now: float) -> int:
+        """Drop images of finished recoveries, older than `keep_days` or the oldest beyond `keep_mb` (10^6 bytes).
+
+        Not those with content that now exists nowhere else. The images of a recovery go together or not at all, so that
+        `undo` is whole. Returns how many recoveries lost theirs; their rows, and what counts as handled, stay.
+        """
+        gone = droppable(self._finished(), keep_days, keep_mb, now)
+        if gone:
+            with self._file.write() as db:
+                _drop_images(db, gone)
+            self._file.read("PRAGMA incremental_vacuum")
+            self._file.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        return len(gone)
 
     def beyond(self, keep_days: float, keep_mb: float, now: float, *, all_content: bool = False) -> list[Held]:
-        """The recoveries whose images are beyond the limits, as `Ledger.prune` has them; see `clear`.
+        """The recoveries whose images are beyond the limits, as `prune` has them; see `clear`.
 
         `all_content`: also those with content that now exists nowhere else.
         """
         finished = self._finished()
         if all_content:
-            finished = [images.may_go() for images in finished]
+            finished = [replace(images, held=False) for images in finished]
         gone = {self._name(seq) for seq in droppable(finished, keep_days, keep_mb, now)}
         return [held for held in self.held() if held.entry.id in gone]
 
     def clear(self, names: Sequence[str]) -> None:
         """Take the images of these recoveries out, and out of the file. Their rows stay, and what counts as handled."""
-        with self._write():
-            self._drop_images(map(self._number, names))
+        with self._file.write() as db:
+            _drop_images(db, map(self._number, names))
         self._shred()
 
     def forgettable(self, session: str) -> list[Entry]:
@@ -93,10 +115,10 @@ class Upkeep(Ledger):
 
         NotFoundError when there is nothing; RefusedError when one was cut off: its images are what brings it to an end.
         """
-        entries = self._entries("WHERE session = ? ORDER BY seq DESC", session)
-        if not entries and not self._entries("WHERE root = ? LIMIT 1", session):
+        entries = self._file.entries("WHERE session = ? ORDER BY seq DESC", session)
+        if not entries and not self._file.entries("WHERE root = ? LIMIT 1", session):
             hint = "`recoveryd history` lists them."
-            if (meant := self.find(session)) is not None:
+            if (meant := self._ledger.find(session)) is not None:
                 hint = f"That is the id of a recovery; its session is {meant.session}."
             raise NotFoundError(f"The ledger has nothing of a session {session}.", hint)
         for entry in entries:
@@ -111,29 +133,44 @@ class Upkeep(Ledger):
         Its keys stay, so that it is not repaired again, and digests: what was healed is still known as healed.
         """
         entries = self.forgettable(session)
-        with self._write() as db:
-            self._drop_images(self._number(entry.id) for entry in entries)
+        with self._file.write() as db:
+            _drop_images(db, [self._number(entry.id) for entry in entries])
             db.execute(_UNTITLED, (put(session),))
             query = "UPDATE recovery SET title = '', detail = ?, sole = NULL WHERE session = ?"
             db.execute(query, (FORGOTTEN, put(session)))
         self._shred()
         return entries
 
+    def _finished(self) -> list[Images]:
+        """Of each finished recovery that has images, oldest first. What is found out on the way is kept."""
+        rows = self._file.read(
+            f"SELECT seq, id, store, time, sole, {_BYTES}"  # noqa: S608
+            " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
+            CUT_OFF,
+        )
+        untold = [(seq, name, text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
+        told = {seq: self._sole(store, self._ledger.changes(name)) for seq, name, store in untold if self._sole}
+        if told:
+            with self._file.write() as db:
+                pairs = [(sole, seq) for seq, sole in told.items()]
+                db.executemany("UPDATE recovery SET sole = ? WHERE seq = ?", pairs)
+        return [Images(seq, at, size, told.get(seq, sole is None or bool(sole))) for seq, _, _, at, sole, size in rows]
+
     def _name(self, seq: int) -> str:
-        return str(self._read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])
+        return str(self._file.read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])
 
     def _number(self, name: str) -> int:
-        return int(self._read("SELECT seq FROM recovery WHERE id = ?", (name,))[0][0])
+        return int(self._file.read("SELECT seq FROM recovery WHERE id = ?", (name,))[0][0])
 
     def _shred(self) -> None:
         """Write the file anew, without a byte of what was deleted, and empty the WAL. BusyError when that can't be.
 
         `secure_delete` alone leaves what an older recoveryd, without it, once deleted.
         """
-        self._read("PRAGMA temp_store = MEMORY")  # else all that stays would stand in a file in /tmp meanwhile
+        self._file.read("PRAGMA temp_store = MEMORY")  # else all that stays would stand in a file in /tmp meanwhile
         try:
-            self._read("VACUUM")
-            busy = self._read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+            self._file.read("VACUUM")
+            busy = self._file.read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
         except BusyError:
             busy = True
         if busy:
@@ -143,7 +180,11 @@ class Upkeep(Ledger):
             )
 
 
-def integrity(db: sqlite3.Connection) -> str:
-    """What `PRAGMA quick_check` finds wrong; "" when nothing is."""
-    found = [str(line) for (line,) in db.execute("PRAGMA quick_check(3)")]
-    return "" if found == ["ok"] else "; ".join(found)
+def _drop_images(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Within a transaction. Of what was healed a trace stays, without content: does the repair still stand?"""
+    db.create_function("digest", 1, digest, deterministic=True)
+    trace = """INSERT OR REPLACE INTO trace SELECT seq, position, key, digest(after) FROM image
+        WHERE seq = ? AND seq IN (SELECT seq FROM recovery WHERE outcome = 'healed')"""
+    for number in numbers:
+        db.execute(trace, (number,))
+        db.execute("DELETE FROM image WHERE seq = ?", (number,))

@@ -97,7 +97,7 @@ class TestLedger:
 
     def test_what_goes_by_itself_asks_nobody(self, run: Run, session: str) -> None:
         """The limits of the configuration are the user's word already."""
-        with Ledger(paths.ledger_file(paths.state_dir())) as ledger, ledger._write() as db:
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger, ledger.file.write() as db:
             db.execute("UPDATE recovery SET time = 1000")
         assert run("ledger", "prune")[0] == 0
         assert held(run) == 0

@@ -142,7 +142,7 @@ def _busy_ledger(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(ledger_file, "_BUSY_SECONDS", 0.05)
     with closing(sqlite3.connect(paths.ledger_file(paths.state_dir()), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        return world.run("ledger", "prune", "--keep-days", "0")[0]
+        return world.run("ledger", "prune", "--keep-days", "0", "--all-content", "--yes")[0]
 
 
 def _second_run(world: World, _: pytest.MonkeyPatch) -> int:

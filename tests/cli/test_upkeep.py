@@ -248,14 +248,14 @@ class TestDiff:
         with Ledger(tmp_path / "ledger.db") as ledger:
             event = Recovery(ledger, Config(), tmp_path).attempt(base.store, failure, Kind.TOOL_RESULT_MISSING)
         assert event.outcome is Outcome.HEALED
-        lines = [line for change in event.changes for line in diff(change)]
+        lines = [line for change in event.changes for line in diff(event.store, change)]
         assert '+    "type": "step-start",' in lines
         assert not [line for line in lines if '\\"' in line], "nothing is one long escaped text"
         assert max(map(len, lines)) < 120
 
     def test_what_is_no_json_is_shown_as_it_is(self) -> None:
         row = Change("part/p", b'{"id":"p","session_id":"s","data":"{broken"}', None)
-        assert '-  "data": "{broken"' in diff(row)
+        assert '-  "data": "{broken"' in diff("/gone", row)
 
 
 class TestTerminal:

@@ -16,7 +16,7 @@ import pytest
 from recoveryd.clients.base import About, Look, stand, states, untouched
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
-from recoveryd.core.model import PAGE, Change, Edit
+from recoveryd.core.model import PAGE, Change, Edit, Entry, Kind, Outcome
 from tests.support.json_tree import NOW, SES
 from tests.support.stores import STORES, Kept
 
@@ -611,3 +611,38 @@ def test_what_a_crash_left_is_removed_once_and_nothing_else(kept: Kept) -> None:
     assert [kept.store.clean(keys), kept.store.clean(keys)] == [left, 0]
     assert kept.content() == before
     assert kept.left() == []
+
+
+# What its records say, of which the ledger has images when the store is gone
+
+
+def test_what_exists_nowhere_else_is_told_of_what_is_set_aside_and_not_of_what_stays(kept: Kept) -> None:
+    asked, answered = small(kept)
+    session, content = kept.store.load(SES), kept.store.content
+    aside = kept.store.changes(session, [Edit(answered, "prt_2", None, "x")])
+    over = kept.store.changes(session, [Edit(asked, "prt_1", kept.words("other"), "x")])
+    longer = kept.store.changes(session, [Edit(asked, "prt_1", kept.words("they said hello, and more"), "x")])
+    added = kept.store.changes(session, [Edit(answered, "prt_3", kept.words("hello to them"), "x")])
+    assert [content.sole(changes) for changes in (aside, over, longer, added)] == [True, True, False, False]
+    assert not content.sole([*aside, *added]), "it moved"
+    assert not content.sole(back(aside))
+
+
+def test_an_image_is_read_as_the_part_is_and_laid_open_with_all_its_words(kept: Kept) -> None:
+    asked, answered = small(kept)
+    [stored] = kept.store.load(SES).messages[0].parts
+    [change] = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_2", None, "x")])
+    content = kept.store.content
+    assert content.is_part(change.key)
+    assert change.before is not None and stored.data is not None
+    assert kept.said(content.said(change.before) or {}) == kept.said(stored.data)
+    assert "hello" in str(content.shown(change.before))
+    [message] = kept.store.changes(kept.store.load(SES), [Edit(asked, None, {"role": "user", "a": 1}, "x")])
+    assert not content.is_part(message.key)
+    assert content.said(b"{torn") is content.shown(b"{torn") is None
+
+
+def test_nothing_stands_in_the_way_of_an_undo_of_what_was_edited(kept: Kept) -> None:
+    changes = edited(kept, *small(kept))
+    entry = Entry("r1", 0.0, kept.store.id, SES, "m", "", Kind.EMPTY_CONTENT, Outcome.HEALED, 3, "")
+    assert kept.store.undo_obstacle(entry, changes) is None

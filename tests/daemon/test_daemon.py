@@ -17,11 +17,12 @@ import recoveryd.daemon.daemon as daemon_module
 import recoveryd.heal.lifecycle as module
 from recoveryd.cli.findings import find
 from recoveryd.core.errors import BusyError, StoreError
-from recoveryd.core.model import Change, Event, Kind, Outcome
+from recoveryd.core.model import Change, Event, Failure, Kind, Outcome
 from recoveryd.diagnose import triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Ledger, Record
+from recoveryd.ledger.sessions import SeenSessions
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config, Notify, OpenCode
 from recoveryd.settings.overrides import pause, unpause
@@ -480,10 +481,12 @@ def test_a_crash_while_it_was_made_again_is_healed_at_the_next_start(tree: Tree,
         until(lambda: daemon.events)
     event = daemon.events[0]
     with running(tmp_path, tree.store) as daemon, Ledger(daemon.state / "ledger.db") as ledger:
-        until(lambda: ledger.remembered(tree.store.id))
+        until(lambda: SeenSessions(ledger.file).remembered(tree.store.id))
     with Ledger(daemon.state / "ledger.db") as ledger:
         changes = ledger.changes(event.id)
-        ledger.rewrite(event.id, changes, event.actions, event.detail)  # as `confirm` does before it writes
+        failure = Failure(event.store, event.session, event.message, 0)
+        again = Record(event.id, failure, event.title, event.kind, event.detail, event.actions, tuple(changes))
+        ledger.rewrite(again)  # as `confirm` does before it writes
     (tree.root / changes[0].key).write_bytes(changes[0].before or b"")
     with running(tmp_path, tree.store) as daemon:
         until(lambda: is_healed(tree, session))

@@ -209,10 +209,10 @@ def test_what_was_healed_is_known_as_healed_without_its_images(tree: Tree, run: 
     elif how == "forget":
         run("ledger", "forget", session, "--yes")
     else:
-        with Upkeep(paths.ledger_file(paths.state_dir())) as ledger:
-            assert ledger.prune(30, 200, time.time() + 31 * 86_400) == 1
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            assert Upkeep(ledger).prune(30, 200, time.time() + 31 * 86_400) == 1
     [entry] = as_json(run, "history")
-    with Upkeep(paths.ledger_file(paths.state_dir())) as ledger:
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
         assert ledger.changes(entry["id"]) == []
     code, out, _ = run("scan")
     assert code == 0 and "none is stuck" in out
@@ -243,18 +243,18 @@ def test_forgotten_titles_are_gone_from_the_rows_of_subagents(tmp_path: Path) ->
         return any(SECRET.encode() in file.read_bytes() for file in files if file.exists())
 
     assert held(), "the test looks where it is"
-    with Upkeep(files[0]) as upkeep:
-        assert upkeep.forget(root) == [], "nothing of its own was ever repaired"
-        assert [entry.title for entry in upkeep.history(9)] == ["another", ""]
+    with Ledger(files[0]) as ledger:
+        assert Upkeep(ledger).forget(root) == [], "nothing of its own was ever repaired"
+        assert [entry.title for entry in ledger.history(9)] == ["another", ""]
     assert not held()
 
 
 def test_an_older_ledger_learns_to_leave_traces(tmp_path: Path) -> None:
-    with Upkeep(old_ledger(tmp_path / "state" / "ledger.db")) as ledger:
+    with Ledger(old_ledger(tmp_path / "state" / "ledger.db")) as ledger:
         healed = [e for e in ledger.history(99) if e.outcome is Outcome.HEALED and ledger.changes(e.id)]
         assert healed
         before = {entry.id: ledger.left(entry.id) for entry in healed}
-        ledger.clear([entry.id for entry in healed])
+        Upkeep(ledger).clear([entry.id for entry in healed])
         assert {entry.id: ledger.left(entry.id) for entry in healed} == before
         assert ledger.changes(healed[0].id) == []
         assert ledger.tries(healed[0].store, healed[0].session, 0) == []

@@ -18,7 +18,7 @@ from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.redacted import Shaper, error_shape, known_wording, model_shape
-from recoveryd.ledger.upkeep import Upkeep
+from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.providers.find import SURE
 from recoveryd.settings.load import Config, LedgerLimits
 from tests.support.build import SessionBuilder, write_sqlite
@@ -138,8 +138,8 @@ def test_no_secret_and_no_piece_of_one_is_in_a_report(
     loaded = store.load(session)
     images = [Change(f"part/{p.message_id}/{p.id}.json", p.raw, p.raw) for m in loaded.messages for p in m.parts]
     failure = Failure(store.id, session, store.look(session).failure.message, 1)
-    said = failure, loaded.title, Kind.EMPTY_CONTENT, images, ["placeholder"], secrets.one("In {}.")
-    bench.ledger.begin("raaaa1111", *said, session_state=secrets.one(), rules_version=1)
+    said = loaded.title, Kind.EMPTY_CONTENT, secrets.one("In {}."), ("placeholder",), tuple(images)
+    bench.ledger.begin(Record("raaaa1111", failure, *said, judged=Judged(secrets.one(), 1)))
     bench.ledger.finish("raaaa1111", Outcome.FAILED, secrets.one("A fault of recoveryd: ValueError: {}."))
     config = Config(
         placeholder=secrets.one("[{}]"),
@@ -210,7 +210,7 @@ def test_it_says_what_a_person_who_mends_the_program_has_to_know(tmp_path: Path,
 
 def test_a_recovery_whose_session_is_gone_still_has_a_report(tmp_path: Path, bench: Bench) -> None:
     failure = Failure("/gone", "ses_1", "msg_1", 1)
-    bench.ledger.record("rbbbb2222", failure, "t", None, Outcome.NOT_UNDERSTOOD, "d", session_state="", rules_version=1)
+    bench.ledger.record(Record("rbbbb2222", failure, "t", None, "d"), Outcome.NOT_UNDERSTOOD)
     made = bundle(Sources(Config(), [], bench.ledger, bench.state), "rbbbb2222")
     assert made["recovery"]["outcome"] == "not_understood" and made["store"] is None and "messages" not in made
 
@@ -224,7 +224,7 @@ def test_it_writes_nothing(tmp_path: Path, bench: Bench) -> None:
     tree = Tree(tmp_path)
     session = tree.stuck()
     before = tree.files()
-    with Upkeep(bench.state / "ledger.db") as ledger:
+    with Ledger(bench.state / "ledger.db") as ledger:
         bundle(Sources(Config(), [tree.store], ledger, bench.state), session)
         assert ledger.history(9) == []
     assert tree.files() == before

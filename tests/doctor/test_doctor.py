@@ -33,7 +33,7 @@ from recoveryd.doctor import client as doctor_client
 from recoveryd.doctor import host
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.checks import CODES, examine, sound
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
 from recoveryd.service.systemd import Systemd
 from recoveryd.settings import paths
@@ -56,8 +56,9 @@ HOLDS_A_LEDGER = """
 import pathlib, sys, time
 from recoveryd.service.launchd import Launchd
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.sessions import SeenSessions
 ledger = Ledger(pathlib.Path(sys.argv[1]))
-ledger.remember_many("a", {"b": "c"})
+SeenSessions(ledger.file).remember("a", {"b": "c"})
 print("up", flush=True)
 time.sleep(60)
 """
@@ -499,7 +500,7 @@ class TestLedger:
         tree = Tree(tmp_path)
         with Ledger(state / "ledger.db") as ledger:
             failure = Failure(tree.store.id, "ses_1", "msg_1", 1)
-            ledger.begin("r1", failure, "", Kind.EMPTY_CONTENT, [BIG], [], "", session_state="", rules_version=1)
+            ledger.begin(Record("r1", failure, "", Kind.EMPTY_CONTENT, changes=(BIG,)))
         small = Config(ledger=LedgerLimits(keep_mb=1))
         assert one("ledger_size", patient(state, config=small)).level == "warn"
         assert one("ledger_size", patient(state)).level == "ok"

@@ -15,7 +15,7 @@ from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor.status import GENERATIONS, books, status
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import ignore, pause
@@ -36,9 +36,9 @@ def heal(
     title: str = "A title",
 ) -> None:
     failure = Failure(store.id, session, f"msg_{name}", 1)
-    said = failure, title, Kind.EMPTY_CONTENT, [CHANGE], ["placeholder"], title
-    answered = store.look(session).last_answer
-    ledger.begin(name, *said, session_state="", rules_version=1, answered=answered)
+    judged = Judged(answered=store.look(session).last_answer)
+    said = title, Kind.EMPTY_CONTENT, title, ("placeholder",), (CHANGE,)
+    ledger.begin(Record(name, failure, *said, judged=judged))
     if outcome is not Outcome.PENDING:
         ledger.finish(name, outcome, title)
 

@@ -17,6 +17,7 @@ from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose.diagnosis import standing, undone
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
+from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.load import Config, Notify
 from recoveryd.tell.callbacks import Callbacks
@@ -141,7 +142,7 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
     copy = OpencodeFiles(tmp_path / "copy" / "storage")
     follow(tree.store, bench.ledger)
     follow(copy, bench.ledger)
-    assert bench.ledger.stores() == [tree.store.id]
+    assert KnownStores(bench.ledger.file).ids() == [tree.store.id]
     shutil.rmtree(tmp_path / "copy")
     shutil.move(tmp_path / "opencode", tmp_path / "disk")
     other = Tree(tmp_path / "other")
@@ -150,7 +151,7 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
     moved = OpencodeFiles(tmp_path / "disk" / "storage")
     for _ in range(2):
         follow(moved, bench.ledger)
-    assert bench.ledger.stores() == [moved.id]
+    assert KnownStores(bench.ledger.file).ids() == [moved.id]
     assert len(bench.ledger.tries(moved.id, session, moved.look(session).last_answer)) == 1
     assert undo(moved, bench.ledger, bench.ledger.get(name))
 
@@ -185,7 +186,7 @@ def test_a_moved_store_is_found_without_a_word_in_the_ledger(tmp_path: Path) -> 
     shutil.move(tmp_path / "opencode", tmp_path / "disk")
     moved = OpencodeFiles(tmp_path / "disk" / "storage")
     assert find([moved], bench.ledger, tree.store.id) is moved
-    assert bench.ledger.stores() == [tree.store.id]
+    assert KnownStores(bench.ledger.file).ids() == [tree.store.id]
 
 
 def test_what_another_process_did_meanwhile_is_seen_under_the_lock(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from recoveryd.heal import propose, stop_turn
 from recoveryd.heal import recovery as module
 from recoveryd.heal.propose import Proposal
 from recoveryd.heal.undo import put_back, undo
+from recoveryd.ledger.ledger import Record
+from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.repair.plan import Plan, objections, plan
 from recoveryd.settings.load import OpenCode
 from recoveryd.tell.callbacks import Callbacks
@@ -38,7 +40,17 @@ from tests.support.generate import generate, soup
 from tests.support.judge import refusal, stuck
 from tests.support.parts import api_error, reasoning, text, tool
 from tests.support.plant import write_sqlite, write_tree
-from tests.support.trees import EMPTY, MISSING, Bench, Tree, behind_a_call, blank_answer, write_over
+from tests.support.trees import (
+    EMPTY,
+    MISSING,
+    SIGNATURE,
+    Bench,
+    Tree,
+    behind_a_call,
+    blank_answer,
+    told,
+    write_over,
+)
 from tests.support.values import as_session
 
 TICK_S = 0.01  # the times of files are those of the kernel's last tick
@@ -167,16 +179,8 @@ def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, benc
     prompt = next(m.data["parentID"] for m in tree.store.load(session).messages if m.id == failure.message)
     riddle = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
     assert riddle.outcome is Outcome.NOT_UNDERSTOOD
-    bench.ledger.record(
-        "rcrash",
-        replace(failure, message=prompt),
-        "",
-        Kind.UNSENDABLE_PART,
-        Outcome.HEALED,
-        "",
-        session_state="",
-        rules_version=1,
-    )
+    crashed = Record("rcrash", replace(failure, message=prompt), "", Kind.UNSENDABLE_PART)
+    bench.ledger.record(crashed, Outcome.HEALED)
     event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
     assert event.outcome is Outcome.REFUSED
     assert event.detail == "It was repaired while this prompt was on its way: prompt it again."
@@ -444,12 +448,23 @@ def test_what_the_client_undid_of_several_kinds_is_made_again_whole(tree: Tree, 
     confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
     assert (confirmed.outcome, confirmed.detail) == (Outcome.HEALED, event.detail), "told whole, not the second half"
     assert refusal(tree.store.load(session), thinking=False) is None
+    assert told(bench, event.id) is tree.store.content.sole(bench.ledger.changes(event.id)), "of both writings"
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
     name = str(call.relative_to(tree.root))
     assert {key: raw for key, (raw, _) in tree.files().items()} == {
         **{key: raw for key, (raw, _) in before.items()},
         name: theirs,
     }
+
+
+def test_what_is_set_aside_is_never_pruned_and_what_is_still_there_is(tree: Tree, bench: Bench) -> None:
+    """The ledger is told when the images are kept: nobody has to ask the store, or a client, years later."""
+    lost = bench.attempt(tree, tree.stuck(blank_answer, SIGNATURE))
+    harmless = bench.attempt(tree, tree.stuck())
+    assert (lost.outcome, harmless.outcome) == (Outcome.HEALED, Outcome.HEALED)
+    assert Upkeep(bench.ledger).prune(0, 0, time.time() + 1) == 1
+    assert [bool(bench.ledger.changes(event.id)) for event in (lost, harmless)] == [True, False]
+    assert (told(bench, lost.id), told(bench, harmless.id)) == (True, False)
 
 
 def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(

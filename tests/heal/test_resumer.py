@@ -15,7 +15,8 @@ from recoveryd.clients.find import Clients
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.resumer import Resumer
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Judged, Ledger, Record
+from recoveryd.ledger.sessions import Resumes
 from recoveryd.settings.load import Config, OpenCode
 from recoveryd.settings.overrides import ignore
 from tests.support.build import text
@@ -45,7 +46,7 @@ class Scene:
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
         settings = Config(**{"auto_resume": True, **config}, opencode=OpenCode(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
-        state, client = self.ledger.path.parent, Clients(settings)
+        state, client = self.ledger.file.path.parent, Clients(settings)
         resumer = Resumer(self.ledger, settings, state, client, lambda: next(times, time.time()))
         return resumer.go_on(self.tree.store, failure, event, asked=asked)
 
@@ -55,7 +56,7 @@ class Scene:
         self.tree.prompted(self.session, text(part["text"], metadata=part["metadata"]))
 
     def resumes(self) -> list[str]:
-        return [resumed.recovery for resumed in self.ledger.resumes(self.tree.store.id, self.session)]
+        return [resumed.recovery for resumed in Resumes(self.ledger.file).of(self.tree.store.id, self.session)]
 
     def prompts(self) -> list[Any]:
         return [asked.body for asked in self.fake.asked if asked.path.endswith("/prompt_async")]
@@ -151,7 +152,7 @@ def test_what_is_to_be_left_alone_is_not_prompted_either(scene: Scene, config: d
 
 
 def test_what_was_named_by_the_command_is_not_prompted_either(scene: Scene) -> None:
-    ignore(scene.ledger.path.parent, scene.session)
+    ignore(scene.ledger.file.path.parent, scene.session)
     assert not scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED).resumed
     assert scene.fake.asked == []
 
@@ -181,8 +182,8 @@ def test_the_cap_counts_tries_that_wrote_nothing(scene: Scene) -> None:
     scene.resume(Kind.ASSISTANT_PREFILL, Outcome.REFUSED)
     failure, store = scene.tree.failure(scene.session), scene.tree.store.id
     assert scene.ledger.tries(store, scene.session, 5) == [], "not one that the history does not know"
-    said = failure, "", Kind.ASSISTANT_PREFILL, Outcome.REFUSED, ""
-    scene.ledger.record("r1", *said, session_state="", rules_version=1, answered=5)
+    record = Record("r1", failure, "", Kind.ASSISTANT_PREFILL, judged=Judged(answered=5))
+    scene.ledger.record(record, Outcome.REFUSED)
     assert [one.recovery for one in scene.ledger.tries(store, scene.session, 5)] == ["r1"]
     assert scene.ledger.tries(store, scene.session, 6) == []
-    assert [resumed.answered for resumed in scene.ledger.resumes(store, scene.session)] == [5]
+    assert [resumed.answered for resumed in Resumes(scene.ledger.file).of(store, scene.session)] == [5]

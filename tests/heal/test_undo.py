@@ -16,9 +16,10 @@ from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.disk import atomic
 from recoveryd.heal.undo import settle, undo
+from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings.load import Config
 from tests.support.parts import text, tool
-from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
+from tests.support.trees import EMPTY, Bench, Tree, blank_answer, told, write_over
 
 
 @pytest.fixture
@@ -124,6 +125,7 @@ def test_by_force_what_is_there_now_is_kept_first(tree: Tree, bench: Bench) -> N
     assert kept.detail == f"Forced undo of {event.id}."
     assert undone.outcome is Outcome.UNDONE
     assert any(b"somebody wrote this" in (change.before or b"") for change in bench.ledger.changes(kept.id))
+    assert told(bench, kept.id) is True, "those words are never pruned"
 
 
 def test_by_force_a_dry_run_writes_nothing_either(tree: Tree, bench: Bench) -> None:
@@ -175,7 +177,7 @@ def test_the_newest_of_a_session_goes_first(tree: Tree, bench: Bench) -> None:
 
 def test_without_images_there_is_no_way_back(tree: Tree, bench: Bench) -> None:
     event = healed(tree, bench, tree.stuck())
-    assert bench.ledger.prune(0, 0, entry(bench, event).time + 1) == 1
+    assert Upkeep(bench.ledger).prune(0, 0, entry(bench, event).time + 1) == 1
     with pytest.raises(NotFoundError, match="no longer in the ledger"):
         undo(tree.store, bench.ledger, entry(bench, event))
 

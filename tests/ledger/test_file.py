@@ -42,7 +42,7 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
 
 
 def test_a_commit_is_synced(ledger: Ledger) -> None:
-    settings = [ledger._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    settings = [ledger.file.db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     assert settings == ["wal", 2]
 
 
@@ -110,19 +110,19 @@ def test_a_folder_in_its_place_is_said_in_words(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_in_words_and_leaves_nothing_half_done(ledger: Ledger) -> None:
     name = heal(ledger)
-    pages = ledger._db.execute("PRAGMA page_count").fetchone()[0]
-    ledger._db.execute(f"PRAGMA max_page_count = {pages + 2}")  # what SQLite then raises is what a full disk raises
+    pages = ledger.file.db.execute("PRAGMA page_count").fetchone()[0]
+    ledger.file.db.execute(f"PRAGMA max_page_count = {pages + 2}")  # what SQLite then raises is what a full disk raises
     with pytest.raises(LedgerError, match="full") as caught:
         begin(ledger, failure("msg_2"), [Change("k", bytes(100_000), None)])
     assert "Make room" in caught.value.hint
     assert [r.id for r in ledger.history(5)] == [name]
-    ledger._db.execute("PRAGMA max_page_count = 1000000")
+    ledger.file.db.execute("PRAGMA max_page_count = 1000000")
     assert heal(ledger, failure("msg_3"))
 
 
 def test_a_busy_ledger_is_a_busy_error(ledger: Ledger) -> None:
-    ledger._db.execute("PRAGMA busy_timeout = 10")
-    other = hold(ledger.path)
+    ledger.file.db.execute("PRAGMA busy_timeout = 10")
+    other = hold(ledger.file.path)
     with pytest.raises(BusyError, match="in use"):
         begin(ledger)
     other.close()

@@ -1,16 +1,13 @@
-"""What the images of a recovery mean: what is nowhere else, what may go, and what a second writing leaves."""
+"""Which images may go, and what a second writing of the same recovery leaves."""
 
 from __future__ import annotations
 
-import json
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.core.model import Change
-from recoveryd.ledger.images import Images, droppable, joined, sole
-from tests.ledger.test_ledger import BLANK, DAY, ERROR, RUNNING, WORDS
+from recoveryd.ledger.images import Images, droppable, joined
+from tests.ledger.test_ledger import DAY
 
 
 def test_what_is_held_does_not_drive_out_the_rest() -> None:
@@ -24,44 +21,6 @@ def test_what_is_held_does_not_drive_out_the_rest() -> None:
     assert droppable(images, 30, 2, now=31 * DAY) == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (None, WORDS, False),
-        (WORDS, WORDS, False),
-        (WORDS, None, True),
-        (WORDS, b'{"text":"words of the user, and more"}', False),
-        (WORDS, b'{"text":"other words"}', True),
-        (BLANK, None, False),
-        (RUNNING, ERROR, False),
-        (RUNNING, None, True),
-        (b'{"type":"tool","state":{"input":{"id":"the words"}}}', b'{"type":"tool","state":{"input":{}}}', True),
-        (b'{"type":"tool","state":{"input":[5,7]}}', b'{"type":"tool","state":{"input":{"value":[5]}}}', True),
-        (b'{"type":"tool","state":{"input":[5,7]}}', b'{"type":"tool","state":{"input":{"value":[5,7]}}}', False),
-        (b'{"type":"tool","state":"odd"}', b'{"type":"tool","state":{"status":"error"}}', True),
-        (b'{"text":"a\\ud800b"}', b'{"text":"a\\ufffdb"}', True),
-        (b'{"type":"text","text":"torn', None, True),
-        (b'{"type":"text","text":"torn', WORDS, True),
-        (b"  \n", None, False),
-        (b"[" * 100_000, None, True),
-    ],
-)
-def test_sole(before: bytes | None, after: bytes | None, expected: bool) -> None:
-    assert sole(Change("k", before, after)) is expected
-
-
-def test_a_part_that_moves_is_not_lost() -> None:
-    moved = Change("k1", WORDS, None), Change("k2", None, WORDS.replace(b"prt_1", b"prt_0"))
-    assert sole(moved[0])
-    assert not sole(moved[0], moved)
-
-
-@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text()), max_size=5))
-def test_nothing_is_sole_that_stays_as_it_is(data: dict[str, object]) -> None:
-    raw = json.dumps(data).encode()
-    assert not sole(Change("k", raw, raw))
-
-
 IMAGE = st.none() | st.binary(max_size=2)
 
 
@@ -70,7 +29,14 @@ def test_undoing_both_writings_leads_to_before_the_first_unless_the_client_wrote
     before: bytes | None, ours: bytes | None, client: bytes | None, last: bytes | None
 ) -> None:
     first = Change("a", before, ours, 0o600)
-    assert joined([first], []) == [first]
-    assert joined([first], [Change("a", ours, last)]) == [Change("a", before, last, 0o600)]
+    assert joined([first], []) == (first,)
+    assert joined([first], [Change("a", ours, last)]) == (Change("a", before, last, 0o600),)
     if client != ours:
-        assert joined([first], [Change("a", client, last)]) == [Change("a", client, last)]
+        assert joined([first], [Change("a", client, last)]) == (Change("a", client, last),)
+
+
+def test_a_second_writing_keeps_what_still_stands_of_the_first() -> None:
+    stands, overwritten, extended = (Change(key, b"before", b"ours", 0o600) for key in "abc")
+    again = [Change("b", b"client", b"ours"), Change("c", b"ours", b"more"), Change("d", None, b"new")]
+    kept = joined([stands, overwritten, extended], again)
+    assert kept == (stands, again[0], Change("c", b"before", b"more", 0o600), again[2])

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import string
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, Try
 from recoveryd.ledger.images import digest
-from recoveryd.ledger.ledger import Handled, Ledger, LedgerError, new_id
+from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
+from recoveryd.ledger.sessions import SeenSessions
+from recoveryd.ledger.upkeep import Upkeep
 from tests.support.examples import examples
 
 DAY = 86_400
@@ -63,11 +66,11 @@ def begin(
     state: str = "s1",
     answered: int = 0,
     root: str = "",
+    sole: bool | None = False,
 ) -> str:
-    name, actions = new_id(), ["cancelled"] * len(changes)
-    said = ("A title", Kind.TOOL_RESULT_MISSING, changes, actions, "d")
-    judged = {"session_state": state, "rules_version": 1, "answered": answered, "root": root}
-    ledger.begin(name, of or failure(), *said, **judged)  # type: ignore[arg-type]
+    name, actions = new_id(), ("cancelled",) * len(changes)
+    record = Record(name, of or failure(), "A title", Kind.TOOL_RESULT_MISSING, "d", actions, tuple(changes))
+    ledger.begin(replace(record, sole=sole, judged=Judged(state, 1, answered, root)))
     return name
 
 
@@ -77,17 +80,16 @@ def heal(
     changes: Sequence[Change] = (HARMLESS,),
     answered: int = 0,
     root: str = "",
+    sole: bool | None = False,
 ) -> str:
-    name = begin(ledger, of, changes, answered=answered, root=root)
+    name = begin(ledger, of, changes, answered=answered, root=root, sole=sole)
     ledger.finish(name, Outcome.HEALED, "healed")
     return name
 
 
 def record(ledger: Ledger, outcome: Outcome, of: Failure | None = None, state: str = "s1") -> str:
     name = new_id()
-    ledger.record(
-        name, of or failure(), "A title", None, outcome, "why", session_state=state, rules_version=1, answered=0
-    )
+    ledger.record(Record(name, of or failure(), "A title", None, "why", judged=Judged(state, 1, 0)), outcome)
     return name
 
 
@@ -131,38 +133,33 @@ class TestEntries:
         third = begin(ledger, failure("msg_3"))
         assert [r.id for r in ledger.pending()] == [third, second]
         assert [r.id for r in ledger.later(ledger.get(first))] == [third, second]
-        assert ledger.prune(0, 0, clock.now + DAY) == 1
+        assert Upkeep(ledger).prune(0, 0, clock.now + DAY) == 1
         assert ledger.changes(second) == [HARMLESS]
 
-    def test_a_second_writing_keeps_what_still_stands_of_the_first(self, ledger: Ledger) -> None:
-        stands, overwritten, extended = (Change(key, b"before", b"ours", 0o600) for key in "abc")
-        name = heal(ledger, changes=[stands, overwritten, extended])
-        again = [Change("b", b"client", b"ours"), Change("c", b"ours", b"more"), Change("d", None, b"new")]
-        ledger.rewrite(name, again, ["x"], "again")
-        assert ledger.changes(name) == [stands, again[0], Change("c", b"before", b"more", 0o600), again[2]]
+    def test_a_second_writing_is_the_same_recovery_and_pending_again(self, ledger: Ledger) -> None:
+        name = heal(ledger, changes=[HARMLESS])
+        ledger.rewrite(Record(name, failure(), "other", None, "again", ("x",), (HARMLESS, LOSSY)))
+        assert ledger.changes(name) == [HARMLESS, LOSSY]
         row = ledger.get(name)
-        assert (row.outcome, row.edits, row.actions, row.detail) == (Outcome.PENDING, 4, ("x",), "again")
+        assert (row.outcome, row.edits, row.actions, row.detail) == (Outcome.PENDING, 2, ("x",), "again")
+        assert (row.title, row.kind) == ("A title", Kind.TOOL_RESULT_MISSING)
         assert ledger.handled("st", "ses_1", "msg_1") is None
         ledger.finish(name, Outcome.HEALED, "again")
         assert ledger.handled("st", "ses_1", "msg_1") is not None
 
-    def test_a_second_plan_replaces_what_was_never_written(self, ledger: Ledger) -> None:
-        name = begin(ledger, changes=[HARMLESS, LOSSY])
-        ledger.rewrite(name, [LOSSY], ["x"], "again", keep=False)
-        assert ledger.changes(name) == [LOSSY]
-
     def test_what_a_forced_undo_writes_over_is_kept(self, ledger: Ledger, clock: Clock) -> None:
-        name = ledger.keep(failure(), "t", None, [Change("k", WORDS, BLANK)], "Forced undo.")
+        name, lost = new_id(), Change("k", WORDS, BLANK)
+        ledger.begin(Record(name, failure(), "t", None, "Forced undo.", changes=(lost,), sole=True), Outcome.UNDOING)
         assert ledger.get(name).outcome is Outcome.UNDOING
         ledger.undone(name)
         assert ledger.get(name).outcome is Outcome.UNDONE
-        assert ledger.prune(1, 0, clock.now + 99 * DAY) == 0
-        assert ledger.changes(name) == [Change("k", WORDS, BLANK)]
+        assert Upkeep(ledger).prune(1, 0, clock.now + 99 * DAY) == 0
+        assert ledger.changes(name) == [lost]
 
     def test_an_id_is_used_once(self, ledger: Ledger) -> None:
         name = heal(ledger)
         with pytest.raises(LedgerError, match="UNIQUE"):
-            ledger.record(name, failure(), "", None, Outcome.FAILED, "", session_state="", rules_version=1)
+            ledger.record(Record(name, failure(), "", None), Outcome.FAILED)
         assert ledger.get(name).outcome is Outcome.HEALED
 
     def test_what_was_taken_back_after_a_crash_is_still_open_but_counts_for_the_cap(self, ledger: Ledger) -> None:
@@ -256,7 +253,7 @@ class TestEntries:
 
     def test_a_kind_of_a_newer_recoveryd_is_shown_as_none(self, ledger: Ledger) -> None:
         name = heal(ledger)
-        with sqlite3.connect(ledger.path) as other:
+        with sqlite3.connect(ledger.file.path) as other:
             other.execute("UPDATE recovery SET kind = 'not_yet_known'")
         other.close()
         assert ledger.get(name).kind is None
@@ -271,9 +268,10 @@ class TestEntries:
         change = Change(key, bytes(range(256)), None)
         with Ledger(tmp_path_factory.mktemp("any") / "ledger.db") as ledger:
             name = new_id()
-            ledger.begin(name, of, title, None, [change], [action], detail, session_state=key, rules_version=1)
+            ledger.begin(Record(name, of, title, None, detail, (action,), (change,), judged=Judged(key, 1)))
             ledger.finish(name, Outcome.HEALED, detail)
-            ledger.remember_many(store, {session: title})
+            seen = SeenSessions(ledger.file)
+            seen.remember(store, {session: title})
             got = ledger.get(name)
             assert (got.store, got.session, got.message, got.title, got.detail) == (
                 store,
@@ -285,7 +283,7 @@ class TestEntries:
             assert got.actions == (action,)
             assert ledger.changes(name) == [change]
             assert ledger.handled(store, session, message) == Handled(Outcome.HEALED, key, 1)
-            assert ledger.remembered(store) == {session: title}
+            assert seen.remembered(store) == {session: title}
             assert len(ledger.tries(store, session, 0, message)) == 1
             assert len(ledger.history(5, session=session)) == 1
 
@@ -295,49 +293,77 @@ class TestRetention:
         old = heal(ledger)
         clock.now += 31 * DAY
         new = heal(ledger, failure("msg_2"))
-        assert ledger.prune(30, 200, clock.now) == 1
+        assert Upkeep(ledger).prune(30, 200, clock.now) == 1
         assert ledger.changes(old) == []
         assert ledger.changes(new) == [HARMLESS]
         assert ledger.get(old).edits == 1
         assert ledger.left(old) == {HARMLESS.key: digest(HARMLESS.after)}
         assert ledger.handled("st", "ses_1", "msg_1") is not None
-        assert ledger.prune(30, 200, clock.now) == 0
+        assert Upkeep(ledger).prune(30, 200, clock.now) == 0
 
     def test_images_beyond_the_size_go_oldest_first_and_the_file_shrinks(self, ledger: Ledger, clock: Clock) -> None:
         text = '{"text":"%s"}' % ("x" * 400_000)
         big = Change("k", text.encode(), text.replace("xx", "x x", 1).encode())
-        same = Change("k", text.encode(), text.encode())
-        names = [heal(ledger, failure(f"msg_{n}"), [same]) for n in range(4)]
-        held = heal(ledger, failure("msg_9"), [big])
-        before = ledger.size()
-        assert ledger.prune(30, 1.7, clock.now) == 2
+        names = [heal(ledger, failure(f"msg_{n}"), [big]) for n in range(4)]
+        held = heal(ledger, failure("msg_9"), [big], sole=True)
+        before = ledger.file.size()
+        assert Upkeep(ledger).prune(30, 1.7, clock.now) == 2
         assert [bool(ledger.changes(name)) for name in names] == [False, False, True, True]
         assert ledger.changes(held) == [big]
-        assert ledger.size() < before / 1.4
+        assert ledger.file.size() < before / 1.4
 
     def test_content_that_is_nowhere_else_stays_with_all_images_of_its_recovery(
         self, ledger: Ledger, clock: Clock
     ) -> None:
-        name = heal(ledger, changes=[HARMLESS, LOSSY])
+        name = heal(ledger, changes=[HARMLESS, LOSSY], sole=True)
         clock.now += 1000 * DAY
-        assert ledger.prune(30, 0, clock.now) == 0
-        assert ledger.prune(30, 0, clock.now) == 0
+        assert Upkeep(ledger, lambda *_: False).prune(30, 0, clock.now) == 0
         assert ledger.changes(name) == [HARMLESS, LOSSY]
+
+    @pytest.mark.parametrize("lossy", [True, False])
+    def test_what_a_ledger_does_not_know_of_old_images_is_asked_once(
+        self, ledger: Ledger, clock: Clock, lossy: bool
+    ) -> None:
+        name, asked = heal(ledger, changes=[LOSSY], sole=None), []
+
+        def sole(store: str, changes: Sequence[Change]) -> bool:
+            asked.append((store, changes))
+            return lossy
+
+        clock.now += 1000 * DAY
+        assert Upkeep(ledger, sole).beyond(2000, 200, clock.now) == []
+        assert asked == [("st", [LOSSY])]
+        assert Upkeep(ledger).prune(30, 0, clock.now) == (0 if lossy else 1)
+        assert ledger.changes(name) == ([LOSSY] if lossy else [])
+
+    def test_images_that_nobody_can_be_asked_about_stay(self, ledger: Ledger, clock: Clock) -> None:
+        name = heal(ledger, sole=None)
+        clock.now += 1000 * DAY
+        assert Upkeep(ledger).prune(30, 0, clock.now) == 0
+        assert ledger.changes(name) == [HARMLESS]
+        assert [one.entry.id for one in Upkeep(ledger).beyond(30, 0, clock.now, all_content=True)] == [name]
+
+    def test_a_second_writing_is_told_anew(self, ledger: Ledger, clock: Clock) -> None:
+        name = heal(ledger, sole=False)
+        ledger.rewrite(Record(name, failure(), "", None, changes=(LOSSY,), sole=True))
+        ledger.finish(name, Outcome.HEALED, "")
+        assert Upkeep(ledger).prune(30, 0, clock.now + 1000 * DAY) == 0
 
     def test_what_is_pending_keeps_its_images(self, ledger: Ledger, clock: Clock) -> None:
         name = begin(ledger)
-        assert ledger.prune(0, 0, clock.now + 1000 * DAY) == 0
+        assert Upkeep(ledger).prune(0, 0, clock.now + 1000 * DAY) == 0
         assert ledger.changes(name) == [HARMLESS]
 
 
 class TestMemory:
     def test_stamps_of_a_store_are_replaced_and_forgotten(self, ledger: Ledger) -> None:
-        ledger.remember_many("a", {f"ses_{n}": "1" for n in range(100)})
-        ledger.remember_many("b", {"ses_0": "9"})
-        ledger.remember_many("a", {"ses_0": "2"}, gone=[f"ses_{n}" for n in range(2, 100)])
-        assert ledger.remembered("a") == {"ses_0": "2", "ses_1": "1"}
-        assert ledger.remembered("b") == {"ses_0": "9"}
-        assert ledger.remembered("c") == {}
+        seen = SeenSessions(ledger.file)
+        seen.remember("a", {f"ses_{n}": "1" for n in range(100)})
+        seen.remember("b", {"ses_0": "9"})
+        seen.remember("a", {"ses_0": "2"}, gone=[f"ses_{n}" for n in range(2, 100)])
+        assert seen.remembered("a") == {"ses_0": "2", "ses_1": "1"}
+        assert seen.remembered("b") == {"ses_0": "9"}
+        assert seen.remembered("c") == {}
 
 
 def _begin_and_die(path: Path) -> None:

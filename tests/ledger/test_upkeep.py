@@ -14,9 +14,10 @@ import pytest
 from recoveryd.core.errors import BusyError, NotFoundError, RefusedError
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.ledger import schema
-from recoveryd.ledger.ledger import SCHEMA_VERSION, Handled, Ledger, LedgerError
+from recoveryd.ledger.ledger import SCHEMA_VERSION, Handled, Ledger, LedgerError, Record
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.schema import bring_forward
+from recoveryd.ledger.sessions import SeenSessions
 from recoveryd.ledger.upkeep import FORGOTTEN, Upkeep
 from tests.ledger.test_ledger import DAY, HARMLESS, LOSSY, Clock, begin, failure, heal
 
@@ -30,8 +31,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, clock: Clock) -> Iterator[Upkeep]:
-    with Upkeep(tmp_path / "state" / "ledger.db", clock) as made:
+def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "state" / "ledger.db", clock) as made:
         yield made
 
 
@@ -54,14 +55,14 @@ def old_ledger(path: Path) -> Path:
 
 
 class TestForget:
-    def test_all_that_a_session_said_is_gone_from_every_file(self, ledger: Upkeep) -> None:
-        folder = ledger.path.parent
+    def test_all_that_a_session_said_is_gone_from_every_file(self, ledger: Ledger) -> None:
+        folder = ledger.file.path.parent
         for n in range(30):
             heal(ledger, failure(f"msg_{n}", "ses_1"), [secret(n)])
         other = heal(ledger, failure("msg_1", "ses_2"), [HARMLESS])
         assert on_disk(folder, SECRET), "the test looks where it is"
-        with closing(sqlite3.connect(ledger.path)):  # a process that has it open and reads nothing is in nobody's way
-            gone = ledger.forget("ses_1")
+        with closing(sqlite3.connect(ledger.file.path)):  # who has it open and reads nothing is in nobody's way
+            gone = Upkeep(ledger).forget("ses_1")
         assert len(gone) == 30
         for text in (SECRET, "legible horse"):
             assert on_disk(folder, text) == []
@@ -69,72 +70,72 @@ class TestForget:
         assert {e.detail for e in ledger.history(99, "ses_1")} == {FORGOTTEN}
         assert ledger.changes(other) == [HARMLESS]
 
-    def test_what_was_handled_stays_handled(self, ledger: Upkeep) -> None:
+    def test_what_was_handled_stays_handled(self, ledger: Ledger) -> None:
         heal(ledger)
-        ledger.forget("ses_1")
+        Upkeep(ledger).forget("ses_1")
         assert ledger.handled("st", "ses_1", "msg_1") == Handled(Outcome.HEALED, "s1", 1)
         assert len(ledger.tries("st", "ses_1", 0)) == 1
 
-    def test_what_an_older_recoveryd_deleted_without_wiping_is_gone_too(self, ledger: Upkeep) -> None:
-        ledger._db.execute("PRAGMA secure_delete = OFF")
+    def test_what_an_older_recoveryd_deleted_without_wiping_is_gone_too(self, ledger: Ledger) -> None:
+        ledger.file.db.execute("PRAGMA secure_delete = OFF")
         name = heal(ledger, failure("msg_1", "ses_1"), [secret()])
         heal(ledger, failure("msg_2", "ses_1"))
-        ledger._db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (name,))
-        assert on_disk(ledger.path.parent, SECRET)
-        ledger.forget("ses_1")
-        assert on_disk(ledger.path.parent, SECRET) == []
+        ledger.file.db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (name,))
+        assert on_disk(ledger.file.path.parent, SECRET)
+        Upkeep(ledger).forget("ses_1")
+        assert on_disk(ledger.file.path.parent, SECRET) == []
 
-    def test_a_session_that_is_not_there(self, ledger: Upkeep) -> None:
+    def test_a_session_that_is_not_there(self, ledger: Ledger) -> None:
         with pytest.raises(NotFoundError, match="nothing of a session ses_9"):
-            ledger.forget("ses_9")
+            Upkeep(ledger).forget("ses_9")
 
-    def test_what_a_crash_cut_off_needs_its_images(self, ledger: Upkeep) -> None:
+    def test_what_a_crash_cut_off_needs_its_images(self, ledger: Ledger) -> None:
         heal(ledger)
         name = begin(ledger, failure("msg_2"))
         with pytest.raises(RefusedError, match=f"{name} of this session"):
-            ledger.forget("ses_1")
+            Upkeep(ledger).forget("ses_1")
         assert ledger.changes(name) == [HARMLESS]
 
-    def test_a_reader_in_the_way_is_said(self, ledger: Upkeep) -> None:
+    def test_a_reader_in_the_way_is_said(self, ledger: Ledger) -> None:
         heal(ledger, changes=[secret()])
-        ledger._db.execute("PRAGMA busy_timeout = 10")
-        with closing(sqlite3.connect(ledger.path, isolation_level=None)) as reader:
+        ledger.file.db.execute("PRAGMA busy_timeout = 10")
+        with closing(sqlite3.connect(ledger.file.path, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM image").fetchone()
             with pytest.raises(BusyError, match="its bytes may still be in the file"):
-                ledger.forget("ses_1")
-        ledger.forget("ses_1")
-        assert on_disk(ledger.path.parent, SECRET) == []
+                Upkeep(ledger).forget("ses_1")
+        Upkeep(ledger).forget("ses_1")
+        assert on_disk(ledger.file.path.parent, SECRET) == []
 
 
 class TestLimits:
     def test_content_that_exists_nowhere_else_goes_only_when_it_is_asked_for(
-        self, ledger: Upkeep, clock: Clock
+        self, ledger: Ledger, clock: Clock
     ) -> None:
-        plain, lossy = heal(ledger, failure("msg_1")), heal(ledger, failure("msg_2"), [LOSSY])
+        plain, lossy = heal(ledger, failure("msg_1")), heal(ledger, failure("msg_2"), [LOSSY], sole=True)
         now = clock.now + 31 * DAY
-        assert [h.entry.id for h in ledger.beyond(30, 200, now)] == [plain]
-        assert [h.entry.id for h in ledger.beyond(30, 200, now, all_content=True)] == [plain, lossy]
-        assert ledger.beyond(30, 200, clock.now + DAY, all_content=True) == []
-        ledger.clear([plain, lossy])
+        assert [h.entry.id for h in Upkeep(ledger).beyond(30, 200, now)] == [plain]
+        assert [h.entry.id for h in Upkeep(ledger).beyond(30, 200, now, all_content=True)] == [plain, lossy]
+        assert Upkeep(ledger).beyond(30, 200, clock.now + DAY, all_content=True) == []
+        Upkeep(ledger).clear([plain, lossy])
         assert ledger.changes(lossy) == []
-        assert on_disk(ledger.path.parent, "words of the user") == []
+        assert on_disk(ledger.file.path.parent, "words of the user") == []
 
-    def test_what_is_held_and_how_much(self, ledger: Upkeep) -> None:
+    def test_what_is_held_and_how_much(self, ledger: Ledger) -> None:
         name = heal(ledger, failure(), [HARMLESS, LOSSY])
         heal(ledger, failure("msg_2", "ses_2"))
-        [held] = ledger.held("ses_1")
+        [held] = Upkeep(ledger).held("ses_1")
         assert (held.entry.id, held.images) == (name, 2)
         assert held.size == sum(len(i or b"") for c in (HARMLESS, LOSSY) for i in (c.before, c.after))
-        assert len(ledger.held()) == 2
+        assert len(Upkeep(ledger).held()) == 2
 
-    def test_the_seconds_of_the_repair_stay_those_of_the_first_writing(self, ledger: Upkeep) -> None:
+    def test_the_seconds_of_the_repair_stay_those_of_the_first_writing(self, ledger: Ledger) -> None:
         name = begin(ledger)
         ledger.finish(name, Outcome.HEALED, "d", seconds=0.25)
-        ledger.rewrite(name, [HARMLESS], [], "d")
+        ledger.rewrite(Record(name, failure(), "", None, "d", changes=(HARMLESS,)))
         ledger.finish(name, Outcome.HEALED, "d", seconds=9.0)
         ledger.mark(name, Outcome.UNDONE)
-        assert [(e.kind, e.outcome, e.seconds) for e in ledger.ended()] == [
+        assert [(e.kind, e.outcome, e.seconds) for e in Upkeep(ledger).ended()] == [
             (Kind.TOOL_RESULT_MISSING, Outcome.UNDONE, 0.25)
         ]
 
@@ -147,7 +148,7 @@ class TestOlder:
             assert ledger.history(9)[0].title == "Second \ud83d"
             assert ledger.changes("r1111aaaa") == [Change("part/a", b'{"text":" "}', b'{"text":"x"}', 0o644)]
             assert ledger.handled("/s", "ses_1", "msg_1") == Handled(Outcome.HEALED, "s", 1)
-            assert ledger.remembered("/s") == {"ses_1": "1:2"}
+            assert SeenSessions(ledger.file).remembered("/s") == {"ses_1": "1:2"}
             assert heal(ledger)
         assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]
 
@@ -211,7 +212,7 @@ class TestOlder:
     def test_it_is_only_read_as_it_is(self, tmp_path: Path) -> None:
         path = old_ledger(tmp_path / "ledger.db")
         before = path.read_bytes()
-        ended = peek(path, lambda ledger: ledger.ended()) or []
+        ended = peek(path, lambda ledger: Upkeep(ledger).ended()) or []
         assert [(e.outcome, e.seconds) for e in ended] == [(Outcome.HEALED, None), (Outcome.NOT_UNDERSTOOD, None)]
         assert path.read_bytes() == before
         assert [file.name for file in tmp_path.iterdir()] == ["ledger.db"]

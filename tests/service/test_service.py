@@ -20,7 +20,7 @@ from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.disk import private
 from recoveryd.disk.locks import StoreLock
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service import base, launchd, shell_settings, systemd
 from recoveryd.service.base import Service
 from recoveryd.service.launchd import Launchd, plist
@@ -104,7 +104,7 @@ def recorded(home: Path) -> None:
     """A recovery in the ledger."""
     with Ledger(private.folder(state(home)) / "ledger.db") as ledger:
         failure = Failure("store", "ses_1", "msg_1", 1)
-        ledger.record("r1", failure, "", Kind.EMPTY_CONTENT, Outcome.REFUSED, "", session_state="", rules_version=1)
+        ledger.record(Record("r1", failure, "", Kind.EMPTY_CONTENT), Outcome.REFUSED)
 
 
 def test_install_writes_the_unit_starts_it_and_says_so(

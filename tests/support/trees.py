@@ -157,3 +157,9 @@ class Bench:
     def attempt(self, tree: Tree, session: str) -> Event:
         failure = tree.failure(session)
         return self.recovery.attempt(tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
+
+
+def told(bench: Bench, recovery: str) -> bool | None:
+    """Whether the ledger was told that images of a recovery hold what exists nowhere else; None: it was not told."""
+    [(sole,)] = bench.ledger.file.read("SELECT sole FROM recovery WHERE id = ?", (recovery,))
+    return None if sole is None else bool(sole)

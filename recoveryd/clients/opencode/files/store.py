@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients.base import About, Generation, Look, Stamp
+from recoveryd.clients.base import About, Content, Generation, Look, Stamp
+from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import look as look_module
 from recoveryd.clients.opencode import places, records
@@ -20,12 +21,12 @@ from recoveryd.clients.opencode.files import renaming
 from recoveryd.clients.opencode.files.reader import Reader
 from recoveryd.clients.opencode.files.renaming import Move
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core.errors import DiskError, NotFoundError, StoreError
-from recoveryd.core.model import Change, Edit, Json, Session
+from recoveryd.core.errors import DiskError, NotFoundError, RefusedError, StoreError
+from recoveryd.core.model import Change, Edit, Entry, Json, Session
 from recoveryd.disk import atomic, tree
 from recoveryd.disk import tree as tree_module
 
-Entry = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
+Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
 
 class OpencodeFiles:
@@ -33,6 +34,7 @@ class OpencodeFiles:
 
     watch_files: tuple[Path, ...] = ()
     client = "opencode"
+    content: Content = opencode_content
     one_form = True
 
     def __init__(
@@ -224,6 +226,10 @@ class OpencodeFiles:
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
 
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        """A revert that was staged since, to an id that would go."""
+        return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
+
     def clean(self, keys: Iterable[str]) -> int:
         """Remove the temporary files that a crash left in the folders of `keys`."""
         try:
@@ -246,7 +252,7 @@ class OpencodeFiles:
         messages = tree.ids(tree.names(self.root, *self._reader.where(newest))) if newest else []
         return next((path for path in beside if _written(path) > last and rows.has_messages(path, messages)), None)
 
-    def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Entry]:
+    def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Listed]:
         entries = []
         try:
             with tree.folder(self.root, *folder) as fd:

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.base import About, Generation, Look, Stamp
+from recoveryd.clients.base import About, Content, Generation, Look, Stamp
+from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import places, records
 from recoveryd.clients.opencode.sqlite import renaming, rows, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
-from recoveryd.core.errors import BusyStoreError, DiskError, StoreError
-from recoveryd.core.model import Change, Edit, Message, Session
+from recoveryd.core.errors import BusyStoreError, DiskError, RefusedError, StoreError
+from recoveryd.core.model import Change, Edit, Entry, Message, Session
 from recoveryd.disk import tree
 from recoveryd.disk.sqlite import BUSY_S, Database
 
@@ -26,6 +27,7 @@ class OpencodeSqlite:
     """A database of OpenCode, a `Store`. `path` is the file; `clock` gives seconds since the epoch."""
 
     client = "opencode"
+    content: Content = opencode_content
     one_form = False
 
     def __init__(
@@ -170,6 +172,10 @@ class OpencodeSqlite:
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return self._reader.images(keys)
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        """A revert that was staged since, to an id that would go."""
+        return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
 
     def clean(self, keys: Iterable[str]) -> int:
         """Nothing: SQLite takes back what a crash cut off."""

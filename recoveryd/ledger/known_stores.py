@@ -7,25 +7,29 @@ from collections.abc import Iterable
 from recoveryd.ledger.file import LedgerFile, put, text
 
 
-class Moves(LedgerFile):
-    """The part of the ledger that follows a store."""
+class KnownStores:
+    """The stores that something was handled in."""
 
-    def stores(self) -> list[str]:
-        """The ids of all stores that something was handled in."""
-        return [text(store) for (store,) in self._read("SELECT store FROM recovery UNION SELECT store FROM handled")]
+    def __init__(self, file: LedgerFile) -> None:
+        self._file = file
+
+    def ids(self) -> list[str]:
+        """Of all of them."""
+        rows = self._file.read("SELECT store FROM recovery UNION SELECT store FROM handled")
+        return [text(store) for (store,) in rows]
 
     def sessions(self, store: str) -> list[str]:
         """The sessions of a store that something was handled in."""
         query = "SELECT session FROM recovery WHERE store = ?1 UNION SELECT session FROM handled WHERE store = ?1"
-        return [text(session) for (session,) in self._read(query, (store,))]
+        return [text(session) for (session,) in self._file.read(query, (store,))]
 
     def places(self) -> dict[str, str]:
         """The identity that each store had when it was last seen, by its id; none where it was never seen."""
-        return {text(store): identity for store, identity in self._read("SELECT store, identity FROM place")}
+        return {text(store): identity for store, identity in self._file.read("SELECT store, identity FROM place")}
 
     def place(self, store: str, identity: str) -> None:
         """Keep what tells this store from a copy of it."""
-        with self._write() as db:
+        with self._file.write() as db:
             db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (put(store), identity))
 
     def learn(self, before: str, after: str, sessions: Iterable[str]) -> None:
@@ -35,7 +39,7 @@ class Moves(LedgerFile):
             return
         query = """INSERT OR IGNORE INTO handled SELECT ?, session, message, outcome, session_state, rules_version
             FROM handled WHERE store = ? AND session = ?"""
-        with self._write() as db:
+        with self._file.write() as db:
             db.executemany(query, rows)
 
     def move(self, before: str, after: str, sessions: Iterable[str]) -> None:
@@ -43,7 +47,7 @@ class Moves(LedgerFile):
         rows = [(put(after), put(before), put(session)) for session in sessions]
         if not rows:
             return
-        with self._write() as db:
+        with self._file.write() as db:
             for table in ("recovery", "resume", "handled"):
                 query = f"UPDATE OR IGNORE {table} SET store = ? WHERE store = ? AND session = ?"  # noqa: S608
                 db.executemany(query, rows)

@@ -1,0 +1,138 @@
+"""What OpenCode's records say, given images of them: a file's JSON, or a row as JSON of its columns. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from recoveryd.core.errors import NotFoundError, RefusedError
+from recoveryd.core.kinds import kind_info
+from recoveryd.core.model import Change, Entry, Json
+
+# Keys of a record, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
+_FRAME = frozenset({"id", "sessionID", "messageID", "callID", "type", "tool", "time", "role", "cost", "tokens"})
+_FRAME |= {"parentID", "tail_start_id", "revert"}  # name other records; nothing but ids is ever changed in them
+_STATE_FRAME = frozenset({"status", "time"})
+_LONG = 64  # characters from which on a text is compared by its digest: a session's texts may fill the memory
+
+Value = str | float
+
+
+def is_part(key: str) -> bool:
+    """Whether the record of this key is a part; else it is a message, or what a session says about itself."""
+    return key.startswith("part/")
+
+
+def said(image: bytes) -> Json | None:
+    """What a record says: the JSON object of a file, or that in a row's column `data`. None when that is none."""
+    data = _json(image)
+    column = _column(data)
+    if column is not None:
+        data = _json(column)
+    return data if isinstance(data, dict) else None
+
+
+def shown(image: bytes) -> Any:
+    """A record as JSON for people: a row with what its column `data` says, not as one long text. None: no JSON."""
+    data = _json(image)
+    column = _column(data)
+    inner = None if column is None else _json(column)
+    return data if inner is None else {**data, "data": inner}
+
+
+def sole(changes: Sequence[Change]) -> bool:
+    """Whether the before-images of a recovery have content that none of its after-images has.
+
+    Content is each text and number but what frames a part (its ids, type, status and times); of a record that is no
+    JSON object, the whole. What moves is one change that takes it away and one that adds it, so all are seen together.
+    A record that comes along unchanged is in the way of something else: the client is about to take it away.
+    """
+    if any(change.before is not None and change.before == change.after for change in changes):
+        return True
+    after = [change.after for change in changes if change.after is not None]
+    whole, kept = set(after), {_mark(value) for image in after for value in _content(image) or ()}
+    lost: list[Value] = []
+    for before in (change.before for change in changes if change.before is not None):
+        content = _content(before)
+        if content is None and before.strip() and before not in whole:
+            return True
+        lost += (value for value in content or () if _mark(value) not in kept)
+    texts = [value for value in lost if isinstance(value, str)]
+    return len(texts) < len(lost) or bool(_not_within(texts, after))
+
+
+def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], Json | None]) -> RefusedError | None:
+    """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
+
+    One that was staged before is among the changes, and goes back with them. `revert` reads what the session has
+    staged now; only a renaming asks.
+    """
+    if not kind_info(entry.kind).new_ids or any(change.key.startswith("session/") for change in changes):
+        return None
+    with suppress(NotFoundError):
+        staged = revert() or {}
+        gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
+        if not gone.isdisjoint(str(staged.get(key)) for key in ("messageID", "partID")):
+            return RefusedError(
+                f"A revert was staged in the session since {entry.id}, to a message that would get another id.",
+                "Take the revert back (/redo) or prompt the session, and undo then.",
+            )
+    return None
+
+
+def _json(text: bytes | str) -> Any:
+    """None for what is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _column(data: object) -> str | None:
+    """The column of a row, given its image as JSON, that holds what the row says; None for a file's image."""
+    column = data.get("data") if isinstance(data, dict) and "session_id" in data else None
+    return column if isinstance(column, str) else None
+
+
+def _content(image: bytes) -> Iterator[Value] | None:
+    """None when the record is no JSON object."""
+    data = said(image)
+    if data is None:
+        return None
+    inner = [value for key, value in data.items() if key not in _FRAME and key != "state"]
+    state = data.get("state")
+    inner += [v for k, v in state.items() if k not in _STATE_FRAME] if isinstance(state, dict) else [state]
+    return _leaves(inner)
+
+
+def _leaves(data: Any) -> Iterator[Value]:
+    stack = [data]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (dict, list)):
+            stack.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, str):
+            if value.strip():
+                yield value
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield value
+
+
+def _mark(value: Value) -> Value | bytes:
+    """What stands for a value when it is compared."""
+    if not isinstance(value, str) or len(value) < _LONG:
+        return value
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
+
+
+def _not_within(texts: list[str], images: Iterable[bytes]) -> list[str]:
+    """Those of the texts that are a piece of no text in the images."""
+    for image in images:
+        if not texts:
+            break
+        held = [value for value in _content(image) or () if isinstance(value, str)]
+        texts = [text for text in texts if not any(text in value for value in held)]
+    return texts
