@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recoveryd.api import is_recoverable, recover
-    from recoveryd.core.model import Event, Kind, Outcome
-    from recoveryd.core.version import __version__
-    from recoveryd.daemon.daemon import Daemon
-    from recoveryd.settings.load import Config
-    from recoveryd.tell.callbacks import Callbacks
+    from recoveryd.core import Event, Kind, Outcome, __version__
+    from recoveryd.daemon import Daemon
+    from recoveryd.settings import Config
+    from recoveryd.tell import Callbacks
 
 __all__ = ["Callbacks", "Config", "Daemon", "Event", "Kind", "Outcome", "__version__", "is_recoverable", "recover"]
 

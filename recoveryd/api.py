@@ -8,22 +8,15 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores, holding, recorded
-from recoveryd.core.errors import NotFoundError
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Event, Outcome
-from recoveryd.diagnose.diagnosis import Diagnosis, standing
+from recoveryd.clients import Store, find_stores, holding, recorded
+from recoveryd.core import KINDS, Event, NotFoundError, Outcome
+from recoveryd.diagnose import Diagnosis, standing
 from recoveryd.disk import private
-from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.heal.moved_stores import follow
-from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import classify
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.tell.callbacks import Callbacks
-from recoveryd.tell.kinds import repairable
+from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.ledger import Ledger
+from recoveryd.providers import classify
+from recoveryd.settings import Config, paths
+from recoveryd.tell import Callbacks, repairable
 
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:

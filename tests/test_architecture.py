@@ -27,7 +27,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "clients": "core disk settings",
         "ledger": "core disk",
         "repair": "core providers",
-        "watch": "core clients",
+        "watch": "core disk clients",
         "diagnose": "core clients providers settings ledger",
         "tell": "core clients settings ledger repair",
         "heal": "core disk clients providers settings ledger repair diagnose tell",
@@ -38,12 +38,13 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "cli": "core disk clients providers settings ledger repair diagnose tell heal watch service daemon doctor demo",
     }.items()
 }
-PURE = ("core", "providers", "repair", "clients.opencode.wire")
+PURE = ("core", "providers", "repair", "clients.opencode.wire", "clients.opencode.editor", "clients.opencode.mend")
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
 EFFECTS |= {"psutil", "watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
 # Only these name one client or one family of providers: the lists, and what is made of one client on purpose.
 ITS_OWN = {"clients": "recoveryd.clients.", "providers": "recoveryd.providers."}
 MAY_NAME = ("recoveryd.demo", "recoveryd.clients.find", "recoveryd.providers.find")
+SHARED = ("recoveryd.providers.sentences",)  # the matcher of all of them
 STOREYS, PAIRS = 10, 120
 
 
@@ -66,23 +67,75 @@ def package(module: str) -> str:
     return "" if module in FRONT_DOOR else module.split(".")[1]
 
 
-def room(module: str) -> str:
-    """As `package`, but each client and each family of providers is a room of its own."""
-    parts = module.split(".")
-    inner = package(module) in ITS_OWN and len(parts) > 2 and f"recoveryd.{parts[1]}.{parts[2]}" in PACKAGES
-    return ".".join(parts[1:3]) if inner else package(module)
-
-
 PACKAGES = {name.removesuffix(".__init__") for name in FILES if name.endswith(".__init__")}
-ARROWS = {(room(m), room(t)) for m, targets in GRAPH.items() for t in targets if room(m) != room(t)}
+ARROWS = {(package(m), package(t)) for m, targets in GRAPH.items() for t in targets if package(m) and package(t)}
+
+
+def shown(package: str) -> set[str]:
+    """What a package lets others import: the names of its `__all__`, in full."""
+    names = ast.parse(MODULES[f"recoveryd.{package}"].read_text(encoding="utf-8")).body
+    values = [n.value for n in names if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    return {f"recoveryd.{package}.{name}" for value in values for name in ast.literal_eval(value)}
+
+
+SHOWN = {package: shown(package) for package in MAY_IMPORT}
 
 
 def is_in(name: str, *packages: str) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
-def test_no_circle_among_files(capsys: pytest.CaptureFixture[str]) -> None:
-    assert longest({m: t for m, t in GRAPH.items() if m not in FRONT_DOOR}) <= 20
+def test_every_package_is_in_the_table() -> None:
+    assert {package(module) for module in MODULES} - {""} == MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("importer", MAY_IMPORT)
+def test_a_package_imports_those_that_it_may_and_only_their_face(importer: str) -> None:
+    strangers, inner = [], []
+    for module in (m for m in MODULES if package(m) == importer):
+        for target in GRAPH[module]:
+            to = package(target)
+            if to == importer:
+                continue
+            if to not in MAY_IMPORT[importer]:
+                strangers.append(f"{module} -> {target}")
+            elif target != f"recoveryd.{to}" and target not in SHOWN[to] and not is_in(module, *MAY_NAME):
+                inner.append(f"{module} -> {target}")
+    assert strangers == []
+    assert inner == [], "import it from the package itself"
+
+
+@pytest.mark.parametrize("kind", ITS_OWN)
+def test_nobody_outside_names_one_of_them(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A client, a provider: each is found through one list, and handed in through its port."""
+    own = [p for p in PACKAGES if p.startswith(ITS_OWN[kind]) and p not in SHARED]
+    naming = [
+        f"{module} -> {target}"
+        for module, targets in GRAPH.items()
+        for target in targets
+        if is_in(target, *own) and not is_in(module, *own, *MAY_NAME)
+    ]
+    with capsys.disabled():
+        print(f"\ngeneral modules that name one of {kind}: {len(naming)}", end=" ")
+    assert naming == []
+
+
+def test_a_client_never_imports_another() -> None:
+    clients = {p for p in PACKAGES if p.startswith("recoveryd.clients.") and p.count(".") == 2}
+    for client in clients:
+        others = clients - {client}
+        assert [m for m in MODULES if is_in(m, client) if any(is_in(t, *others) for t in GRAPH[m])] == []
+
+
+def test_no_circle_among_rooms_or_files_and_few_storeys(capsys: pytest.CaptureFixture[str]) -> None:
+    rooms = {a: {t for s, t in ARROWS if s == a and t != a} for a, _ in ARROWS}
+    storeys = longest(rooms)  # raises CycleError where there is a circle
+    longest({m: t for m, t in GRAPH.items() if m not in FRONT_DOOR})
+    pairs = {frozenset(arrow) for arrow in ARROWS if arrow[0] != arrow[1]}
+    with capsys.disabled():
+        print(f"\nstoreys {storeys}, pairs of rooms {len(pairs)}", end=" ")
+    assert storeys <= STOREYS
+    assert len(pairs) <= PAIRS
 
 
 def longest(graph: Mapping[str, Iterable[str]]) -> int:
@@ -111,6 +164,14 @@ def test_a_module_and_its_functions_can_be_read_at_a_glance(module: str) -> None
     ]
     assert long == []
     assert len(source.splitlines()) <= 350
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+def test_a_package_says_what_it_is_and_names_what_it_shows(name: str) -> None:
+    tree = ast.parse(FILES[f"{name}.__init__"].read_text(encoding="utf-8"))
+    assert len(ast.get_docstring(tree) or "") > 40
+    shown = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    assert shown or not [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module != "__future__"]
 
 
 @pytest.mark.parametrize("module", ["recoveryd.cli.run", "recoveryd.daemon", "recoveryd.cli.parser"])

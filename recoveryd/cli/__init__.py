@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recoveryd.cli.output import complain, error_document, to_nowhere
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError
 
 __all__ = ["main"]
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     from recoveryd.cli.parser import make_parser
-    from recoveryd.settings.logs import setup
+    from recoveryd.settings import setup
 
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from recoveryd.cli.output import console, wrapped
-from recoveryd.core.errors import RefusedError
+from recoveryd.core import RefusedError
 
 
 def somebody_there() -> bool:

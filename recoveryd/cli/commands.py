@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NoReturn, TypeAlias
 
-from recoveryd.core.errors import UsageError
+from recoveryd.core import UsageError
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,15 +8,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from recoveryd.cli.output import complain
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores
-from recoveryd.core.errors import ConfigError, NotFoundError, RecoverydError
+from recoveryd.clients import Store, find_stores
+from recoveryd.core import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private
-from recoveryd.heal.moved_stores import find
-from recoveryd.ledger.file import LedgerFile
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, load, load_sound
+from recoveryd.heal import find
+from recoveryd.ledger import Ledger, LedgerFile
+from recoveryd.settings import Config, load, load_sound, paths
 
 
 def config_of(arguments: argparse.Namespace) -> Config:

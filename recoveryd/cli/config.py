@@ -11,9 +11,8 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.doctor.named import Problem, problems
-from recoveryd.settings import paths
-from recoveryd.settings.load import show
+from recoveryd.doctor import Problem, problems
+from recoveryd.settings import paths, show
 
 
 def config(arguments: argparse.Namespace) -> int:

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from recoveryd.cli.output import OK, WRONG, Result, console, hung, render, show_changes, wrapped
-from recoveryd.clients.quiet import SETTLE_S
-from recoveryd.demo.demo import Demo, Row
-from recoveryd.settings.logs import setup
+from recoveryd.clients import SETTLE_S
+from recoveryd.demo import Demo, Row
+from recoveryd.settings import setup
 
 _FINAL = ("healed", "untouched", "wrong")
 _LABELS = {"broken": "refused", "repaired": "repaired", "healed": "healed", "untouched": "untouched", "wrong": "WRONG"}

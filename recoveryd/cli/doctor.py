@@ -10,13 +10,10 @@ from dataclasses import asdict
 from rich.console import Console
 
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.clients.find import find_stores
-from recoveryd.core.check import Check
-from recoveryd.core.errors import ConfigError
-from recoveryd.doctor.check import Patient
-from recoveryd.doctor.checks import CODES, examine, sound
-from recoveryd.settings import paths
-from recoveryd.settings.load import load_sound
+from recoveryd.clients import find_stores
+from recoveryd.core import Check, ConfigError
+from recoveryd.doctor import CODES, Patient, examine, sound
+from recoveryd.settings import load_sound, paths
 
 _WIDTH = 7 + max(map(len, CODES))
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}

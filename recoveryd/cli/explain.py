@@ -13,13 +13,10 @@ from rich.console import Console
 from recoveryd.cli.common import config_of, no_session, stores_of
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import holding, recorded
-from recoveryd.core.errors import UsageError
-from recoveryd.core.model import Failure, Kind, RecordedError
-from recoveryd.providers.sentences.classify import candidates, classify
-from recoveryd.providers.sentences.not_the_history import elsewhere
-from recoveryd.tell.kinds import cause, remedy, repairable
+from recoveryd.clients import Store, holding, recorded
+from recoveryd.core import Failure, Kind, RecordedError, UsageError
+from recoveryd.providers import candidates, classify, elsewhere
+from recoveryd.tell import cause, remedy, repairable
 
 
 def explain(arguments: argparse.Namespace) -> int:

@@ -9,18 +9,29 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.clients.base import Store, is_of
-from recoveryd.core.errors import ActiveError, LeftAloneError, RecoverydError
-from recoveryd.core.kinds import KINDS, kind_info
-from recoveryd.core.model import Change, Failure, Json, Kind, Outcome, Refusal, Try
-from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED
-from recoveryd.diagnose.diagnosis import Diagnosis, standing, undone
-from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.ledger import Ledger, new_id
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.tell.kinds import cause, told
+from recoveryd.clients import Store, is_of
+from recoveryd.core import (
+    ELSEWHERE,
+    KINDS,
+    REFUSED,
+    UNANSWERED,
+    ActiveError,
+    Change,
+    Failure,
+    Json,
+    Kind,
+    LeftAloneError,
+    Outcome,
+    RecoverydError,
+    Refusal,
+    Try,
+    kind_info,
+)
+from recoveryd.diagnose import Diagnosis, left_alone, standing, undone
+from recoveryd.heal import Recovery
+from recoveryd.ledger import Ledger, new_id
+from recoveryd.settings import Config, paths
+from recoveryd.tell import cause, told
 
 UNREADABLE = "unreadable"
 _UNEXPLAINED = {

@@ -9,17 +9,12 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
-from recoveryd.core.errors import NotFoundError
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import CUT_OFF, Entry, Outcome
+from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private
-from recoveryd.heal.undo import take_back
-from recoveryd.ledger.peek import peek
-from recoveryd.ledger.stats import Line, by_kind
-from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.settings import paths
-from recoveryd.settings.load import may_forbid
-from recoveryd.tell.kinds import cause
+from recoveryd.heal import take_back
+from recoveryd.ledger import Line, Upkeep, by_kind, peek
+from recoveryd.settings import may_forbid, paths
+from recoveryd.tell import cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}

@@ -14,16 +14,12 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render, wrapped
-from recoveryd.clients.find import find_stores
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.version import __version__
+from recoveryd.clients import find_stores
+from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private
-from recoveryd.service import base, shell_settings
+from recoveryd.service import Manager, Service, base, of_this_system, shell_settings
 from recoveryd.service import uninstall as leave
-from recoveryd.service.base import Manager, Service
-from recoveryd.service.manager import of_this_system
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, load
+from recoveryd.settings import Config, load, paths
 
 
 def install(arguments: argparse.Namespace) -> int:

@@ -13,10 +13,10 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, when
 from recoveryd.cli.output import Result, render, table, wrapped
-from recoveryd.clients.find import sole
-from recoveryd.core.model import Entry
-from recoveryd.ledger.export import export as write
-from recoveryd.ledger.upkeep import Held, Upkeep
+from recoveryd.clients import sole
+from recoveryd.core import Entry
+from recoveryd.ledger import Held, Upkeep
+from recoveryd.ledger import export as write
 
 
 def prune(arguments: argparse.Namespace) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
-from recoveryd.core.text import capital
-from recoveryd.core.version import __version__
-from recoveryd.doctor.checks import CODES
+from recoveryd.core import __version__, capital
+from recoveryd.doctor import CODES
 
 _FILES = (
     ("~/.config/recoveryd/config.toml", "The configuration. `recoveryd config show` prints every key."),

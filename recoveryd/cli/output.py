@@ -11,11 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recoveryd.clients.base import Content
-from recoveryd.clients.find import content_of
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Change
-from recoveryd.core.text import UNKNOWN, clean, shown
+from recoveryd.clients import Content, content_of
+from recoveryd.core import UNKNOWN, Change, RecoverydError, clean, shown
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from recoveryd.cli import upkeep
 from recoveryd.cli.commands import Commands, Parser, command
-from recoveryd.core.model import Kind
-from recoveryd.core.version import __version__
+from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
 _EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a check failed),

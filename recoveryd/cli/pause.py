@@ -11,12 +11,10 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, meant, sound_of, stores_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
-from recoveryd.core.errors import NotFoundError, RecoverydError, UsageError
-from recoveryd.core.model import is_session_id
+from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private
-from recoveryd.doctor.status import status
-from recoveryd.settings import overrides, paths
-from recoveryd.settings.load import Config
+from recoveryd.doctor import status
+from recoveryd.settings import Config, overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ import sys
 
 from recoveryd.cli.common import config_of, known_ledger, stores_of
 from recoveryd.cli.output import Result, render
-from recoveryd.core.errors import RecoverydError, RefusedError
-from recoveryd.doctor.bug_report import Sources, bundle
+from recoveryd.core import RecoverydError, RefusedError
+from recoveryd.doctor import Sources, bundle
 from recoveryd.settings import paths
 
 

@@ -11,13 +11,10 @@ from typing import TextIO, cast
 from loguru import logger
 
 from recoveryd.cli.common import config_of
-from recoveryd.core.errors import ConfigError, RecoverydError
-from recoveryd.core.version import __version__
-from recoveryd.daemon.daemon import Daemon
+from recoveryd.core import ConfigError, RecoverydError, __version__
+from recoveryd.daemon import Daemon
 from recoveryd.disk import private
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.settings.logs import setup
+from recoveryd.settings import Config, paths, setup
 
 
 class _Nowhere(io.TextIOBase):

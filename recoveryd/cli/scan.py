@@ -17,17 +17,12 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledge
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import dead, holding
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Event, Outcome
-from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.heal.moved_stores import follow
-from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.tell.kinds import told
+from recoveryd.clients import Store, dead, holding
+from recoveryd.core import Event, Outcome, RecoverydError
+from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.ledger import Ledger
+from recoveryd.settings import Config, paths
+from recoveryd.tell import told
 
 MOST = 20  # records of a diff; `show` has all of them
 

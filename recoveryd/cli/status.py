@@ -12,11 +12,10 @@ from rich.console import Console
 
 from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
-from recoveryd.core.model import Entry, Outcome
-from recoveryd.core.version import __version__
-from recoveryd.disk.locks import Holder
-from recoveryd.doctor.status import GENERATIONS, HOW, Status, StoreStatus
-from recoveryd.doctor.status import status as gather
+from recoveryd.core import Entry, Outcome, __version__
+from recoveryd.disk import Holder
+from recoveryd.doctor import GENERATIONS, HOW, Status, StoreStatus
+from recoveryd.doctor import status as gather
 from recoveryd.settings import paths
 
 

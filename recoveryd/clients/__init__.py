@@ -1,1 +1,53 @@
-"""Where sessions are kept: one protocol (`base`), and a module for each way of keeping them."""
+"""What reads, writes and sends the sessions of a client: one folder a client, behind the ports of `base`.
+
+Imports `core`, `disk` and `settings`. `find` is the one list of clients; nobody outside names one, and no client
+imports another.
+"""
+
+from __future__ import annotations
+
+from recoveryd.clients.base import (
+    Content,
+    Generation,
+    Look,
+    Stamp,
+    Store,
+    is_of,
+    lineage,
+    root,
+    root_title,
+    stand,
+    states,
+    untouched,
+)
+from recoveryd.clients.client import Asked, Client, Prompt, Server
+from recoveryd.clients.find import Clients, content_of, dead, find_stores, holding, recorded, sole
+from recoveryd.clients.quiet import SETTLE_S, Quiet
+
+__all__ = [
+    "SETTLE_S",
+    "Asked",
+    "Client",
+    "Clients",
+    "Content",
+    "Generation",
+    "Look",
+    "Prompt",
+    "Quiet",
+    "Server",
+    "Stamp",
+    "Store",
+    "content_of",
+    "dead",
+    "find_stores",
+    "holding",
+    "is_of",
+    "lineage",
+    "recorded",
+    "root",
+    "root_title",
+    "sole",
+    "stand",
+    "states",
+    "untouched",
+]

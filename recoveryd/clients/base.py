@@ -10,8 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from recoveryd.core.errors import RefusedError
-from recoveryd.core.model import Change, Edit, Entry, Failure, Json, Session
+from recoveryd.core import Change, Edit, Entry, Failure, Json, RefusedError, Session
 
 State = Literal["before", "after", "other"]
 

@@ -8,11 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from recoveryd.clients.base import Generation, Store
-from recoveryd.core.check import Check
-from recoveryd.core.editor import Editor, Marks
-from recoveryd.core.model import Change, Edit, Failure, Kind, Message, Refusal, Session
-from recoveryd.core.request import Wire
-from recoveryd.core.silence import Silence
+from recoveryd.core import Change, Check, Edit, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
 
 
 class Asked(StrEnum):

@@ -13,9 +13,8 @@ from recoveryd.clients.opencode import content, error_record, places
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Change, RecordedError
-from recoveryd.settings.load import Config
+from recoveryd.core import Change, RecordedError, RecoverydError
+from recoveryd.settings import Config
 
 
 def find_stores(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 
 from recoveryd.clients.base import Stamp
-from recoveryd.core.bounded import note
+from recoveryd.core import note
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 

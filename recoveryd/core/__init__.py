@@ -1,1 +1,133 @@
-"""recoveryd.core."""
+"""Values that all rooms speak in: sessions, requests, violations, edits, kinds, errors, texts.
+
+No I/O, and no import of any other room.
+"""
+
+from __future__ import annotations
+
+from recoveryd.core import failpoint, model
+from recoveryd.core.bounded import note
+from recoveryd.core.check import FAIL, WARN, Check, fail, ok, warn
+from recoveryd.core.editor import CallLimits, Editor, Edits, Marks
+from recoveryd.core.edits import deeds, edited, merged, stored
+from recoveryd.core.error_text import parsed, texts_of
+from recoveryd.core.errors import (
+    ActiveError,
+    BusyError,
+    BusyStoreError,
+    ConfigError,
+    ConflictError,
+    DiskError,
+    LeftAloneError,
+    NotFoundError,
+    RecoverydError,
+    RefusedError,
+    StoreError,
+    UsageError,
+)
+from recoveryd.core.image_header import decoded, kind, pixels
+from recoveryd.core.kinds import KINDS, explained_by, kind_info
+from recoveryd.core.model import (
+    CUT_OFF,
+    PAGE,
+    Change,
+    Edit,
+    Entry,
+    Event,
+    Failure,
+    Json,
+    Kind,
+    Message,
+    Outcome,
+    Part,
+    RecordedError,
+    Refusal,
+    Refused,
+    Resumed,
+    Session,
+    Try,
+    is_session_id,
+)
+from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
+from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED, Silence, waiting_prompts
+from recoveryd.core.text import HALF, UNKNOWN, capital, clean, moment, shown
+from recoveryd.core.version import __version__
+from recoveryd.core.violation import Claims, Violation
+
+__all__ = [
+    "CUT_OFF",
+    "ELSEWHERE",
+    "FAIL",
+    "HALF",
+    "KINDS",
+    "PAGE",
+    "REFUSED",
+    "UNANSWERED",
+    "UNKNOWN",
+    "WARN",
+    "ActiveError",
+    "Block",
+    "BusyError",
+    "BusyStoreError",
+    "CallLimits",
+    "Change",
+    "Check",
+    "Claims",
+    "ConfigError",
+    "ConflictError",
+    "DiskError",
+    "Edit",
+    "Editor",
+    "Edits",
+    "Entry",
+    "Event",
+    "Failure",
+    "Json",
+    "Kind",
+    "LeftAloneError",
+    "Marks",
+    "Message",
+    "NotFoundError",
+    "Outcome",
+    "Part",
+    "RecordedError",
+    "RecoverydError",
+    "Refusal",
+    "Refused",
+    "RefusedError",
+    "Request",
+    "Resumed",
+    "Session",
+    "Silence",
+    "StoreError",
+    "Try",
+    "Turn",
+    "Unsendable",
+    "UsageError",
+    "Violation",
+    "Wire",
+    "__version__",
+    "capital",
+    "clean",
+    "decoded",
+    "deeds",
+    "edited",
+    "explained_by",
+    "fail",
+    "failpoint",
+    "is_session_id",
+    "kind",
+    "kind_info",
+    "merged",
+    "model",
+    "moment",
+    "note",
+    "ok",
+    "parsed",
+    "pixels",
+    "shown",
+    "stored",
+    "texts_of",
+    "waiting_prompts",
+    "warn",
+]

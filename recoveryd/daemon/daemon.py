@@ -11,25 +11,19 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import find_stores, sole
-from recoveryd.clients.quiet import SETTLE_S
-from recoveryd.core.errors import RecoverydError
+from recoveryd.clients import SETTLE_S, Store, find_stores, sole
+from recoveryd.core import RecoverydError
 from recoveryd.daemon.process import heed
 from recoveryd.daemon.said_once import News
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.service_manager import ServiceManager, Standing
 from recoveryd.daemon.sessions import Healer
 from recoveryd.daemon.sweep import Patrol
-from recoveryd.disk import private
-from recoveryd.disk.locks import StoreLock
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.tell.callbacks import Callbacks
-from recoveryd.tell.notifier import Notifier
-from recoveryd.watch.watcher import Watcher
+from recoveryd.disk import StoreLock, private
+from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.settings import Config, paths
+from recoveryd.tell import Callbacks, Notifier
+from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0
 _PRUNE_S = 86_400.0

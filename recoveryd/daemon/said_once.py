@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable
 
 from loguru import logger
 
-from recoveryd.core.bounded import note
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError, note
 
 
 class News:

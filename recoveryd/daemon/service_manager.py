@@ -8,10 +8,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from recoveryd.clients.base import Store
-from recoveryd.core.model import Outcome
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.stats import midnight
+from recoveryd.clients import Store
+from recoveryd.core import Outcome
+from recoveryd.ledger import Ledger, midnight
 
 
 class ServiceManager:

@@ -11,30 +11,17 @@ from typing import Literal
 
 from loguru import logger
 
-from recoveryd.clients.base import Store, root
-from recoveryd.clients.find import Clients
-from recoveryd.clients.quiet import SETTLE_S
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Event, Failure, Kind, Outcome, Refusal
+from recoveryd.clients import SETTLE_S, Clients, Store, root
+from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
 from recoveryd.daemon.process import give_back
 from recoveryd.daemon.said_once import News
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.diagnose.triage import Next, Triage
-from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.heal.recovery import Recovery
-from recoveryd.heal.resumer import Resumer
-from recoveryd.heal.undo import take_back
-from recoveryd.ledger.ledger import Handled, Judged, Ledger, Record, new_id
-from recoveryd.providers.version import VERSION
-from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import held, paused
-from recoveryd.tell.actions import by_place
-from recoveryd.tell.callbacks import Callbacks
-from recoveryd.tell.hooks import Commands
-from recoveryd.tell.notifier import Notifier
-from recoveryd.tell.teller import Teller
-from recoveryd.tell.words import marked
+from recoveryd.diagnose import Next, Triage, left_alone
+from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
+from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
+from recoveryd.providers import VERSION
+from recoveryd.settings import Config, held, paused
+from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
 
 REST_S = 3.0
 

@@ -9,18 +9,15 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients.base import Store, is_of
-from recoveryd.core.errors import BusyError, RecoverydError
+from recoveryd.clients import Store, is_of
+from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.said_once import News
 from recoveryd.daemon.sessions import Healer
-from recoveryd.disk.locks import StoreLock, recovery_lock
-from recoveryd.heal.moved_stores import follow
-from recoveryd.heal.undo import settle
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.sessions import SeenSessions
-from recoveryd.providers.version import VERSION
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
+from recoveryd.disk import StoreLock, recovery_lock
+from recoveryd.heal import follow, settle
+from recoveryd.ledger import Ledger, SeenSessions
+from recoveryd.providers import VERSION
+from recoveryd.settings import Config, paths
 
 
 class Patrol:

@@ -1,1 +1,10 @@
-"""recoveryd.demo."""
+"""Sessions that are broken and healed before one's eyes, in a store that is thrown away.
+
+Made of one client on purpose; imports the daemon.
+"""
+
+from __future__ import annotations
+
+from recoveryd.demo.demo import Demo, Row
+
+__all__ = ["Demo", "Row"]

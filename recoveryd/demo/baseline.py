@@ -15,8 +15,8 @@ from typing import Any, Self
 from watchdog import events
 from watchdog.observers import Observer
 
-from recoveryd.core.errors import RecoverydError
-from recoveryd.watch.folders import reason
+from recoveryd.core import RecoverydError
+from recoveryd.watch import reason
 
 CONTENT = b'{\n  "type": "text",\n  "text": "[user interrupted]"\n}'
 _LIMIT = 5.0  # seconds; it takes some milliseconds

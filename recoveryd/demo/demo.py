@@ -15,19 +15,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from recoveryd.clients import SETTLE_S
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.quiet import SETTLE_S
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Change, Event, Kind, Outcome
-from recoveryd.daemon.daemon import Daemon
+from recoveryd.core import Change, Event, Kind, Outcome, RecoverydError
+from recoveryd.daemon import Daemon
 from recoveryd.demo.baseline import Floor
 from recoveryd.demo.sessions import CONTROLS, Example, examples
-from recoveryd.heal.undo import take_back
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, Notify
-from recoveryd.tell.callbacks import Callbacks
-from recoveryd.tell.kinds import cause
+from recoveryd.heal import take_back
+from recoveryd.ledger import Ledger
+from recoveryd.settings import Config, Notify, paths
+from recoveryd.tell import Callbacks, cause
 
 PAUSE_S = 0.25  # between two failures: slow enough to watch
 LIMIT_S = 7.0  # for all of them

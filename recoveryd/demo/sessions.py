@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.opencode.records import dump
-from recoveryd.core.model import Kind
+from recoveryd.core import Kind
 
 Data = dict[str, Any]
 

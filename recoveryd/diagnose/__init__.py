@@ -1,1 +1,14 @@
-"""recoveryd.diagnose."""
+"""Whether a session is stuck, on what, and whether it may be handled now.
+
+Imports `core`, `clients`, `providers`, `settings` and `ledger`; writes nothing.
+"""
+
+from __future__ import annotations
+
+from recoveryd.diagnose.diagnosis import Diagnosis, standing, tries, undone
+from recoveryd.diagnose.guard import state_of
+from recoveryd.diagnose.left_alone import left_alone
+from recoveryd.diagnose.silent import unsendable
+from recoveryd.diagnose.triage import Next, Triage
+
+__all__ = ["Diagnosis", "Next", "Triage", "left_alone", "standing", "state_of", "tries", "undone", "unsendable"]

@@ -6,18 +6,13 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
-from recoveryd.clients.base import Look, Store
-from recoveryd.clients.client import Client
-from recoveryd.clients.find import Clients
-from recoveryd.core.model import Entry, Failure, Outcome, Session, Try
-from recoveryd.core.silence import ELSEWHERE, REFUSED, Silence
+from recoveryd.clients import Client, Clients, Look, Store
+from recoveryd.core import ELSEWHERE, REFUSED, Entry, Failure, Outcome, Session, Silence, Try
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.explain import explain, recorded, what_stands
 from recoveryd.diagnose.guard import since_success
-from recoveryd.ledger.images import digest
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.sentences.classify import excerpt
-from recoveryd.providers.sentences.not_the_history import elsewhere
+from recoveryd.ledger import Ledger, digest
+from recoveryd.providers import elsewhere, excerpt
 
 
 class Diagnosis:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from recoveryd.clients.base import Look
-from recoveryd.core.model import Failure, Json
-from recoveryd.core.silence import Silence
-from recoveryd.providers.find import provider_of
-from recoveryd.providers.sentences.classify import classify
-from recoveryd.providers.sentences.not_the_history import turned_away
+from recoveryd.clients import Look
+from recoveryd.core import Failure, Json, Silence
+from recoveryd.providers import classify, provider_of, turned_away
 
 
 class Finder(Protocol):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePath
 
-from recoveryd.clients.base import Store, lineage
-from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import ignored
+from recoveryd.clients import Store, lineage
+from recoveryd.settings import Config, ignored
 
 
 def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:

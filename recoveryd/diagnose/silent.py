@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.client import Client
-from recoveryd.core.model import Failure, Kind, Session
-from recoveryd.core.request import Wire
-from recoveryd.core.silence import Silence, waiting_prompts
-from recoveryd.core.text import moment
-from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.find import provider_of
+from recoveryd.clients import Client, Store
+from recoveryd.core import Claims, Failure, Kind, Session, Silence, Violation, Wire, moment, waiting_prompts
+from recoveryd.providers import provider_of
 
 
 def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Silence | None:

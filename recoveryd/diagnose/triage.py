@@ -7,21 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.clients.base import Look, Store
-from recoveryd.clients.client import Client
-from recoveryd.clients.find import Clients
-from recoveryd.clients.quiet import SETTLE_S, Quiet
-from recoveryd.core.bounded import note
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Failure, Kind
-from recoveryd.core.silence import Silence
+from recoveryd.clients import SETTLE_S, Client, Clients, Look, Quiet, Store
+from recoveryd.core import KINDS, Failure, Kind, Silence, note
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.diagnosis import tries
 from recoveryd.diagnose.explain import explain, what_stands
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
-from recoveryd.ledger.ledger import Handled, Ledger
-from recoveryd.providers.version import VERSION
-from recoveryd.settings.load import Config
+from recoveryd.ledger import Handled, Ledger
+from recoveryd.providers import VERSION
+from recoveryd.settings import Config
 
 _SOON_S = 0.001
 _READ_S = 60.0

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import failpoint
-from recoveryd.core.errors import ConflictError, StoreError
-from recoveryd.core.model import Change
+from recoveryd.core import Change, ConflictError, StoreError, failpoint
 from recoveryd.disk import durable, tree
 from recoveryd.disk.durable import Disk
 

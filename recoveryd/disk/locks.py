@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from recoveryd.core.errors import BusyError, DiskError, NotFoundError, RecoverydError, StoreError
-from recoveryd.core.version import __version__
+from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__
 from recoveryd.disk import private
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1

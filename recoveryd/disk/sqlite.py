@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from recoveryd.core.errors import BusyStoreError, DiskError, StoreError
+from recoveryd.core import BusyStoreError, DiskError, StoreError
 from recoveryd.disk import tree
 
 BUSY_S = 2.0  # how long another program's lock is waited for

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recoveryd.core.errors import DiskError, StoreError
+from recoveryd.core import DiskError, StoreError
 
 MAX_FILE = 64 * 1024 * 1024  # bytes
 SUFFIX = ".json"

@@ -10,22 +10,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.base import Content, Store
-from recoveryd.clients.find import Clients, content_of, recorded
-from recoveryd.core.errors import NotFoundError, RecoverydError
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Change, Entry, Failure, Kind, Refusal, Session, is_session_id
-from recoveryd.core.version import __version__
-from recoveryd.core.violation import Claims, Violation
-from recoveryd.diagnose.silent import unsendable
+from recoveryd.clients import Clients, Content, Store, content_of, recorded
+from recoveryd.core import (
+    KINDS,
+    Change,
+    Claims,
+    Entry,
+    Failure,
+    Kind,
+    NotFoundError,
+    RecoverydError,
+    Refusal,
+    Session,
+    Violation,
+    __version__,
+    is_session_id,
+)
+from recoveryd.diagnose import unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
-from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.providers.find import family, provider_of
-from recoveryd.providers.sentences.classify import classify
-from recoveryd.providers.version import VERSION
-from recoveryd.repair.plan import objections
-from recoveryd.settings.load import Config
+from recoveryd.heal import Recovery
+from recoveryd.ledger import Ledger
+from recoveryd.providers import VERSION, classify, family, provider_of
+from recoveryd.repair import objections
+from recoveryd.settings import Config
 
 FORMAT = 1
 _WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."

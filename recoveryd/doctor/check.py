@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from recoveryd.clients.base import Generation, Store
-from recoveryd.clients.find import Clients
-from recoveryd.core.errors import RecoverydError
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
+from recoveryd.clients import Clients, Generation, Store
+from recoveryd.core import RecoverydError
+from recoveryd.settings import Config, paths
 
 
 @dataclass(frozen=True)

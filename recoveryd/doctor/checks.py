@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from recoveryd.core.check import FAIL, Check, fail
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import FAIL, Check, RecoverydError, fail
 from recoveryd.doctor import client, host, ledger, stores
 from recoveryd.doctor.check import Patient
 

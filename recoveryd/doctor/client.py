@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core.check import Check, fail, ok, warn
+from recoveryd.core import Check, fail, ok, warn
 from recoveryd.doctor.check import Patient
-from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.toast import Toast
+from recoveryd.tell import Desktop, Toast, can_show
 
 
 def client(patient: Patient) -> Iterator[Check]:

@@ -10,16 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core.check import Check, fail, ok, warn
-from recoveryd.core.errors import RecoverydError
-from recoveryd.disk.locks import watchers
+from recoveryd.core import Check, RecoverydError, fail, ok, warn
+from recoveryd.disk import watchers
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.named import problems
-from recoveryd.ledger.peek import peek
-from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.service.manager import of_this_system
-from recoveryd.settings import paths
-from recoveryd.settings.overrides import ignored, paused
+from recoveryd.ledger import Upkeep, peek
+from recoveryd.service import of_this_system
+from recoveryd.settings import ignored, paths, paused
 
 _MB = 1_000_000
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not

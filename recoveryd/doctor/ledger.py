@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core.check import WARN, Check, fail, ok, warn
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.status import books, watched_by
-from recoveryd.ledger.peek import damage, peek
-from recoveryd.ledger.upkeep import Upkeep
+from recoveryd.ledger import Upkeep, damage, peek
 
 _MB = 1_000_000
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.clients.find import find_stores
-from recoveryd.core.model import is_session_id
-from recoveryd.settings.load import Config
+from recoveryd.clients import find_stores
+from recoveryd.core import is_session_id
+from recoveryd.settings import Config
 
 
 @dataclass(frozen=True, slots=True)

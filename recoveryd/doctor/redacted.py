@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from recoveryd.core.model import Edit, Json, Message, Part, Session
-from recoveryd.providers.find import LIKELY, SURE
-from recoveryd.providers.sentences.rows import squeeze
+from recoveryd.core import Edit, Json, Message, Part, Session
+from recoveryd.providers import LIKELY, SURE, squeeze
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recoveryd.clients.base import Generation, Store
-from recoveryd.clients.find import Clients
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Entry, Failure, Outcome
-from recoveryd.diagnose.diagnosis import tries
-from recoveryd.disk.locks import Holder, lockers, watcher
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.peek import peek
-from recoveryd.ledger.stats import midnight
-from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import Pause, ignored, paused
+from recoveryd.clients import Clients, Generation, Store
+from recoveryd.core import Entry, Failure, Outcome, RecoverydError
+from recoveryd.diagnose import tries
+from recoveryd.disk import Holder, lockers, watcher
+from recoveryd.ledger import Ledger, Upkeep, midnight, peek
+from recoveryd.settings import Config, Pause, ignored, paths, paused
 
 GENERATIONS: Mapping[Generation | None, str] = {
     Generation.JSON: "a tree of JSON files (OpenCode up to 1.1)",

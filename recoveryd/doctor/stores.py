@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from recoveryd.clients.base import Generation, Store
-from recoveryd.core.check import Check, fail, ok, warn
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.version import __version__
-from recoveryd.disk.locks import lockers, stale
+from recoveryd.clients import Generation, Store
+from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
+from recoveryd.disk import lockers, stale
 from recoveryd.doctor.check import Patient
 from recoveryd.doctor.status import GENERATIONS, HOW, watched_by
 from recoveryd.settings import paths

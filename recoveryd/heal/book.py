@@ -7,16 +7,13 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients.base import Store, is_of, root, untouched
-from recoveryd.core.errors import DiskError, RecoverydError
-from recoveryd.core.model import Change, Entry, Event, Failure, Outcome
-from recoveryd.diagnose.diagnosis import standing
-from recoveryd.diagnose.guard import state_of
+from recoveryd.clients import Store, is_of, root, untouched
+from recoveryd.core import Change, DiskError, Entry, Event, Failure, Outcome, RecoverydError
+from recoveryd.diagnose import standing, state_of
 from recoveryd.heal.undo import settle, taken_back
-from recoveryd.ledger.images import joined
-from recoveryd.ledger.ledger import Judged, Ledger, Record
-from recoveryd.providers.version import VERSION
-from recoveryd.settings.load import Config
+from recoveryd.ledger import Judged, Ledger, Record, joined
+from recoveryd.providers import VERSION
+from recoveryd.settings import Config
 
 
 class Book:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 
-from recoveryd.clients.base import Store
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Event, Failure, Kind, Outcome
+from recoveryd.clients import Store
+from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError
 from recoveryd.heal.recovery import Recovery
 
 CONFIRM_S = 1.0

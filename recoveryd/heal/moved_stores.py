@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from recoveryd.clients.base import Store, is_of
-from recoveryd.ledger.known_stores import KnownStores
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.clients import Store, is_of
+from recoveryd.ledger import KnownStores, Ledger
 
 
 def follow(store: Store, ledger: Ledger) -> None:

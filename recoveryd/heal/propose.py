@@ -7,21 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import Clients
-from recoveryd.core.editor import Marks
-from recoveryd.core.errors import ActiveError, LeftAloneError
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Change, Edit, Failure, Kind, Refusal, Refused, Session
-from recoveryd.core.violation import Claims
-from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.providers.find import provider_of, unknown
-from recoveryd.providers.sentences.classify import classify
-from recoveryd.repair.kinds import Settings
-from recoveryd.repair.plan import Case, objections, plan
-from recoveryd.settings.load import Config
-from recoveryd.tell.actions import actions_of, sentence
-from recoveryd.tell.where import places
+from recoveryd.clients import Clients, Store
+from recoveryd.core import (
+    KINDS,
+    ActiveError,
+    Change,
+    Claims,
+    Edit,
+    Failure,
+    Kind,
+    LeftAloneError,
+    Marks,
+    Refusal,
+    Refused,
+    Session,
+)
+from recoveryd.diagnose import left_alone
+from recoveryd.providers import classify, provider_of, unknown
+from recoveryd.repair import Case, Settings, objections, plan
+from recoveryd.settings import Config
+from recoveryd.tell import actions_of, places, sentence
 
 
 @dataclass(frozen=True, slots=True)

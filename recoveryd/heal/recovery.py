@@ -9,32 +9,36 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients.base import Stamp, Store, root_title, stand
-from recoveryd.clients.find import Clients
-from recoveryd.core import failpoint
-from recoveryd.core.bounded import note
-from recoveryd.core.errors import (
+from recoveryd.clients import Clients, Stamp, Store, root_title, stand
+from recoveryd.core import (
     ActiveError,
     BusyError,
     BusyStoreError,
     ConflictError,
     DiskError,
+    Entry,
+    Event,
+    Failure,
+    Kind,
     LeftAloneError,
+    Outcome,
     RecoverydError,
+    Refusal,
+    Session,
+    capital,
+    failpoint,
+    kind_info,
+    note,
 )
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Entry, Event, Failure, Kind, Outcome, Refusal, Session
-from recoveryd.core.text import capital
-from recoveryd.diagnose.diagnosis import Diagnosis
-from recoveryd.disk.locks import recovery_lock
+from recoveryd.diagnose import Diagnosis
+from recoveryd.disk import recovery_lock
 from recoveryd.heal.book import Book
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.stop_turn import settled, stop_turn
-from recoveryd.ledger.ledger import Ledger, LedgerError, new_id
-from recoveryd.repair.kept_thinking import thinking
-from recoveryd.settings.load import Config
-from recoveryd.tell.callbacks import Callbacks, safely
-from recoveryd.tell.words import marked
+from recoveryd.ledger import Ledger, LedgerError, new_id
+from recoveryd.repair import thinking
+from recoveryd.settings import Config
+from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 

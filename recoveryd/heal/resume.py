@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.clients.client import Prompt
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Failure, Kind, Outcome, Resumed, Session
+from recoveryd.clients import Prompt
+from recoveryd.core import KINDS, Failure, Kind, Outcome, Resumed, Session
 
 FRESH_S = 60.0  # seconds after a failure in which going on is what the user expects
 A_DAY = 10  # resumes of a session in 24 hours

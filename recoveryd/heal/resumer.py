@@ -9,18 +9,14 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients.base import Look, Store
-from recoveryd.clients.client import Asked
-from recoveryd.clients.find import Clients
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Event, Failure, Outcome
-from recoveryd.diagnose.left_alone import left_alone
+from recoveryd.clients import Asked, Clients, Look, Store
+from recoveryd.core import Event, Failure, Outcome, RecoverydError
+from recoveryd.diagnose import left_alone
 from recoveryd.heal.resume import Leave, Resume, Situation, decide
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.sessions import Resumes
-from recoveryd.providers.find import provider_of
-from recoveryd.settings.load import Config
-from recoveryd.tell.words import marked
+from recoveryd.ledger import Ledger, Resumes
+from recoveryd.providers import provider_of
+from recoveryd.settings import Config
+from recoveryd.tell import marked
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time
 _POLL_S = 0.02

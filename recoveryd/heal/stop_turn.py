@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from recoveryd.clients.base import Stamp, Store
-from recoveryd.clients.client import Server
-from recoveryd.clients.quiet import SETTLE_S, Quiet
-from recoveryd.core.errors import ActiveError
-from recoveryd.core.model import Failure, Session
+from recoveryd.clients import SETTLE_S, Quiet, Server, Stamp, Store
+from recoveryd.core import ActiveError, Failure, Session
 
 _PATIENCE_S = 2.0
 

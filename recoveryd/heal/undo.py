@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients.base import Store, is_of, states, untouched
-from recoveryd.core.errors import ConflictError, NotFoundError, RefusedError, StoreError
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Outcome
-from recoveryd.disk.locks import recovery_lock
+from recoveryd.clients import Store, is_of, states, untouched
+from recoveryd.core import (
+    CUT_OFF,
+    Change,
+    ConflictError,
+    Entry,
+    Failure,
+    NotFoundError,
+    Outcome,
+    RefusedError,
+    StoreError,
+    kind_info,
+)
+from recoveryd.disk import recovery_lock
 from recoveryd.heal.stop_turn import settled
-from recoveryd.ledger.ledger import Ledger, Record, new_id
+from recoveryd.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 

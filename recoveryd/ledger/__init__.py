@@ -1,1 +1,39 @@
-"""recoveryd.ledger."""
+"""The originals of everything that was touched, and the history of recoveries.
+
+Imports `core` and `disk`.
+"""
+
+from __future__ import annotations
+
+from recoveryd.ledger.export import export
+from recoveryd.ledger.file import LedgerFile
+from recoveryd.ledger.images import digest, joined
+from recoveryd.ledger.known_stores import KnownStores
+from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
+from recoveryd.ledger.peek import damage, peek
+from recoveryd.ledger.sessions import Resumes, SeenSessions
+from recoveryd.ledger.stats import Line, by_kind, midnight
+from recoveryd.ledger.upkeep import Held, Upkeep
+
+__all__ = [
+    "Handled",
+    "Held",
+    "Judged",
+    "KnownStores",
+    "Ledger",
+    "LedgerError",
+    "LedgerFile",
+    "Line",
+    "Record",
+    "Resumes",
+    "SeenSessions",
+    "Upkeep",
+    "by_kind",
+    "damage",
+    "digest",
+    "export",
+    "joined",
+    "midnight",
+    "new_id",
+    "peek",
+]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core.errors import NotFoundError, RecoverydError, RefusedError
-from recoveryd.core.model import Change, Entry
+from recoveryd.core import Change, Entry, NotFoundError, RecoverydError, RefusedError
 from recoveryd.disk import private
 
 

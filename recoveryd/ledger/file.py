@@ -9,9 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from recoveryd.core import failpoint
-from recoveryd.core.errors import BusyError, RecoverydError
-from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.core import BusyError, Entry, Kind, Outcome, RecoverydError, failpoint
 from recoveryd.disk import private
 from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 

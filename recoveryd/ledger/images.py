@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from recoveryd.core.model import Change
+from recoveryd.core import Change
 
 _DAY = 86_400
 _MB = 1_000_000

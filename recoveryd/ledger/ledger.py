@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from recoveryd.core import failpoint
-from recoveryd.core.errors import NotFoundError
-from recoveryd.core.model import CUT_OFF, Change, Entry, Failure, Kind, Outcome, Try, is_session_id
+from recoveryd.core import CUT_OFF, Change, Entry, Failure, Kind, NotFoundError, Outcome, Try, failpoint, is_session_id
 from recoveryd.ledger.file import SCHEMA_VERSION, LedgerError, LedgerFile, put, text
 from recoveryd.ledger.images import digest
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from recoveryd.core.errors import BusyError, StoreError
-from recoveryd.disk.sqlite import BUSY_S, Database, in_time
+from recoveryd.core import BusyError, StoreError
+from recoveryd.disk import BUSY_S, Database, in_time
 from recoveryd.ledger.file import LedgerError, LedgerFile, check
 from recoveryd.ledger.ledger import Ledger
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError
 from recoveryd.disk import private
 
 _FIRST = (

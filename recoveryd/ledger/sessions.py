@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from recoveryd.core.model import Resumed
+from recoveryd.core import Resumed
 from recoveryd.ledger.file import LedgerFile, put, text
 
 _KEPT_S = 30 * 86_400.0

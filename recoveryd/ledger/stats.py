@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from recoveryd.core.model import Kind, Outcome
+from recoveryd.core import Kind, Outcome
 from recoveryd.ledger.upkeep import Ended
 
 # Tried to repair, whatever came of it; a refusal is none, and what was undone or wrote over was repaired first.

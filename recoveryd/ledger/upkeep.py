@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core.errors import BusyError, NotFoundError, RefusedError
-from recoveryd.core.model import CUT_OFF, Change, Entry, Kind, Outcome
+from recoveryd.core import CUT_OFF, BusyError, Change, Entry, Kind, NotFoundError, Outcome, RefusedError
 from recoveryd.ledger.file import KINDS, put, text
 from recoveryd.ledger.images import Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger

@@ -1,1 +1,29 @@
-"""recoveryd.providers."""
+"""What a provider refuses of a request, and its words for it: one folder a family of rules. Pure.
+
+Imports `core` alone. Everybody asks `find` for the family; nobody outside names one.
+"""
+
+from __future__ import annotations
+
+from recoveryd.providers.base import Provider
+from recoveryd.providers.find import LIKELY, SURE, family, provider_of, unknown
+from recoveryd.providers.sentences.classify import candidates, classify, excerpt
+from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
+from recoveryd.providers.sentences.rows import squeeze
+from recoveryd.providers.version import VERSION
+
+__all__ = [
+    "LIKELY",
+    "SURE",
+    "VERSION",
+    "Provider",
+    "candidates",
+    "classify",
+    "elsewhere",
+    "excerpt",
+    "family",
+    "provider_of",
+    "squeeze",
+    "turned_away",
+    "unknown",
+]

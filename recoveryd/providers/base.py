@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from recoveryd.core.editor import CallLimits
-from recoveryd.core.model import Json
-from recoveryd.core.request import Block, Request
-from recoveryd.core.violation import Claims, Violation
+from recoveryd.core import Block, CallLimits, Claims, Json, Request, Violation
 
 
 class Provider(Protocol):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from recoveryd.core.model import Failure, Kind
+from recoveryd.core import Failure, Kind
 from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC as ANTHROPICS_RULES
 from recoveryd.providers.base import Provider

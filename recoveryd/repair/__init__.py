@@ -1,1 +1,12 @@
-"""recoveryd.repair."""
+"""From what a provider refuses to the cheapest edits that its rules accept. Pure.
+
+Imports `core` and the port of the providers; clients' wires and editors are handed in.
+"""
+
+from __future__ import annotations
+
+from recoveryd.repair.kept_thinking import thinking
+from recoveryd.repair.kinds import Settings
+from recoveryd.repair.plan import Case, objections, plan
+
+__all__ = ["Case", "Settings", "objections", "plan", "thinking"]

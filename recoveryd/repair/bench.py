@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recoveryd.core.editor import Editor
-from recoveryd.core.request import Request
-from recoveryd.core.violation import Violation
-from recoveryd.providers.base import Provider
+from recoveryd.core import Editor, Request, Violation
+from recoveryd.providers import Provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Edit, Kind, Session
+from recoveryd.core import Edit, Kind, Session, kind_info
 
 
 def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core.editor import Editor
-from recoveryd.core.kinds import KINDS, explained_by
-from recoveryd.core.model import Edit, Failure, Kind, Refusal, Refused, Session
-from recoveryd.core.request import Block, Request, Wire
-from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.base import Provider
+from recoveryd.core import (
+    KINDS,
+    Block,
+    Claims,
+    Edit,
+    Editor,
+    Failure,
+    Kind,
+    Refusal,
+    Refused,
+    Request,
+    Session,
+    Violation,
+    Wire,
+    explained_by,
+)
+from recoveryd.providers import Provider
 from recoveryd.repair.kinds import REPAIRS, Settings
 from recoveryd.repair.search import ALL_KINDS, Search
 

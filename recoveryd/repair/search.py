@@ -13,13 +13,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from recoveryd.core.editor import Editor
-from recoveryd.core.edits import edited, merged, stored
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Edit, Kind, Refusal, Session
-from recoveryd.core.request import Request, Wire
-from recoveryd.core.violation import Claims, Violation
-from recoveryd.providers.base import Provider
+from recoveryd.core import (
+    KINDS,
+    Claims,
+    Edit,
+    Editor,
+    Kind,
+    Refusal,
+    Request,
+    Session,
+    Violation,
+    Wire,
+    edited,
+    merged,
+    stored,
+)
+from recoveryd.providers import Provider
 from recoveryd.repair.kinds import REPAIRS, Bench, Settings
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn

@@ -1,1 +1,12 @@
-"""recoveryd.service."""
+"""The service of the user: installed, described and taken away, for systemd and launchd.
+
+Imports all rooms but `daemon`.
+"""
+
+from __future__ import annotations
+
+from recoveryd.service import base, shell_settings, uninstall
+from recoveryd.service.base import Manager, Service
+from recoveryd.service.manager import of_this_system
+
+__all__ = ["Manager", "Service", "base", "of_this_system", "shell_settings", "uninstall"]

@@ -12,8 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
-from recoveryd.core.errors import RecoverydError, RefusedError
-from recoveryd.core.version import __version__
+from recoveryd.core import RecoverydError, RefusedError, __version__
 from recoveryd.disk import private
 
 MARK = "recoveryd install"  # in every file that is ours

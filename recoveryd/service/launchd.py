@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError
 from recoveryd.service.base import MARK, Say, Service, asked, remove, silent, template, unreachable, write
 from recoveryd.settings import paths
 

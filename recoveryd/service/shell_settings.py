@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.find import find_stores
-from recoveryd.core.errors import ConfigError, RecoverydError
+from recoveryd.clients import find_stores
+from recoveryd.core import ConfigError, RecoverydError
 from recoveryd.disk import private
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings.load import Config, check, load
+from recoveryd.settings import Config, check, load
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
 USERNAME = "OPENCODE_SERVER_USERNAME"

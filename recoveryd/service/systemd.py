@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError
 from recoveryd.service.base import Say, Service, asked, remove, silent, template, unreachable, write
 
 UNIT = "recoveryd.service"

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core.errors import BusyError, RecoverydError
-from recoveryd.disk.locks import watchers
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.core import BusyError, RecoverydError
+from recoveryd.disk import watchers
+from recoveryd.ledger import Ledger
 from recoveryd.service import shell_settings
 from recoveryd.service.base import Say
 from recoveryd.settings import paths

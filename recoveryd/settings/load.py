@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from recoveryd.core.errors import ConfigError
-from recoveryd.core.model import Kind
+from recoveryd.core import ConfigError, Kind
 from recoveryd.settings.schema import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, Section
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from loguru import logger
 
-from recoveryd.core.text import shown
+from recoveryd.core import shown
 
 if TYPE_CHECKING:
     from loguru import Record

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core.errors import RecoverydError
+from recoveryd.core import RecoverydError
 from recoveryd.disk import private
 from recoveryd.settings.load import Config
 

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from recoveryd.core.kinds import KINDS
-from recoveryd.core.model import Kind
+from recoveryd.core import KINDS, Kind
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 

@@ -1,1 +1,37 @@
-"""recoveryd.tell."""
+"""What happened, in words, and where it is told: the log, the desktop, the client's own screen, hooks.
+
+Imports `core`, `clients`, `settings`, `ledger` and `repair`.
+"""
+
+from __future__ import annotations
+
+from recoveryd.tell.actions import actions_of, by_place, sentence
+from recoveryd.tell.callbacks import Callbacks, safely
+from recoveryd.tell.desktop import Desktop, can_show
+from recoveryd.tell.hooks import Commands
+from recoveryd.tell.kinds import cause, remedy, repairable, told
+from recoveryd.tell.notifier import Notifier
+from recoveryd.tell.teller import Teller
+from recoveryd.tell.toast import Toast
+from recoveryd.tell.where import places
+from recoveryd.tell.words import marked
+
+__all__ = [
+    "Callbacks",
+    "Commands",
+    "Desktop",
+    "Notifier",
+    "Teller",
+    "Toast",
+    "actions_of",
+    "by_place",
+    "can_show",
+    "cause",
+    "marked",
+    "places",
+    "remedy",
+    "repairable",
+    "safely",
+    "sentence",
+    "told",
+]

@@ -6,10 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from recoveryd.core.edits import deeds
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Edit, Kind
-from recoveryd.core.text import capital
+from recoveryd.core import Edit, Kind, capital, deeds, kind_info
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from recoveryd.core.model import Event
+from recoveryd.core import Event
 from recoveryd.tell.words import marked
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from shutil import which
 
-from recoveryd.core.text import clean
+from recoveryd.core import clean
 from recoveryd.tell.freedesktop import LIMIT_S, Talk
 from recoveryd.tell.toast import BODY_LENGTH, Toast, safe_title
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recoveryd.core.text import clean
+from recoveryd.core import clean
 from recoveryd.tell.callbacks import safely
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast, safe_title
 

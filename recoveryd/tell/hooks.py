@@ -19,9 +19,8 @@ from typing import IO, Any
 
 from loguru import logger
 
-from recoveryd.core.model import Event
-from recoveryd.core.text import clean
-from recoveryd.settings.schema import Hooks
+from recoveryd.core import Event, clean
+from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.words import marked
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from recoveryd.core.kinds import KINDS, kind_info
-from recoveryd.core.model import Json, Kind
+from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
 def told(evidence: Json) -> str:

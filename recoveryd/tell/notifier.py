@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from loguru import logger
 
-from recoveryd.core.text import clean
+from recoveryd.core import clean
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.freedesktop import LIMIT_S
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, merged

@@ -8,13 +8,10 @@ from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.find import Clients
-from recoveryd.core.errors import RecoverydError
-from recoveryd.core.model import Event, Failure, Outcome
-from recoveryd.core.text import clean
-from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config
+from recoveryd.clients import Clients, Store
+from recoveryd.core import Event, Failure, Outcome, RecoverydError, clean
+from recoveryd.ledger import Ledger
+from recoveryd.settings import Config
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core.text import clean
+from recoveryd.core import clean
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH = 4, 50  # sessions that a merged notice names, and the characters of each

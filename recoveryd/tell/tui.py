@@ -6,8 +6,8 @@ import queue
 import threading
 from contextlib import suppress
 
-from recoveryd.clients.client import Server
-from recoveryd.core.model import Failure
+from recoveryd.clients import Server
+from recoveryd.core import Failure
 from recoveryd.tell.callbacks import safely
 
 _WAITING = 16  # a TUI shows one at a time: of more, nobody would see the first

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recoveryd.core.edits import deeds, edited
-from recoveryd.core.model import Edit, Message, Session
+from recoveryd.core import Edit, Message, Session, deeds, edited
 
 _NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool"}
 

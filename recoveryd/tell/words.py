@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Event, Outcome
-from recoveryd.core.text import capital, clean
+from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.kinds import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from recoveryd.clients.base import Store
+from recoveryd.clients import Store
 
 LOOK_S = 0.15
 CALM_S = 2.0

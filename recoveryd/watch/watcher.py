@@ -21,8 +21,8 @@ from typing import Any, Self
 from watchdog import events
 from watchdog.observers import Observer
 
-from recoveryd.clients.base import Store
-from recoveryd.disk.atomic import TEMPORARY
+from recoveryd.clients import Store
+from recoveryd.disk import TEMPORARY
 from recoveryd.watch import folders
 from recoveryd.watch.busy_files import LOOK_S, Burst
 from recoveryd.watch.events import FOLDERS, MOVES, RECORDS, WRITES, Handler, Wanted

@@ -10,7 +10,7 @@ from recoveryd.clients.opencode.server_address import strangers
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.peers import Owner
-from recoveryd.core.check import Check, ok, warn
+from recoveryd.core import Check, ok, warn
 
 _LOOK_S = 1.5  # for what has to go through all sessions
 

@@ -14,13 +14,8 @@ from recoveryd.clients.opencode.holders import Holders
 from recoveryd.clients.opencode.server import Server
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
-from recoveryd.core.check import Check
-from recoveryd.core.editor import Editor, Marks
-from recoveryd.core.errors import ActiveError
-from recoveryd.core.model import Failure, Kind, Message, Refusal, Session
-from recoveryd.core.request import Wire
-from recoveryd.core.silence import Silence
-from recoveryd.settings.schema import OpenCode
+from recoveryd.core import ActiveError, Check, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
+from recoveryd.settings import OpenCode
 
 
 class Opencode:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from recoveryd.core.errors import NotFoundError, RefusedError
-from recoveryd.core.kinds import kind_info
-from recoveryd.core.model import Change, Entry, Json
+from recoveryd.core import Change, Entry, Json, NotFoundError, RefusedError, kind_info
 
 # Keys of a record, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
 _FRAME = frozenset({"id", "sessionID", "messageID", "callID", "type", "tool", "time", "role", "cost", "tokens"})

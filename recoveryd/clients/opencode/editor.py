@@ -8,9 +8,7 @@ from typing import Any
 
 from recoveryd.clients.opencode import mend
 from recoveryd.clients.opencode.ids import between, unique_between
-from recoveryd.core.editor import CallLimits, Edits, Marks
-from recoveryd.core.model import Edit, Json, Message, Part, Session
-from recoveryd.core.request import Block, Turn
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)

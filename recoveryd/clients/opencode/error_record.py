@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recoveryd.core.error_text import parsed, texts_of
-from recoveryd.core.model import Json, Kind, RecordedError
+from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
 
 # Its names that say why, whatever else stands there; None: not because of the history.
 _BY_NAME: Mapping[str, Kind | None] = {

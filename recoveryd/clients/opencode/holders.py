@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from recoveryd.clients.base import Store
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.server import Server
-from recoveryd.core.model import Message, Session
+from recoveryd.core import Message, Session
 
 if TYPE_CHECKING:
     import psutil

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
-from recoveryd.core.model import Json, Message
+from recoveryd.core import Json, Message
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in the order of their code units
 _MIDDLE = len(_DIGITS) // 2

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recoveryd.core.model import Edit, Json, Message, Part, Session
-from recoveryd.core.text import moment
+from recoveryd.core import Edit, Json, Message, Part, Session, moment
 
 _ERROR = {"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}
 _OPEN = ("pending", "running")

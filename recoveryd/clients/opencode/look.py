@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from recoveryd.clients.base import Look
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell
-from recoveryd.core.model import Failure, Json, Message
+from recoveryd.core import Failure, Json, Message
 
 Parts = Callable[[str], Iterable[Json | None]]
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.opencode.wire.anthropic_media import media_source
-from recoveryd.core.editor import CallLimits
-from recoveryd.core.model import Json, Part
-from recoveryd.core.text import HALF
+from recoveryd.core import HALF, CallLimits, Json, Part
 
 NO_OUTPUT = "[no output]"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.client import Prompt
-from recoveryd.core.model import Message, Session
+from recoveryd.core import Message, Session
 
 _MARK = {"resume": True}
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recoveryd.core.errors import StoreError
-from recoveryd.core.model import Edit, Json, Message, Part, Session
-from recoveryd.disk.tree import valid_id
+from recoveryd.core import Edit, Json, Message, Part, Session, StoreError
+from recoveryd.disk import valid_id
 
 # Release builds (latest, beta, prod) use `opencode.db`, an older beta its own; `local` is a build from source, `stable`
 # that of Nix. A channel may have any name, so others have to be configured.

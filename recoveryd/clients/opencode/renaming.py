@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recoveryd.clients.opencode import records
-from recoveryd.core.errors import StoreError
-from recoveryd.core.model import Json
+from recoveryd.core import Json, StoreError
 
 Names = Mapping[str, str]  # old id -> new id
 Path = tuple[str, ...]

@@ -19,8 +19,8 @@ from recoveryd.clients.http import Answer
 from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server_address import Line
 from recoveryd.clients.peers import Owner
-from recoveryd.core.model import Failure
-from recoveryd.settings.schema import OpenCode
+from recoveryd.core import Failure
+from recoveryd.settings import OpenCode
 
 LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
 # To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a

@@ -18,7 +18,7 @@ from recoveryd.clients.http import Answer, call
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.peers import Owner, owner
-from recoveryd.settings.schema import OpenCode
+from recoveryd.settings import OpenCode
 
 DEFAULT_URL = "http://127.0.0.1:4096"
 _REMEMBERED_S = 10.0

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.error_record import address
-from recoveryd.core.model import Failure, Json, Kind, Message, RecordedError, Session
-from recoveryd.core.silence import Silence, waiting_prompts
+from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session, Silence, waiting_prompts
 
 
 def renumbered(session: Session, now_ms: int) -> Silence | None:

@@ -20,10 +20,8 @@ from pathlib import Path
 from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.opencode import ids
 from recoveryd.clients.opencode.ids import WRAP_MS
-from recoveryd.core.errors import StoreError
-from recoveryd.core.model import Json, Message, Part, Refusal, Session
-from recoveryd.core.text import moment
-from recoveryd.disk.sqlite import Database, in_time
+from recoveryd.core import Json, Message, Part, Refusal, Session, StoreError, moment
+from recoveryd.disk import Database, in_time
 
 _SESSIONS = "SELECT count(DISTINCT session_id) FROM message WHERE id > ? AND id < 'msg_g'"
 

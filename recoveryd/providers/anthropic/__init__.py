@@ -1,1 +1,1 @@
-"""Anthropic: its rules and its sentences."""
+"""Anthropic's Messages API: what it refuses of a conversation, and in which sentences."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from recoveryd.core.model import Kind
-from recoveryd.core.request import Block, Turn
-from recoveryd.core.text import HALF
-from recoveryd.core.violation import Violation
+from recoveryd.core import HALF, Block, Kind, Turn, Violation
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")

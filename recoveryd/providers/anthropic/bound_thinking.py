@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recoveryd.core.model import Json
-from recoveryd.core.request import Block, Request
+from recoveryd.core import Block, Json, Request
 
 
 def unbound(before: Request, after: Request) -> list[Block]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core.image_header import decoded, kind, pixels
-from recoveryd.core.model import Json
-from recoveryd.core.request import Request
+from recoveryd.core import Json, Request, decoded, kind, pixels
 
 MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core.editor import CallLimits
-from recoveryd.core.model import Json
-from recoveryd.core.request import Block, Request
-from recoveryd.core.violation import Claims, Violation
+from recoveryd.core import Block, CallLimits, Claims, Json, Request, Violation
 from recoveryd.providers.anthropic import media, rules
 from recoveryd.providers.anthropic.block_rules import LONGEST_NAME
 from recoveryd.providers.anthropic.bound_thinking import unbound

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from recoveryd.core.model import Json, Kind
-from recoveryd.core.request import Block, Request, Turn
-from recoveryd.core.violation import Claims, Violation
+from recoveryd.core import Block, Claims, Json, Kind, Request, Turn, Violation
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.media import sources
 

@@ -1,1 +1,1 @@
-"""Amazon Bedrock: its sentences."""
+"""Amazon Bedrock: the sentences in which it refuses; it has no rules here yet."""

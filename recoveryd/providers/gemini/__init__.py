@@ -1,1 +1,1 @@
-"""Gemini: its sentences."""
+"""Google's Gemini API: the sentences in which it refuses; it has no rules here yet."""

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recoveryd.core.model import Kind, RecordedError, Refused
-from recoveryd.core.text import clean
+from recoveryd.core import Kind, RecordedError, Refused, clean
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.rows import Row, squeeze
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from recoveryd.core.model import RecordedError
+from recoveryd.core import RecordedError
 
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (

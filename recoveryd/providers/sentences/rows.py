@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from recoveryd.core.model import Kind
+from recoveryd.core import Kind
 
 _GAP = 80
 _NO_LETTERS = re.compile(r"[\W_]+")

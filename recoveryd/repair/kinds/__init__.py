@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from recoveryd.core.editor import Edits
-from recoveryd.core.model import Kind
-from recoveryd.core.violation import Violation
+from recoveryd.core import Edits, Kind, Violation
 from recoveryd.repair.bench import Bench, Settings
 from recoveryd.repair.kinds import calls, content, media, thinking, tools, unicode, unsendable
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recoveryd.core.editor import Edits
-from recoveryd.core.violation import Violation
+from recoveryd.core import Edits, Violation
 from recoveryd.repair.bench import Bench
 
 NO_OUTPUT = "[no output]"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recoveryd.core.editor import Edits
-from recoveryd.core.model import Json
-from recoveryd.core.request import Block
-from recoveryd.core.violation import Violation
+from recoveryd.core import Block, Edits, Json, Violation
 from recoveryd.repair.bench import Bench
 
 

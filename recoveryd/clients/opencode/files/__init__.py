@@ -1,1 +1,1 @@
-"""recoveryd.clients.opencode.files."""
+"""The sessions of OpenCode 1.1: a tree of JSON files."""

@@ -11,8 +11,7 @@ from pathlib import Path
 from recoveryd.clients.base import About
 from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import records as opencode
-from recoveryd.core.errors import NotFoundError, StoreError
-from recoveryd.core.model import PAGE, Json, Message, Part, Session
+from recoveryd.core import PAGE, Json, Message, NotFoundError, Part, Session, StoreError
 from recoveryd.disk import tree
 from recoveryd.disk import tree as tree_module
 

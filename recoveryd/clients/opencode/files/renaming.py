@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recoveryd.clients.opencode import renaming
 from recoveryd.clients.opencode.files.reader import Folder
 from recoveryd.clients.opencode.renaming import Names
-from recoveryd.core.model import Change, Session
+from recoveryd.core import Change, Session
 from recoveryd.disk import tree
 
 

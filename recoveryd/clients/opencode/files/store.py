@@ -21,8 +21,7 @@ from recoveryd.clients.opencode.files import renaming
 from recoveryd.clients.opencode.files.reader import Reader
 from recoveryd.clients.opencode.files.renaming import Move
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core.errors import DiskError, NotFoundError, RefusedError, StoreError
-from recoveryd.core.model import Change, Edit, Entry, Json, Session
+from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
 from recoveryd.disk import atomic, tree
 from recoveryd.disk import tree as tree_module
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode.ids import WRAP_MS
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core.errors import StoreError
-from recoveryd.core.model import Message
-from recoveryd.disk import tree
-from recoveryd.disk.sqlite import Database, Files, settled
+from recoveryd.core import Message, StoreError
+from recoveryd.disk import Database, Files, settled, tree
 
 OVERLAP_MS = 600_000  # a message may become visible this long after its id was made
 _STEP_MS = 50  # a row written this recently may be written again within the same tick of its clock

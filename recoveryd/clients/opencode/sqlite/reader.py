@@ -10,11 +10,8 @@ from recoveryd.clients.base import About, Look, Stamp
 from recoveryd.clients.opencode import look as look_module
 from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core import model
-from recoveryd.core.errors import NotFoundError, StoreError
-from recoveryd.core.model import Json, Message, Part, Session
-from recoveryd.disk import tree
-from recoveryd.disk.sqlite import Database
+from recoveryd.core import Json, Message, NotFoundError, Part, Session, StoreError, model
+from recoveryd.disk import Database, tree
 
 T = TypeVar("T")
 

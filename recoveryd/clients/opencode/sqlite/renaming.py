@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from recoveryd.clients.opencode import renaming
 from recoveryd.clients.opencode.renaming import Names
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core.model import Change, Session
+from recoveryd.core import Change, Session
 
 
 def changes(session: Session, about: bytes | None, names: Names, keep: Collection[str]) -> list[Change]:

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.opencode import records
-from recoveryd.core.errors import StoreError
-from recoveryd.core.model import Json
-from recoveryd.disk import tree
-from recoveryd.disk.sqlite import Database
+from recoveryd.core import Json, StoreError
+from recoveryd.disk import Database, tree
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "message": ("id", "session_id", "time_created", "time_updated", "data"),

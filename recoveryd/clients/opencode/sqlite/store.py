@@ -17,10 +17,8 @@ from recoveryd.clients.opencode import places, records
 from recoveryd.clients.opencode.sqlite import renaming, rows, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
-from recoveryd.core.errors import BusyStoreError, DiskError, RefusedError, StoreError
-from recoveryd.core.model import Change, Edit, Entry, Message, Session
-from recoveryd.disk import tree
-from recoveryd.disk.sqlite import BUSY_S, Database
+from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
+from recoveryd.disk import BUSY_S, Database, tree
 
 
 class OpencodeSqlite:

@@ -8,10 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core import failpoint
-from recoveryd.core.errors import ConflictError, StoreError
-from recoveryd.core.model import Change
-from recoveryd.disk.sqlite import Database
+from recoveryd.core import Change, ConflictError, StoreError, failpoint
+from recoveryd.disk import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.model import Failure
+from recoveryd.core import Failure
+
+__all__ = ["wires_of"]
 
 
 def wires_of(failure: Failure, forms: Iterable[Form]) -> tuple[AnthropicMessages, ...]:

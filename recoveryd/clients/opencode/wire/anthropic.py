@@ -15,8 +15,7 @@ from recoveryd.clients.opencode.wire.anthropic_media import CannotSend
 from recoveryd.clients.opencode.wire.anthropic_parts import JS_SPACE, assistant_part, signed, user_part
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.clients.opencode.wire.history import history, left_out, read_along
-from recoveryd.core.model import Message, Part, Session
-from recoveryd.core.request import Block, Request, Turn, Unsendable
+from recoveryd.core import Block, Message, Part, Request, Session, Turn, Unsendable
 
 PROMPT = "continue"  # stands for what the user will type next
 

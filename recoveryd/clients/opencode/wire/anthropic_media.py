@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from recoveryd.clients.opencode.wire.form import OLD, Form
-from recoveryd.core.model import Json
+from recoveryd.core import Json
 
 
 class CannotSend(Exception):

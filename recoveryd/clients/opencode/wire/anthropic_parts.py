@@ -10,8 +10,7 @@ from typing import Any
 
 from recoveryd.clients.opencode.wire.anthropic_media import CannotSend, attachment, file
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.model import Json, Part
-from recoveryd.core.text import HALF
+from recoveryd.core import HALF, Json, Part
 
 # What JavaScript's trim() takes away, which is not what str.strip() does.
 JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))

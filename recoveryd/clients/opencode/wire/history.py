@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.model import PAGE, Message, Part, Session
+from recoveryd.core import PAGE, Message, Part, Session
 
 
 def history(session: Session, form: Form) -> Sequence[Message]:
