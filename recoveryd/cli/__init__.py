@@ -41,15 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     from recoveryd.cli.parser import make_parser
-    from recoveryd.settings import setup
 
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     as_json = "--json" in words
-    setup("WARNING")  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
     try:
         arguments = make_parser().parse_args(words or ["--help"])
+        from recoveryd.settings import setup  # late: the help needs no configuration
+
+        setup("WARNING")  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
         return int(arguments.run(arguments))
     except RecoverydError as error:
         if as_json:

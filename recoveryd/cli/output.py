@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recoveryd.clients import Content, content_of
 from recoveryd.core import UNKNOWN, Change, RecoverydError, clean, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from recoveryd.clients import Content
 
 OK, WRONG = 0, 1
 SCHEMA = 1  # of all documents; a key that goes or changes its meaning makes it the next number
@@ -168,6 +169,8 @@ def diff(store_id: str, change: Change) -> list[str]:
 
     Bytes that are no text are shown with replacement characters; the ledger has them as they are.
     """
+    from recoveryd.clients import content_of  # late: `--version` has no need of a client
+
     content = content_of(store_id)
     before, after = _lines(change.before, content), _lines(change.after, content)
     names = (
