@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recoveryd.core import failpoint
-from tests.crash_matrix import child
+from tests.crash_matrix import child, work
 from tests.crash_matrix.cells import Bench, Scenario
 from tests.crash_matrix.places import JsonPlace
 
@@ -19,6 +19,11 @@ from tests.crash_matrix.places import JsonPlace
 JSON_STEPS = {"mkdir", "create", "write", "sync", "compare", "rename", "unlink", "folder", "read back", "confirm"}
 SQLITE_STEPS = {"begin", "compare", "write", "commit", "committed", "read back", "confirm"}
 LEDGER_STEPS = {"ledger begin", "ledger images", "ledger commit", "ledger committed"}
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    work.alone(monkeypatch.setattr)
 
 
 def test_nothing_hangs_on_a_failpoint_unless_a_test_says_so() -> None:

@@ -30,6 +30,11 @@ NOBODY = 65534
 DAY_MS = 86_400_000
 
 
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    work.alone(monkeypatch.setattr)
+
+
 @pytest.fixture(params=sorted(PLACES))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     made = PLACES[request.param](tmp_path)

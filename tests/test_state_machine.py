@@ -265,6 +265,11 @@ class SqliteMachine(Machine):
     made = SqlitePlace
 
 
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    work.alone(monkeypatch.setattr)
+
+
 TestJson = pytest.mark.timeout(60 + 20 * EXAMPLES)(JsonMachine.TestCase)
 TestSqlite = pytest.mark.timeout(60 + 20 * EXAMPLES)(SqliteMachine.TestCase)
 TestJson.settings = TestSqlite.settings = settings(

@@ -14,12 +14,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tests.crash_matrix import work
 from tests.crash_matrix.cells import ACTIONS, ENDS, Bench, Cell, Scenario
 from tests.crash_matrix.places import FAULTS, PLACES
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     asked = _parse(argv)
+    work.alone()
     started = time.monotonic()
     scenarios = [
         Scenario(*which)

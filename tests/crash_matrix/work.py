@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from recoveryd.clients import quiet as quiet_module
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Outcome
 from recoveryd.daemon.daemon import Daemon
@@ -27,9 +26,12 @@ from tests.crash_matrix.places import Place
 
 # Nothing listens there: no client that happens to run on this machine is asked.
 CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
-vars(triage).update(SETTLE_S=0.0, GRACE_S=0.0)  # nobody else writes there
-quiet_module.SETTLE_S = 0.0
-lifecycle.CONFIRM_S = 0.0
+
+
+def alone(put: Callable[[object, str, object], object] = setattr) -> None:
+    """Wait for no client: nobody else writes there. A test gives `monkeypatch.setattr`, or all other tests had it too."""
+    for module, name in ((triage, "SETTLE_S"), (triage, "GRACE_S"), (lifecycle, "CONFIRM_S")):
+        put(module, name, 0.0)
 
 
 @contextmanager
