@@ -16,8 +16,9 @@ class News:
         self._said: dict[Hashable, str] = {}
 
     def say(self, about: Hashable, text: str) -> None:
-        """Log `text` unless it is what was said last `about` this."""
-        if self.new(about, text):
+        """Log `text` unless it was said last, `about` this or anything else: a full disk is met everywhere."""
+        known = text in self._said.values()
+        if self.new(about, text) and not known:
             logger.warning("{}", text)
 
     def forget(self, about: Hashable) -> None:

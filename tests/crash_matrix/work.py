@@ -29,7 +29,7 @@ CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http
 
 
 def alone(put: Callable[[object, str, object], object] = setattr) -> None:
-    """Wait for no client: nobody else writes there. A test gives `monkeypatch.setattr`, or all other tests had it too."""
+    """Wait for no client: nobody else writes there. A test gives `monkeypatch.setattr`, or all tests had it."""
     for module, name in ((triage, "SETTLE_S"), (triage, "GRACE_S"), (lifecycle, "CONFIRM_S")):
         put(module, name, 0.0)
 

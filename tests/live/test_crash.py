@@ -98,8 +98,8 @@ def _is_half(session: Stuck, before: Files, changes: list[Change]) -> bool:
 
 
 def _bring_to_an_end(daemon: Daemon) -> None:
-    """A start ends what was cut off; this one does nothing else."""
-    dry = Daemon(daemon.root, daemon.storage.parent.parent, env={"RECOVERYD_DRY_RUN": "true"})
+    """A start ends what was cut off; with no kind of these sessions to be repaired, it does nothing else."""
+    dry = Daemon(daemon.root, daemon.storage.parent.parent, env={"RECOVERYD_KINDS": "role_order"})
     with dry:
         pass
 

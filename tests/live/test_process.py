@@ -27,7 +27,8 @@ def test_a_second_daemon_is_refused_and_told_who_has_the_store(daemon: Daemon, t
     assert second.returncode == 75
     assert "already watching" in second.stderr
     assert f"pid {daemon.pid}" in second.stderr
-    stranger = Daemon(tmp_path / "stranger", daemon.storage.parent.parent).run("run")
+    home = {"HOME": daemon.env["HOME"]}  # the lock is the user's, whatever the state folder
+    stranger = Daemon(tmp_path / "stranger", daemon.storage.parent.parent, env=home).run("run")
     assert stranger.returncode == 75
     assert str(daemon.storage) in stranger.stderr
     stuck = Stuck(daemon.storage)
