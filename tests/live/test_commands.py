@@ -37,7 +37,8 @@ def test_scan(daemon: Daemon) -> None:
     assert (only["kind"], only["healed"]) == ("tool_result_missing", False)
     assert only["action"]
     assert stuck.files == before
-    assert _json(daemon, "scan", "--json", "--kind", "role_order")["stuck"] == []
+    other = daemon.run("scan", "--json", "--kind", "role_order")
+    assert (other.returncode, json.loads(other.stdout)["stuck"]) == (1, []), "it is stuck on another kind"
     assert _json(daemon, "scan", "--json", "--session", fine.id)["stuck"] == []
     assert daemon.run("scan", "--json", "--session", "ses_none").returncode == 3
 
