@@ -58,6 +58,7 @@ def _with(before: Files, changes: list[Change]) -> Files:
     return {key: content for key, content in files.items() if content is not None}
 
 
+@pytest.mark.timeout(400)  # each stop waits out the second in which a repair is read back
 def test_killed_at_any_moment(daemon: Daemon) -> None:
     """Killed in the start, in the middle of recoveries and behind them; `undo` works for what was healed before and
     after a crash, and no temporary file is left."""
