@@ -19,6 +19,7 @@ class CallLimits:
 
     illegal: re.Pattern[str]
     longest_name: int
+    longest_id: int | None = None  # None: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,12 @@ class Editor(Protocol):
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Take the records of `blocks` out of the store; the ledger keeps them."""
+
+    def without_field(self, block: Block, field: str, action: str) -> Edits:
+        """Take one field out of the record of `block`; the ledger keeps it."""
+
+    def as_message(self, block: Block, action: str) -> Edits:
+        """Put a message of the assistant with the words of an item in its place; () where it has none, or no room."""
 
     def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
         """Give a part on which the client fails what it lacks, or set it aside; `fault` is the wire's name for it.

@@ -158,6 +158,7 @@ class Failure:
     error: RecordedError = RecordedError()
     provider: str = ""
     model: str = ""
+    protocol: str = ""  # what was spoken, as a `Wire` names it, where the client speaks but one
 
 
 @dataclass(frozen=True, slots=True)

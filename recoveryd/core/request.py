@@ -8,7 +8,7 @@ from typing import Protocol
 
 from recoveryd.core.model import Json, Session
 
-_THINKING = ("thinking", "redacted_thinking")
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,26 @@ class Unsendable:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sends for a session: its turns, and the parts because of which it can send nothing."""
+    """What a client sends for a session: its turns, and the parts because of which it can send nothing.
+
+    `flat`: the protocol sends no turns but a list of items (OpenAI's Responses). Each item is a turn of one block then,
+    whose body is the item, and a place in an item's content is a place in that block.
+    """
 
     turns: tuple[Turn, ...]
     unsendable: tuple[Unsendable, ...] = ()
+    flat: bool = False
 
     def blocks(self) -> Iterator[Block]:
         for turn in self.turns:
             yield from turn.blocks
 
     def at(self, message: int, content: int | None) -> Block | None:
-        """The block that a provider calls `messages.<message>.content.<content>`."""
+        """The block that a provider calls `messages.<message>.content.<content>`, or that holds `input[<message>]`."""
         if not 0 <= message < len(self.turns):
             return None
         blocks = self.turns[message].blocks
-        index = 0 if content is None else content
+        index = 0 if content is None or self.flat else content
         return blocks[index] if 0 <= index < len(blocks) else None
 
 

@@ -82,6 +82,15 @@ class OpencodeEditor:
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks)
 
+    def without_field(self, block: Block, field: str, action: str) -> Edits:
+        part = self._part(block.part_id)
+        kept = {key: value for key, value in (part.data or {}).items() if key != field}
+        return (Edit(part.message_id, part.id, self._marked(kept), action),) if kept != part.data else ()
+
+    def as_message(self, block: Block, action: str) -> Edits:
+        """Items of other protocols are no records here."""
+        return ()
+
     def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
         part = self._part(part_id)
         match fault:
