@@ -11,7 +11,7 @@ from loguru import logger
 from recoveryd.clients import Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Event, NotFoundError, Outcome
 from recoveryd.diagnose import Diagnosis, standing
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
@@ -43,7 +43,7 @@ def recover(
     session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
-    state = private.folder(state_dir or paths.state_dir())
+    state = private_files.folder(state_dir or paths.state_dir())
     if stores is None:
         stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
     found, unread = holding(stores, session_id)

@@ -38,7 +38,14 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "cli": "core disk clients providers settings ledger repair diagnose tell heal watch service daemon doctor demo",
     }.items()
 }
-PURE = ("core", "providers", "repair", "clients.opencode.wire", "clients.opencode.editor", "clients.opencode.mend")
+PURE = (
+    "core",
+    "providers",
+    "repair",
+    "clients.opencode.wire",
+    "clients.opencode.editor",
+    "clients.opencode.part_fixes",
+)
 EFFECTS = {"os", "time", "pathlib", "subprocess", "socket", "threading", "sqlite3", "shutil", "tempfile", "loguru"}
 EFFECTS |= {"psutil", "watchdog", "platformdirs", "rich", "fcntl", "signal", "random"}
 # Only these name one client or one family of providers: the lists, and what is made of one client on purpose.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from recoveryd.cli.output import complain
 from recoveryd.clients import Store, find_stores
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.heal import find
 from recoveryd.ledger import Ledger, LedgerFile
 from recoveryd.settings import Config, load, load_sound, paths
@@ -37,7 +37,7 @@ def _must_be_there(arguments: argparse.Namespace) -> None:
 
 
 def open_ledger() -> Ledger:
-    return Ledger(paths.ledger_file(private.folder(paths.state_dir())))
+    return Ledger(paths.ledger_file(private_files.folder(paths.state_dir())))
 
 
 def known_ledger() -> Ledger:

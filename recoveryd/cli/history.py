@@ -10,7 +10,7 @@ from rich.console import Console
 from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.heal import take_back
 from recoveryd.ledger import Line, Upkeep, by_kind, peek
 from recoveryd.settings import may_forbid, paths
@@ -110,7 +110,7 @@ def undo(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)
-        state = private.folder(paths.state_dir())
+        state = private_files.folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
         entry, changes = take_back(store, ledger, state, entry.id, force=arguments.force, dry_run=dry)
 

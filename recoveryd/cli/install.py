@@ -16,7 +16,7 @@ from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render, wrapped
 from recoveryd.clients import find_stores
 from recoveryd.core import RecoverydError, __version__
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.service import Manager, Service, base, of_this_system, shell_settings
 from recoveryd.service import uninstall as leave
 from recoveryd.settings import Config, load, paths
@@ -34,8 +34,8 @@ def install(arguments: argparse.Namespace) -> int:
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
     steps = _Steps(shown=not arguments.json)
-    state = private.folder(paths.state_dir())
-    private.folder(paths.lock_dir(state))
+    state = private_files.folder(paths.state_dir())
+    private_files.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(place, {}), os.environ, state)
     shell_settings.adopt(found, place, os.environ, state, steps.say)
     for note in _notes(config, made, place):

@@ -12,13 +12,13 @@ from rich.console import Console
 from recoveryd.cli.common import config_of, known_ledger, meant, sound_of, stores_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.doctor import status
 from recoveryd.settings import Config, overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:
-    state = private.folder(paths.state_dir())
+    state = private_files.folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else when(made.until)
     hours = (
@@ -68,11 +68,11 @@ def ignore(arguments: argparse.Namespace) -> int:
         if what in (*config.ignore, *map(_named, config.ignore)):
             file = arguments.config or paths.config_file()
             raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
-        if not overrides.heed(paths.state_dir(), what):
+        if not overrides.unignore(paths.state_dir(), what):
             raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
         words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
     else:
-        overrides.ignore(private.folder(paths.state_dir()), what)
+        overrides.ignore(private_files.folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
     data = {"what": what, "ignored": not arguments.remove}

@@ -13,7 +13,7 @@ from loguru import logger
 from recoveryd.cli.common import config_of
 from recoveryd.core import ConfigError, RecoverydError, __version__
 from recoveryd.daemon import Daemon
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.settings import Config, paths, setup
 
 
@@ -25,7 +25,7 @@ class _Nowhere(io.TextIOBase):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    log = paths.log_file(state := private.folder(paths.state_dir()))
+    log = paths.log_file(state := private_files.folder(paths.state_dir()))
     stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 
     def load() -> Config:

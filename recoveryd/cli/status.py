@@ -13,7 +13,7 @@ from rich.console import Console
 from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
 from recoveryd.core import Entry, Outcome, __version__
-from recoveryd.disk import Holder
+from recoveryd.disk import LockOwner
 from recoveryd.doctor import GENERATIONS, HOW, Status, StoreStatus
 from recoveryd.doctor import status as gather
 from recoveryd.settings import paths
@@ -57,7 +57,7 @@ def _json(found: Status) -> dict[str, Any]:
     }
 
 
-def _holder(holder: Holder) -> dict[str, Any]:
+def _holder(holder: LockOwner) -> dict[str, Any]:
     said = {"pid": holder.pid, "since": holder.since, "version": holder.version, "as": holder.doing}
     return {**said, "idle": holder.idle}
 

@@ -1,4 +1,4 @@
-"""What reads, writes and sends the sessions of a client: one folder a client, behind the ports of `base`.
+"""What reads, writes and sends the sessions of a client: one folder a client, behind the ports of `store` and `client`.
 
 Imports `core`, `disk` and `settings`. `find` is the one list of clients; nobody outside names one, and no client
 imports another.
@@ -6,7 +6,10 @@ imports another.
 
 from __future__ import annotations
 
-from recoveryd.clients.base import (
+from recoveryd.clients.client import Asked, Client, Prompt, Server
+from recoveryd.clients.find import Clients, content_of, dead, find_stores, holding, recorded, sole
+from recoveryd.clients.quiet import SETTLE_S, Quiet
+from recoveryd.clients.store import (
     Content,
     Generation,
     Look,
@@ -20,9 +23,6 @@ from recoveryd.clients.base import (
     states,
     untouched,
 )
-from recoveryd.clients.client import Asked, Client, Prompt, Server
-from recoveryd.clients.find import Clients, content_of, dead, find_stores, holding, recorded, sole
-from recoveryd.clients.quiet import SETTLE_S, Quiet
 
 __all__ = [
     "SETTLE_S",

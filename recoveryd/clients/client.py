@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Change, Check, Edit, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
 
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.base import Content, Generation, Store
 from recoveryd.clients.client import Client
-from recoveryd.clients.opencode import content, error_record, places
+from recoveryd.clients.opencode import content, error_record, store_paths
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.files import store as opencode_files
 from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
+from recoveryd.clients.store import Content, Generation, Store
 from recoveryd.core import Change, RecordedError, RecoverydError
 from recoveryd.settings import Config
 
@@ -25,7 +25,7 @@ def find_stores(
     `data_dirs` are data folders of OpenCode (`.../opencode`) beside its own, or their `storage` folders.
     """
     env = os.environ if env is None else env
-    folders = [f.parent if f.name == "storage" else f for f in places.data_folders(env, data_dirs)]
+    folders = [f.parent if f.name == "storage" else f for f in store_paths.data_folders(env, data_dirs)]
     folders = list(dict.fromkeys(folders))
     found: list[Store] = [
         *opencode_sqlite.find_stores(folders, databases, env),

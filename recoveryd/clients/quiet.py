@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
-from recoveryd.clients.base import Stamp
+from recoveryd.clients.store import Stamp
 from recoveryd.core import note
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)

@@ -6,8 +6,7 @@ No I/O, and no import of any other room.
 from __future__ import annotations
 
 from recoveryd.core import failpoint, model
-from recoveryd.core.bounded import note
-from recoveryd.core.check import FAIL, WARN, Check, fail, ok, warn
+from recoveryd.core.bounded_dict import note
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks
 from recoveryd.core.edits import deeds, edited, merged, stored
 from recoveryd.core.error_text import parsed, texts_of
@@ -25,8 +24,9 @@ from recoveryd.core.errors import (
     StoreError,
     UsageError,
 )
+from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
+from recoveryd.core.health_check import FAIL, WARN, Check, fail, ok, warn
 from recoveryd.core.image_header import decoded, kind, pixels
-from recoveryd.core.kinds import KINDS, explained_by, kind_info
 from recoveryd.core.model import (
     CUT_OFF,
     PAGE,

@@ -13,13 +13,13 @@ from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, find_stores, sole
 from recoveryd.core import RecoverydError
-from recoveryd.daemon.process import heed
-from recoveryd.daemon.said_once import News
+from recoveryd.daemon.attend_session import Healer
+from recoveryd.daemon.log_once import LogOnce
+from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.daemon.service_manager import ServiceManager, Standing
-from recoveryd.daemon.sessions import Healer
+from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweep import Patrol
-from recoveryd.disk import StoreLock, private
+from recoveryd.disk import StoreLock, private_files
 from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.settings import Config, paths
 from recoveryd.tell import Callbacks, Notifier
@@ -49,17 +49,17 @@ class Daemon:
     ) -> None:
         self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
         self.config = config or Config()
-        self.state_dir = private.folder(state_dir or paths.state_dir())
+        self.state_dir = private_files.folder(state_dir or paths.state_dir())
         self._given, self._env, self._load = stores, env, load
         self.stores = self._find()
         self._callbacks = callbacks or Callbacks()
         self._inbox: queue.SimpleQueue[tuple[str, str | None] | Callable[[], object] | None] = queue.SimpleQueue()
         self._schedule = Schedule()
-        self._news = News()
+        self._log_once = LogOnce()
         self._locks: dict[Path, StoreLock] = {}
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
-        self._tell(ServiceManager({}))
+        self._tell(SdNotify({}))
         self._stopping = self._renewing = False
 
     def _find(self) -> dict[str, Store]:
@@ -69,8 +69,8 @@ class Daemon:
             found = find_stores(places.data_dirs, places.databases, self._env)
         return {store.id: store for store in found}
 
-    def _tell(self, manager: ServiceManager) -> None:
-        self._manager, self._standing = manager, Standing(manager)
+    def _tell(self, manager: SdNotify) -> None:
+        self._manager, self._service_status = manager, ServiceStatus(manager)
         self._tick_s = min(SWEEP_S, (manager.watchdog_s or 3 * SWEEP_S) / 3)
 
     def stop(self, *_: object) -> None:
@@ -90,8 +90,8 @@ class Daemon:
         service manager that started it how it is.
         """
         if signals:
-            heed(self.stop, self.reload, lambda: self._inbox.put(None))
-            self._tell(ServiceManager(self._env))
+            handle_signals(self.stop, self.reload, lambda: self._inbox.put(None))
+            self._tell(SdNotify(self._env))
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
                 self._work(ledger)
@@ -107,7 +107,7 @@ class Daemon:
         self._schedule = Schedule()
         self._asked.clear()
         self._swept.clear()
-        self._standing.unready()
+        self._service_status.unready()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
             self.config,
@@ -115,7 +115,7 @@ class Daemon:
             self.state_dir,
             self._schedule,
             notifier,
-            self._news,
+            self._log_once,
             self._callbacks,
             self._inbox.put,
             lambda store: self._patrol.mine(store),
@@ -124,7 +124,7 @@ class Daemon:
             self.stores,
             ledger,
             self._healer,
-            self._news,
+            self._log_once,
             self.state_dir,
             config=self.config,
             stopping=lambda: self._stopping,
@@ -148,8 +148,8 @@ class Daemon:
         while not self._stopping and not self._renewed():
             self._receive()
             while not self._stopping and (job := self._schedule.pop()) is not None:
-                self._news.safely("work", job)
-                self._news.safely("status", partial(self._speak, ledger))
+                self._log_once.safely("work", job)
+                self._log_once.safely("status", partial(self._speak, ledger))
                 if not self._inbox.empty():
                     break
         if self._stopping:
@@ -171,14 +171,14 @@ class Daemon:
                 self.config = config
                 return True
             logger.info("the configuration was read again; nothing in it has changed")
-        self._standing.same_as_before()
+        self._service_status.same_as_before()
         return False
 
     def _speak(self, ledger: Ledger) -> None:
         """After each job: what the service manager hears of it."""
         self._alive()
         if self.stores.keys() <= self._swept.keys():
-            self._standing.ready(self.stores.values(), ledger, self._healer.told)
+            self._service_status.ready(self.stores.values(), ledger, self._healer.told)
 
     def _alive(self) -> None:
         """This thread is, or it would not get here."""
@@ -226,12 +226,12 @@ class Daemon:
 
     def _tick(self) -> None:
         self._tick_later()
-        self._news.safely("places", self._find_again)
+        self._log_once.safely("places", self._find_again)
         self._watcher.check()
         for problem in self._watcher.problems():
-            self._news.say(("watch", problem), problem)
+            self._log_once.say(("watch", problem), problem)
         for store in list(self.stores.values()):
-            self._news.safely(store.id, partial(self._sweep, store, again=True))
+            self._log_once.safely(store.id, partial(self._sweep, store, again=True))
 
     def _find_again(self) -> None:
         """Stores that came since, and symlinks that were pointed elsewhere."""

@@ -11,8 +11,8 @@ from loguru import logger
 
 from recoveryd.clients import Store, is_of
 from recoveryd.core import BusyError, RecoverydError
-from recoveryd.daemon.said_once import News
-from recoveryd.daemon.sessions import Healer
+from recoveryd.daemon.attend_session import Healer
+from recoveryd.daemon.log_once import LogOnce
 from recoveryd.disk import StoreLock, recovery_lock
 from recoveryd.heal import follow, settle
 from recoveryd.ledger import Ledger, SeenSessions
@@ -32,7 +32,7 @@ class Patrol:
         stores: dict[str, Store],
         ledger: Ledger,
         healer: Healer,
-        news: News,
+        log_once: LogOnce,
         state_dir: Path,
         *,
         config: Config,
@@ -45,7 +45,7 @@ class Patrol:
         self._ledger = ledger
         self._seen = SeenSessions(ledger.file)
         self._healer = healer
-        self._news = news
+        self._log_once = log_once
         self._state_dir = state_dir
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
@@ -71,7 +71,7 @@ class Patrol:
             except BusyError as error:
                 busy.append(error)
             except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
-                self._news.say((store.id, "lock"), error.message)
+                self._log_once.say((store.id, "lock"), error.message)
         if busy and len(busy) == len(there):
             raise busy[0]
 
@@ -98,11 +98,11 @@ class Patrol:
                 self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
-                self._news.say("absent", f"OpenCode is not there yet; waiting for {places}")
+                self._log_once.say("absent", f"OpenCode is not there yet; waiting for {places}")
         except BusyError as error:
-            self._news.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
+            self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
-            self._news.say((store.id, "sweep"), error.message)
+            self._log_once.say((store.id, "sweep"), error.message)
 
     def _lock(self, store: Store) -> None:
         """Several stores may share a lock: databases in one folder."""
@@ -128,14 +128,14 @@ class Patrol:
             for entry in self._ledger.pending():
                 if is_of(store, entry.store):
                     text = f"{entry.id} of session {entry.session} was cut off and stays half done: {held}"
-                    self._news.say((store.id, entry.id), text)
+                    self._log_once.say((store.id, entry.id), text)
             return
         for session in cut_off.difference(waiting):
             with recovery_lock(self._state_dir, store.id):
                 ended = settle(store, self._ledger, session)
             for settled in ended:
                 text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
-                self._news.say((store.id, settled.entry.id), text)
+                self._log_once.say((store.id, settled.entry.id), text)
                 self._healer.later(store, session)  # it may be as it was remembered, and stuck
         self._settled.add(store.id)
 

@@ -92,7 +92,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def sync(fd: int) -> None:
-    """What `disk.atomic` asks of the disk, or the floor would be lower than anybody's."""
+    """What `disk.file_transaction` asks of the disk, or the floor would be lower than anybody's."""
     if sys.platform == "darwin":
         import fcntl
 

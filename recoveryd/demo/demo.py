@@ -20,7 +20,7 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core import Change, Event, Kind, Outcome, RecoverydError
 from recoveryd.daemon import Daemon
 from recoveryd.demo.baseline import Floor
-from recoveryd.demo.sessions import CONTROLS, Example, examples
+from recoveryd.demo.broken_sessions import CONTROLS, Example, examples
 from recoveryd.heal import take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import Config, Notify, paths

@@ -5,9 +5,9 @@ Imports `core` alone; knows nothing of sessions.
 
 from __future__ import annotations
 
-from recoveryd.disk import atomic, private, tree
-from recoveryd.disk.atomic import TEMPORARY
-from recoveryd.disk.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher, watchers
+from recoveryd.disk import file_transaction, private_files, tree
+from recoveryd.disk.file_transaction import TEMPORARY
+from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
 from recoveryd.disk.tree import valid_id
 
@@ -16,12 +16,12 @@ __all__ = [
     "TEMPORARY",
     "Database",
     "Files",
-    "Holder",
+    "LockOwner",
     "StoreLock",
-    "atomic",
+    "file_transaction",
     "in_time",
     "lockers",
-    "private",
+    "private_files",
     "recovery_lock",
     "settled",
     "stale",

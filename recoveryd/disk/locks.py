@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Self
 
 from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 _TRIES = 100  # to lock a file that is still there then; each lost one is a lock that another process gave back
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockOwner:
     """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
 
     Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
@@ -57,13 +57,13 @@ class StoreLock:
         self.store = store
         self._place = place
         self._file = place
-        self._holder: Holder | None = None
+        self._holder: LockOwner | None = None
         self._fd = -1
 
     def acquire(self) -> None:
         """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `RecoverydError`."""
         self._file = _run_file(self._place, self.folder)
-        private.folder(self._place)
+        private_files.folder(self._place)
         fd = _take(self._file)
         if fd is None:
             who = _read_note(self._file)
@@ -72,7 +72,7 @@ class StoreLock:
                 "Stop that one first. `undo` and `scan --repair` work beside it.",
             )
         self._fd = fd
-        self._holder = Holder(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
+        self._holder = LockOwner(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
         _say(fd, self._holder)
 
     def watch(self, store: str, idle: str = "") -> None:
@@ -104,7 +104,7 @@ class StoreLock:
         self.release()
 
 
-def watcher(place: Path, folder: Path) -> Holder | None:
+def watcher(place: Path, folder: Path) -> LockOwner | None:
     """Which `run` holds the lock of `folder`, by its note; None if none does."""
     try:
         return _believed(_run_file(place, folder))
@@ -129,13 +129,13 @@ def lockers(place: Path, folder: Path) -> set[int] | None:
         return None
 
 
-def watchers(place: Path) -> list[Holder]:
+def watchers(place: Path) -> list[LockOwner]:
     """Every `run` of this user that watches a store."""
     found = [_believed(file) for file in sorted(place.glob("*.run.json"))]
     return [holder for holder in found if holder is not None]
 
 
-def _believed(file: Path) -> Holder | None:
+def _believed(file: Path) -> LockOwner | None:
     """Who a note names; a note that a crash left is believed no longer once the kernel says so."""
     holder = _read_note(file)
     if holder is not None and (pids := _lockers(file)) is not None and holder.pid not in pids:
@@ -176,7 +176,7 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
         time.sleep(min(wait, left))
         wait = min(wait * 2, _LONGEST_WAIT)
     try:
-        _say(fd, Holder(os.getpid(), time.time(), doing=doing))
+        _say(fd, LockOwner(os.getpid(), time.time(), doing=doing))
         yield
     finally:
         _give_back(fd, path)
@@ -266,20 +266,20 @@ def _started() -> str:
     return "program"
 
 
-def _say(fd: int, holder: Holder) -> None:
+def _say(fd: int, holder: LockOwner) -> None:
     """The lock is what counts, not the note: a full disk must not stop anything here."""
     with suppress(OSError):
         os.truncate(fd, 0)
         os.pwrite(fd, json.dumps(asdict(holder)).encode(), 0)
 
 
-def _read_note(path: Path) -> Holder | None:
+def _read_note(path: Path) -> LockOwner | None:
     """None when there is none, it is half written, or its process is gone (a crash left it)."""
     try:
         data = json.loads(path.read_bytes())
         stores = tuple(map(str, data.get("stores", ())))
         said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", ""))
-        holder = Holder(int(data["pid"]), float(data["since"]), *said)
+        holder = LockOwner(int(data["pid"]), float(data["since"]), *said)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     return holder if _alive(holder.pid) else None

@@ -6,9 +6,9 @@ Imports all rooms but `daemon`.
 from __future__ import annotations
 
 from recoveryd.doctor.bug_report import Sources, bundle
-from recoveryd.doctor.check import Patient
 from recoveryd.doctor.checks import CODES, examine, sound
-from recoveryd.doctor.named import Problem, problems
+from recoveryd.doctor.config_references import Problem, problems
+from recoveryd.doctor.patient import Patient
 from recoveryd.doctor.status import GENERATIONS, HOW, Status, StoreStatus, status
 
 __all__ = [

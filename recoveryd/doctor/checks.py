@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from recoveryd.core import FAIL, Check, RecoverydError, fail
-from recoveryd.doctor import client, host, ledger, stores
-from recoveryd.doctor.check import Patient
+from recoveryd.doctor import client_checks, host_checks, ledger_checks, store_checks
+from recoveryd.doctor.patient import Patient
 
 # Public (`doctor --json`) and stable: what each check is about, in the order in which they are made.
 CODES: Mapping[str, str] = {
@@ -33,24 +33,24 @@ CODES: Mapping[str, str] = {
 
 _Maker: TypeAlias = Callable[[Patient], Iterable[Check]]
 _CHECKS: Mapping[str, _Maker] = {
-    "config": host.config,
-    "state_folder": host.state_folder,
-    "disk": host.disk,
-    "clock": host.clock,
-    "stores": stores.stores,
-    "store": stores.store,
-    "strangers": stores.strangers,
-    "id_wrap": stores.id_wrap,
-    "watches": stores.watches,
-    "daemon": stores.daemon,
-    "service": host.service,
-    "repairs": host.repairs,
-    "pause": host.pause,
-    "client": client.client,
-    "toast": client.toast,
-    "ledger": ledger.ledger,
-    "ledger_size": ledger.size,
-    "conflicts": ledger.conflicts,
+    "config": host_checks.config,
+    "state_folder": host_checks.state_folder,
+    "disk": host_checks.disk,
+    "clock": host_checks.clock,
+    "stores": store_checks.stores,
+    "store": store_checks.store,
+    "strangers": store_checks.strangers,
+    "id_wrap": store_checks.id_wrap,
+    "watches": store_checks.watches,
+    "daemon": store_checks.daemon,
+    "service": host_checks.service,
+    "repairs": host_checks.repairs,
+    "pause": host_checks.pause,
+    "client": client_checks.client,
+    "toast": client_checks.toast,
+    "ledger": ledger_checks.ledger,
+    "ledger_size": ledger_checks.size,
+    "conflicts": ledger_checks.conflicts,
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from recoveryd.clients import Clients, Generation, Store
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import tries
-from recoveryd.disk import Holder, lockers, watcher
+from recoveryd.disk import LockOwner, lockers, watcher
 from recoveryd.ledger import Ledger, Upkeep, midnight, peek
 from recoveryd.settings import Config, Pause, ignored, paths, paused
 
@@ -23,7 +23,7 @@ GENERATIONS: Mapping[Generation | None, str] = {
     Generation.UNKNOWN: "a database that recoveryd does not know",
     None: "not readable",
 }
-# How a `run` was started (`Holder.doing`).
+# How a `run` was started (`LockOwner.doing`).
 HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
 
 
@@ -36,7 +36,7 @@ class StoreStatus:
 
     id: str
     generation: Generation | None
-    watched: Holder | None
+    watched: LockOwner | None
     problem: str
     locked: Sequence[int] = ()
 
@@ -67,7 +67,7 @@ class Status:
     any_kind: bool = True  # whether the configuration names a kind that is repaired
 
     @property
-    def running(self) -> Sequence[Holder]:
+    def running(self) -> Sequence[LockOwner]:
         """The daemons that watch these stores, each once."""
         by_pid = {store.watched.pid: store.watched for store in self.stores if store.watched}
         return list(by_pid.values())
@@ -109,7 +109,7 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
     )
 
 
-def watched_by(store: Store, state_dir: Path) -> Holder | None:
+def watched_by(store: Store, state_dir: Path) -> LockOwner | None:
     """The `run` that watches a store. The note of a shared lock names which of its stores are meant."""
     holder = watcher(paths.lock_dir(state_dir), store.lock_path)
     return holder if holder is not None and store.id in holder.stores else None

@@ -11,7 +11,7 @@ from recoveryd.ledger.images import digest, joined
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
 from recoveryd.ledger.peek import damage, peek
-from recoveryd.ledger.sessions import Resumes, SeenSessions
+from recoveryd.ledger.seen_and_resumed import Resumes, SeenSessions
 from recoveryd.ledger.stats import Line, by_kind, midnight
 from recoveryd.ledger.upkeep import Held, Upkeep
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.core import Change, Entry, NotFoundError, RecoverydError, RefusedError
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 
 
 def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
@@ -45,6 +45,6 @@ def _safe(key: str) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        private.write(path, content, lasting=False)  # the ledger has them still
+        private_files.write(path, content, lasting=False)  # the ledger has them still
     except OSError as error:
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, Outcome, RecoverydError, failpoint
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "put", "text"]
@@ -162,7 +162,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 def _create(path: Path) -> None:
     """Make it, unless another process is first: nobody meets a ledger without tables, or with wider permissions."""
-    with suppress(FileExistsError), private.beside(path, new=True) as (_, aside):
+    with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
         _open(aside).close()
 
 

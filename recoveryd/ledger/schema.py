@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 
 _FIRST = (
     """CREATE TABLE recovery (
@@ -120,7 +120,7 @@ def _aside(path: Path, version: int) -> Path:
 def _copy(path: Path, aside: Path) -> None:
     """By a connection of its own, which sees the state before the transaction; safe on the disk at the return."""
     with (
-        private.beside(aside) as (_, made),
+        private_files.beside(aside) as (_, made),
         closing(sqlite3.connect(path)) as source,
         closing(sqlite3.connect(made)) as to,
     ):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from recoveryd.providers.base import Provider
 from recoveryd.providers.find import LIKELY, SURE, family, provider_of, unknown
+from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
 from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
 from recoveryd.providers.sentences.rows import squeeze
-from recoveryd.providers.version import VERSION
 
 __all__ = [
     "LIKELY",

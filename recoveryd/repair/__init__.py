@@ -5,8 +5,8 @@ Imports `core` and the port of the providers; clients' wires and editors are han
 
 from __future__ import annotations
 
+from recoveryd.repair.fixes import Settings
 from recoveryd.repair.kept_thinking import thinking
-from recoveryd.repair.kinds import Settings
 from recoveryd.repair.plan import Case, objections, plan
 
 __all__ = ["Case", "Settings", "objections", "plan", "thinking"]

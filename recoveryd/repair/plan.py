@@ -22,7 +22,7 @@ from recoveryd.core import (
     explained_by,
 )
 from recoveryd.providers import Provider
-from recoveryd.repair.kinds import REPAIRS, Settings
+from recoveryd.repair.fixes import REPAIRS, Settings
 from recoveryd.repair.search import ALL_KINDS, Search
 
 

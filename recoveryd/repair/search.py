@@ -29,7 +29,7 @@ from recoveryd.core import (
     stored,
 )
 from recoveryd.providers import Provider
-from recoveryd.repair.kinds import REPAIRS, Bench, Settings
+from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
@@ -43,7 +43,7 @@ class _Node:
     """A set of edits, the session with them, and what the rules still say of it."""
 
     edits: tuple[Edit, ...]
-    bench: Bench
+    given: RepairInput
     open: tuple[Violation, ...]
     keys: frozenset[Key]
 
@@ -87,7 +87,7 @@ class Search:
         node = self._all_at_once(start)
         while node.open:
             settled = self._settle(
-                node, {_key(v, node.bench.request) for v in node.open if v.turn == node.open[0].turn}
+                node, {_key(v, node.given.request) for v in node.open if v.turn == node.open[0].turn}
             )
             if settled is None:
                 stuck = (v for v in node.open if not any(self._proposals(node, v)))
@@ -146,13 +146,13 @@ class Search:
 
     @staticmethod
     def _limit(start: _Node) -> int:
-        return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.bench.request.turns))))
+        return min(LIMIT, max(20, 100 * LIMIT // max(1, len(start.given.request.turns))))
 
     @staticmethod
     def _due(node: _Node, start: _Node, targets: set[Key] | None) -> list[Violation]:
         if targets is None:
             return list(node.open)
-        return [v for v in node.open if (key := _key(v, node.bench.request)) in targets or key not in start.keys]
+        return [v for v in node.open if (key := _key(v, node.given.request)) in targets or key not in start.keys]
 
     def _branches(self, node: _Node, due: Sequence[Violation], whole: bool) -> list[tuple[Edit, ...]]:
         """What may be done next. With `whole`, about any violation: what answers one may settle another on the way.
@@ -163,8 +163,8 @@ class Search:
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
         session = edited(self._session, edits)
         request, found = self._refused([wire.build(session) for wire in self._wires], edited=bool(edits))
-        bench = Bench(request, tuple(found), self._provider, self._editor(session), self._settings)
-        return _Node(edits, bench, tuple(found), frozenset(_key(violation, request) for violation in found))
+        given = RepairInput(request, tuple(found), self._provider, self._editor(session), self._settings)
+        return _Node(edits, given, tuple(found), frozenset(_key(violation, request) for violation in found))
 
     def _refused(self, requests: Sequence[Request], *, edited: bool) -> tuple[Request, list[Violation]]:
         """The first of `requests` that is refused, and why; any of them where none is."""
@@ -183,7 +183,7 @@ class Search:
             self._off.setdefault(violation.kind, violation)
         elif repair is not None:
             with suppress(ValueError):  # two ids with no room between them: another proposal may do
-                yield from (edits for edits in repair(node.bench, violation) if edits)
+                yield from (edits for edits in repair(node.given, violation) if edits)
 
     def _rank(self, node: _Node, greedy: bool) -> tuple[int, ...]:
         """Cost (at least one more while something is refused), what is still refused, later edits before earlier ones.

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from recoveryd.service import base, shell_settings, uninstall
 from recoveryd.service.base import Manager, Service
-from recoveryd.service.manager import of_this_system
+from recoveryd.service.find import of_this_system
 
 __all__ = ["Manager", "Service", "base", "of_this_system", "shell_settings", "uninstall"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from recoveryd.core import RecoverydError, RefusedError, __version__
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 
 MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
@@ -143,7 +143,7 @@ def write(path: Path, text: str, say: Say) -> None:
         if there is not None and MARK not in there:
             raise RefusedError(f"{path} is not from `{MARK}`.", "Move it away, then run it again.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        private.write(path, text.encode(), mode=0o644)  # no secret
+        private_files.write(path, text.encode(), mode=0o644)  # no secret
     except OSError as error:
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error
     say(f"{'wrote' if there is None else 'updated'}: {path}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from recoveryd.clients import find_stores
 from recoveryd.core import ConfigError, RecoverydError
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.service.base import MARK, Say
 from recoveryd.settings import Config, check, load
 
@@ -99,7 +99,7 @@ def _write_places(found: Seen, config: Path, state: Path, say: Say) -> None:
     note = _note(state)
     if not note or note["after"] != before:  # else the one before the first time is what to go back to
         note = {"config": str(config.absolute()), "before": before}
-    private.write(state / NOTE, json.dumps({**note, "after": after}).encode())
+    private_files.write(state / NOTE, json.dumps({**note, "after": after}).encode())
     say(f"configured: {config}, since the service does not see what this shell is set to: {found}")
 
 
@@ -172,7 +172,7 @@ def _write_password(path: Path, password: str, say: Say) -> None:
     try:
         if path.exists() and path.read_bytes() == password.encode():
             return
-        private.write(path, password.encode())
+        private_files.write(path, password.encode())
     except OSError as error:
         hint = "Without it the client does not answer: run it again when that is mended."
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.", hint) from error
@@ -190,4 +190,4 @@ def _replace(path: Path, text: str) -> None:
     check(text, path)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    private.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)
+    private_files.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.core import RecoverydError
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.settings.load import Config
 
 
@@ -88,7 +88,7 @@ def ignore(state_dir: Path, what: str) -> bool:
     return what not in known
 
 
-def heed(state_dir: Path, what: str) -> bool:
+def unignore(state_dir: Path, what: str) -> bool:
     """The opposite of `ignore`: whether it was ignored."""
     known = ignored(state_dir)
     if what in known:
@@ -107,7 +107,7 @@ def _ignored(state_dir: Path) -> Path:
 def _write(path: Path, data: Any) -> None:
     """The whole file or the old one: a daemon may read it at any moment."""
     try:
-        private.write(path, json.dumps(data).encode())
+        private_files.write(path, json.dumps(data).encode())
     except OSError as error:
         raise _trouble(path, error) from error
 

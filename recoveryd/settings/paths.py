@@ -16,7 +16,7 @@ def config_file() -> Path:
 
 
 def state_dir() -> Path:
-    """`~/.local/state/recoveryd`, or where the platform and `XDG_STATE_HOME` say. `disk.private.folder` makes it."""
+    """`~/.local/state/recoveryd`, or where `XDG_STATE_HOME` says. Made by `private_files.folder`."""
     return platformdirs.user_state_path(_APP)
 
 

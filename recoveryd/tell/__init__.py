@@ -8,8 +8,8 @@ from __future__ import annotations
 from recoveryd.tell.actions import actions_of, by_place, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
+from recoveryd.tell.failure_words import cause, remedy, repairable, told
 from recoveryd.tell.hooks import Commands
-from recoveryd.tell.kinds import cause, remedy, repairable, told
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.teller import Teller
 from recoveryd.tell.toast import Toast

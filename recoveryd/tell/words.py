@@ -7,7 +7,7 @@ from functools import partial
 
 from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import by_place
-from recoveryd.tell.kinds import cause
+from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
 
 

@@ -19,7 +19,7 @@ from recoveryd.cli.parser import make_parser
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.core.version import __version__
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock, recovery_lock
 from recoveryd.heal import lifecycle
 from recoveryd.ledger.ledger import Ledger
@@ -353,7 +353,7 @@ def test_undo_finds_a_store_that_was_moved(
 
 
 def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
-    state = private.folder(paths.state_dir())
+    state = private_files.folder(paths.state_dir())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
         code, out, err = run("run")
     assert (code, out) == (75, "")
@@ -509,7 +509,7 @@ def test_every_kind_can_be_asked_for(tree: Tree, run: Run, kind: Kind) -> None:
 def test_a_damaged_ledger_is_said_and_nothing_is_written(tree: Tree, run: Run) -> None:
     tree.stuck()
     before = tree.files()
-    state = private.folder(paths.state_dir())
+    state = private_files.folder(paths.state_dir())
     Ledger(paths.ledger_file(state)).close()
     paths.ledger_file(state).write_bytes(b"no database " * 500)
     code, out, err = run("scan", "--repair")

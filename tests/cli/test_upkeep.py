@@ -13,7 +13,7 @@ import pytest
 
 from recoveryd.cli.output import diff
 from recoveryd.core.model import Change, Kind, Outcome
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.stats import by_kind
@@ -81,13 +81,13 @@ class TestPause:
         assert not paths.state_dir().exists()
 
     def test_after_a_long_one_it_says_what_is_too_old_to_be_healed_by_itself(self, run: Run, tree: Tree) -> None:
-        overrides.pause(private.folder(paths.state_dir()), time.time() - 2 * 86_400)
+        overrides.pause(private_files.folder(paths.state_dir()), time.time() - 2 * 86_400)
         assert "more than 24 hours ago" in " ".join(run("unpause")[1].split())
 
     def test_it_ends_with_a_broken_configuration_too(self, run: Run, tree: Tree) -> None:
         paths.config_file().parent.mkdir(parents=True, exist_ok=True)
         paths.config_file().write_text("nonsense = 1\n")
-        overrides.pause(private.folder(paths.state_dir()), time.time() - 2 * 86_400)
+        overrides.pause(private_files.folder(paths.state_dir()), time.time() - 2 * 86_400)
         code, out, _ = run("unpause")
         assert code == 0 and "more than 24 hours ago" in " ".join(out.split())
         assert overrides.paused(paths.state_dir(), time.time()) is None

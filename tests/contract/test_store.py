@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.base import About, Look, stand, states, untouched
+from recoveryd.clients.store import About, Look, stand, states, untouched
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
 from recoveryd.core.model import PAGE, Change, Edit, Entry, Kind, Outcome

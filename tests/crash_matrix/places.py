@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Failure, Part
 from tests.support.build import Planted, SessionBuilder
 from tests.support.database import NEW, SCHEMAS

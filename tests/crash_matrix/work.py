@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Outcome
+from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.daemon import Daemon
-from recoveryd.daemon.said_once import News
+from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.daemon.sessions import Healer
 from recoveryd.diagnose import triage
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal import lifecycle
@@ -46,7 +46,7 @@ class Worker:
 
     def __init__(self, place: Place, ledger: Ledger) -> None:
         self._place = place
-        self._healer = Healer(CONFIG, ledger, place.state, Schedule(), Notifier(enabled=False), News())
+        self._healer = Healer(CONFIG, ledger, place.state, Schedule(), Notifier(enabled=False), LogOnce())
 
     def attend(self, session: str, times: int = 1) -> str:
         """Look at a session, at the most so often; then read back what was repaired."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recoveryd.heal.lifecycle
-from recoveryd.clients.base import Store
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.diagnose.triage import Triage, Verdict
 from recoveryd.settings.load import Config, Notify

@@ -22,7 +22,7 @@ from recoveryd.diagnose import triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger, Record
-from recoveryd.ledger.sessions import SeenSessions
+from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.settings import paths
 from recoveryd.settings.load import Config, Notify, OpenCode
 from recoveryd.settings.overrides import pause, unpause

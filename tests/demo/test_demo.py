@@ -16,8 +16,8 @@ import pytest
 
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.demo.broken_sessions import Example, examples
 from recoveryd.demo.demo import Demo, Row
-from recoveryd.demo.sessions import Example, examples
 from tests.cli.contract import faults
 from tests.support.refused import kind_of, position_of
 from tests.support.terminal import headings_without_content, in_terminal

@@ -15,7 +15,7 @@ from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose.diagnosis import standing, undone
 from recoveryd.diagnose.triage import Next, Triage, Verdict
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
@@ -38,7 +38,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.tree = Tree(folder)
         self.off = 0.0
-        self.state = private.folder(folder / "state")
+        self.state = private_files.folder(folder / "state")
         self.ledger = Ledger(self.state / "ledger.db", clock=self.clock)
         self.recovery = Recovery(self.ledger, Config(), self.state, clock=self.clock)
         self.session = self.tree.stuck()

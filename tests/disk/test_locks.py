@@ -21,7 +21,7 @@ import pytest
 
 from recoveryd.core.errors import BusyError, NotFoundError, StoreError
 from recoveryd.disk import locks
-from recoveryd.disk.locks import Holder, StoreLock, lockers, recovery_lock, stale, watcher, watchers
+from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 
 FORK = multiprocessing.get_context("fork")
 
@@ -302,8 +302,8 @@ class TestRecoveryLock:
 
 def test_since_names_the_day_when_it_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "localtime", lambda at=86_400 * 3.0: time.gmtime(at))
-    assert str(Holder(1, 86_400 * 3.0 + 60)) == "pid 1, since 00:01"
-    assert str(Holder(1, 60.0)) == "pid 1, since 1970-01-01 00:01"
+    assert str(LockOwner(1, 86_400 * 3.0 + 60)) == "pid 1, since 00:01"
+    assert str(LockOwner(1, 60.0)) == "pid 1, since 1970-01-01 00:01"
 
 
 def note_of(place: Path) -> Path:

@@ -16,23 +16,23 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.base import Generation, Store
+from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.opencode import server_address
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
-from recoveryd.clients.peers import Owner
-from recoveryd.core.check import Check
+from recoveryd.clients.store import Generation, Store
 from recoveryd.core.errors import ConfigError, RecoverydError
+from recoveryd.core.health_check import Check
 from recoveryd.core.model import Change, Failure, Kind, Outcome
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
-from recoveryd.doctor import client as doctor_client
-from recoveryd.doctor import host
-from recoveryd.doctor.check import Patient
+from recoveryd.doctor import client_checks as doctor_client
+from recoveryd.doctor import host_checks
 from recoveryd.doctor.checks import CODES, examine, sound
+from recoveryd.doctor.patient import Patient
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
 from recoveryd.service.systemd import Systemd
@@ -56,7 +56,7 @@ HOLDS_A_LEDGER = """
 import pathlib, sys, time
 from recoveryd.service.launchd import Launchd
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.sessions import SeenSessions
+from recoveryd.ledger.seen_and_resumed import SeenSessions
 ledger = Ledger(pathlib.Path(sys.argv[1]))
 SeenSessions(ledger.file).remember("a", {"b": "c"})
 print("up", flush=True)
@@ -66,10 +66,10 @@ time.sleep(60)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return private.folder(tmp_path / "state")
+    return private_files.folder(tmp_path / "state")
 
 
-listening_versions = Server.listening_versions  # before the tests take it away
+listening_versions = OpencodeServer.listening_versions  # before the tests take it away
 
 
 class Nobody:
@@ -84,9 +84,9 @@ class Nobody:
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
-    monkeypatch.setattr(Server, "listening_versions", lambda *_: ())
+    monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: ())
     monkeypatch.setattr(doctor_client, "can_show", lambda: (False, "there is no session bus"))
-    monkeypatch.setattr(host, "of_this_system", lambda *_: Nobody())
+    monkeypatch.setattr(host_checks, "of_this_system", lambda *_: Nobody())
 
 
 def patient(state: Path, *stores: Store, now: float | None = None, **options: Any) -> Patient:
@@ -210,7 +210,7 @@ class TestService:
         units = tmp_path / ".config" / "systemd" / "user"
         units.mkdir(parents=True)
         (units / "recoveryd.service").touch()
-        monkeypatch.setattr(host, "of_this_system", Systemd)
+        monkeypatch.setattr(host_checks, "of_this_system", Systemd)
         return path
 
     @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ class TestStores:
         assert found.level == "warn" and "msg_0.json.bak" in found.says and "and 2 more" in found.says
 
     def test_time_is_bounded_and_it_says_so(self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from recoveryd.doctor import stores as doctor_stores
+        from recoveryd.doctor import store_checks as doctor_stores
 
         tree = Tree(tmp_path)
         tree.stuck()
@@ -327,7 +327,7 @@ class TestWrap:
         base = Base(tmp_path / "opencode.db", NEW)
         base.session("ses_old", time_created=BEFORE)
         base.say("user", BEFORE, session="ses_old")
-        monkeypatch.setattr(Server, "listening_versions", lambda *_: (version,))
+        monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: (version,))
         found = one("id_wrap", patient(state, base.store, now=NOW / 1000))
         assert found.level == level and "1.18.15" in found.says + found.next
 
@@ -340,7 +340,7 @@ class TestWrap:
             base.session("ses_old", time_created=BEFORE)
             base.say("user", BEFORE, session="ses_old")
         told = {bases[0].store.id: ((1, 18, 14), (1, 18, 15)), bases[1].store.id: ((1, 18, 15),)}
-        monkeypatch.setattr(Server, "listening_versions", lambda _, store="": told.get(store, ()))
+        monkeypatch.setattr(OpencodeServer, "listening_versions", lambda _, store="": told.get(store, ()))
         found = of("id_wrap", patient(state, *(base.store for base in bases), now=NOW / 1000))
         assert [(check.level, check.about) for check in found] == [("warn", bases[0].store.id)]
 
@@ -397,7 +397,7 @@ class TestDaemon:
     def test_watched_not_watched_and_by_another_version(
         self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from recoveryd.doctor import stores as doctor_stores
+        from recoveryd.doctor import store_checks as doctor_stores
 
         tree = Tree(tmp_path)
         assert one("daemon", patient(state, tree.store)).level == "warn"
@@ -441,12 +441,12 @@ class TestClient:
     def test_its_version(
         self, state: Path, monkeypatch: pytest.MonkeyPatch, version: Any, level: str, said: str
     ) -> None:
-        monkeypatch.setattr(Server, "listening_versions", lambda *_: (version,) if version else ())
+        monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: (version,) if version else ())
         found = one("client", patient(state))
         assert found.level == level and said in found.says
 
     def test_each_version_that_listens_is_named(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Server, "listening_versions", lambda *_: (TESTED[-1], (2, 0, 1)))
+        monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: (TESTED[-1], (2, 0, 1)))
         assert [check.level for check in of("client", patient(state))] == ["ok", "warn"]
 
     @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ class TestClient:
         self, state: Path, monkeypatch: pytest.MonkeyPatch, configured: bool, whose: Owner, level: str, said: str
     ) -> None:
         monkeypatch.setattr(server_address, "owner", lambda *_: whose)
-        monkeypatch.setattr(Server, "listening_versions", listening_versions)
+        monkeypatch.setattr(OpencodeServer, "listening_versions", listening_versions)
         with listening() as fake:
             monkeypatch.setattr(server_address, "DEFAULT_URL", fake.url)
             settings = Config(opencode=OpenCode(server_url=fake.url if configured else None))
@@ -550,5 +550,5 @@ class TestCommand:
 
 
 def test_the_modes_that_are_checked_are_those_that_are_made(tmp_path: Path) -> None:
-    folder = private.folder(tmp_path / "new")
+    folder = private_files.folder(tmp_path / "new")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

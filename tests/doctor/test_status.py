@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.store import Generation, Store
 from recoveryd.core.model import Change, Failure, Kind, Outcome
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor.status import GENERATIONS, books, status
 from recoveryd.ledger.ledger import Judged, Ledger, Record
@@ -126,7 +126,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     now = time.time()
     clock = [now - 3 * 86_400]
-    path = private.folder(tmp_path / "state") / "ledger.db"
+    path = private_files.folder(tmp_path / "state") / "ledger.db"
     with Ledger(path, lambda: clock[0]) as ledger:
         heal(ledger, "r1", tree.store, "ses_1")
         clock[0] = now
@@ -143,7 +143,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
 def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     session = tree.stuck()
-    path = private.folder(tmp_path / "state") / "ledger.db"
+    path = private_files.folder(tmp_path / "state") / "ledger.db"
     with Ledger(path) as ledger:
         for n in range(2):
             heal(ledger, f"r{n}", tree.store, session)
@@ -167,7 +167,7 @@ class TestCommand:
         assert not paths.state_dir().exists(), "it writes nothing"
 
     def test_as_json(self, run: Run, tree: Tree) -> None:
-        state = private.folder(paths.state_dir())
+        state = private_files.folder(paths.state_dir())
         pause(state, 1.0)
         ignore(state, "ses_x")
         with Ledger(paths.ledger_file(state)) as ledger:
@@ -199,7 +199,7 @@ class TestCommand:
 
         monkeypatch.setenv("COLUMNS", str(columns))
         session = tree.stuck(title="とても長い題名 " * 9)
-        state = private.folder(paths.state_dir())
+        state = private_files.folder(paths.state_dir())
         with Ledger(paths.ledger_file(state)) as ledger:
             for n in range(3):
                 heal(ledger, f"r{n}", tree.store, session, title="とても長い題名 " * 9)
@@ -230,7 +230,7 @@ def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = private.folder(paths.state_dir())
+    state = private_files.folder(paths.state_dir())
     run("pause")
     assert "nothing is repaired yet: nothing runs that would" in " ".join(run("unpause")[1].split())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.server import Server as Running
+from recoveryd.clients.opencode.server import OpencodeServer as Running
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Entry, Failure
 from recoveryd.core.text import clean
 from recoveryd.heal.stop_turn import stop_turn

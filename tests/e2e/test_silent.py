@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.running_turns import RunningTurns
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.settings.schema import OpenCode
 from tests.e2e import replies
 from tests.e2e.daemon import Daemon, healing
@@ -283,12 +283,14 @@ def _asked_while_an_answer_is_open(harness: Harness, store: Store) -> None:
     def look(body: dict[str, Any]) -> None:
         if "go on with it" in json.dumps(body["messages"][-1]):
             found = store.load(session)
-            seen.append((bool(store.look(session).running), Holders(10).at_work(store, found, Server(OpenCode()))))
+            seen.append(
+                (bool(store.look(session).running), RunningTurns(10).at_work(store, found, OpencodeServer(OpenCode())))
+            )
 
     harness.provider.reply_when(look)
     assert harness.prompt(session, "go on with it").accepted
     assert seen and all(running and who is not None and "(pid" in who for running, who in seen)
-    assert Holders(10).at_work(store, store.load(session), Server(OpenCode())) is None
+    assert RunningTurns(10).at_work(store, store.load(session), OpencodeServer(OpenCode())) is None
 
 
 def _store(harness: Harness) -> Store:

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
-from recoveryd.clients.base import Store
 from recoveryd.clients.find import recorded
+from recoveryd.clients.store import Store
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Event, Failure, Kind, Outcome, RecordedError
 from recoveryd.diagnose.diagnosis import Diagnosis

@@ -12,9 +12,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from tests.fuzz.mutate import garbled, mutated
 from tests.support.build import Planted
 from tests.support.database import NEW, OLD, SCHEMAS

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from recoveryd.clients.base import root_title
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.quiet import SETTLE_S
+from recoveryd.clients.store import root_title
 from recoveryd.core import failpoint
 from recoveryd.core.edits import edited
 from recoveryd.core.errors import BusyError, ConflictError, StoreError
@@ -582,7 +582,7 @@ def test_the_shared_helpers_plant_what_they_say(tree: Tree) -> None:
     assert MISSING in tree.failure(tree.stuck(behind_a_call, MISSING)).error.texts
 
 
-class Stopper(Server):
+class Stopper(OpencodeServer):
     """A client that says it stopped the turn, and writes as `act` does; unless the store has something newer."""
 
     def __init__(self, act: Callable[[], object]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from recoveryd.clients.client import Prompt
 from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
-from recoveryd.core.kinds import KINDS
+from recoveryd.core.failure_kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
 from recoveryd.heal.resume import A_DAY, Leave, Resume, Situation, decide
 

@@ -16,7 +16,7 @@ from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.resumer import Resumer
 from recoveryd.ledger.ledger import Judged, Ledger, Record
-from recoveryd.ledger.sessions import Resumes
+from recoveryd.ledger.seen_and_resumed import Resumes
 from recoveryd.settings.load import Config, OpenCode
 from recoveryd.settings.overrides import ignore
 from tests.support.build import text

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.findings import find
-from recoveryd.clients.base import states
+from recoveryd.clients.store import states
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.diagnose.diagnosis import Diagnosis
-from recoveryd.disk import atomic
+from recoveryd.disk import file_transaction
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings.load import Config
@@ -316,7 +316,7 @@ def test_a_store_that_is_not_there_now_is_settled_another_time(tree: Tree, bench
 def test_the_temporary_files_of_a_crash_go(tree: Tree, bench: Bench) -> None:
     _, changes = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
     *folders, name = changes[0].key.split("/")
-    left = tree.root.joinpath(*folders) / f"{atomic.TEMPORARY}{name}"
+    left = tree.root.joinpath(*folders) / f"{file_transaction.TEMPORARY}{name}"
     left.write_bytes(b"half")
     settle(tree.store, bench.ledger)
     assert not left.exists()

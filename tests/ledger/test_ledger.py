@@ -18,7 +18,7 @@ from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, Try
 from recoveryd.ledger.images import digest
 from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
-from recoveryd.ledger.sessions import SeenSessions
+from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.ledger.upkeep import Upkeep
 from tests.support.examples import examples
 

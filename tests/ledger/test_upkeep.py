@@ -17,7 +17,7 @@ from recoveryd.ledger import schema
 from recoveryd.ledger.ledger import SCHEMA_VERSION, Handled, Ledger, LedgerError, Record
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.schema import bring_forward
-from recoveryd.ledger.sessions import SeenSessions
+from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.ledger.upkeep import FORGOTTEN, Upkeep
 from tests.ledger.test_ledger import DAY, HARMLESS, LOSSY, Clock, begin, failure, heal
 

@@ -19,7 +19,7 @@ from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
-from recoveryd.repair.kinds import REPAIRS, Bench, Settings
+from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
 from recoveryd.repair.plan import Case, Plan, objections, plan
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
@@ -244,7 +244,7 @@ def _cheaper(case: Case, claims: Claims, than: int) -> tuple[Edit, ...] | None:
             ]
             if not open_:
                 return edits
-            bench = Bench(request, open_, case.provider, case.editor(session), case.settings)
+            bench = RepairInput(request, open_, case.provider, case.editor(session), case.settings)
             for proposal in (p for violation in open_ for p in REPAIRS[violation.kind](bench, violation) if p):
                 following = merged(edits, proposal, case.session)
                 key = frozenset((edit.record, repr(edit.after)) for edit in following)

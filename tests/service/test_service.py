@@ -18,7 +18,7 @@ import recoveryd.cli.install as command
 from recoveryd.cli import main
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service import base, launchd, shell_settings, systemd
@@ -102,7 +102,7 @@ def config(home: Path, text: str | None = None) -> Path:
 
 def recorded(home: Path) -> None:
     """A recovery in the ledger."""
-    with Ledger(private.folder(state(home)) / "ledger.db") as ledger:
+    with Ledger(private_files.folder(state(home)) / "ledger.db") as ledger:
         failure = Failure("store", "ses_1", "msg_1", 1)
         ledger.record(Record("r1", failure, "", Kind.EMPTY_CONTENT), Outcome.REFUSED)
 
@@ -546,7 +546,7 @@ def test_a_configuration_that_can_not_be_written_says_what_belongs_there(
     """As one that another program makes, read-only, behind a link."""
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setattr(
-        private, "write", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+        private_files, "write", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
     )
     code, _, err = run("install")
     assert code == 1

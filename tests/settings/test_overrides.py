@@ -13,10 +13,10 @@ import recoveryd.heal.lifecycle
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Outcome
 from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.disk import private
+from recoveryd.disk import private_files
 from recoveryd.settings import overrides
 from recoveryd.settings.load import Config
-from recoveryd.settings.overrides import Pause, heed, ignore, ignored, pause, paused, unpause
+from recoveryd.settings.overrides import Pause, ignore, ignored, pause, paused, unignore, unpause
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import Bench, Tree
@@ -24,7 +24,7 @@ from tests.support.trees import Bench, Tree
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return private.folder(tmp_path / "state")
+    return private_files.folder(tmp_path / "state")
 
 
 @pytest.fixture(autouse=True)
@@ -67,14 +67,14 @@ def test_the_ignore_list_keeps_its_order(state: Path) -> None:
     assert ignored(state) == ()
     assert ignore(state, "ses_2") and ignore(state, "/a b") and not ignore(state, "ses_2")
     assert ignored(state) == ("ses_2", "/a b")
-    assert heed(state, "ses_2") and not heed(state, "ses_2")
+    assert unignore(state, "ses_2") and not unignore(state, "ses_2")
     assert ignored(state) == ("/a b",)
 
 
 @pytest.mark.parametrize("content", [b"[", b"{}", b'"ses_1"', b"null"])
 def test_an_ignore_list_that_can_not_be_read_stops_everything_in_words(state: Path, content: bytes) -> None:
     (state / "ignore.json").write_bytes(content)
-    for call in (lambda: ignored(state), lambda: ignore(state, "ses_2"), lambda: heed(state, "ses_1")):
+    for call in (lambda: ignored(state), lambda: ignore(state, "ses_2"), lambda: unignore(state, "ses_1")):
         with pytest.raises(RecoverydError, match=r"ignore\.json can't be read"):
             call()
     assert (state / "ignore.json").read_bytes() == content
@@ -112,7 +112,7 @@ def test_an_ignored_session_is_left_in_silence_until_it_no_longer_is(
         daemon.sweeps()
         assert not is_healed(tree, session)
         assert [entry.session for entry in daemon.history()] == [other]
-        heed(state, what)
+        unignore(state, what)
         until(lambda: is_healed(tree, session))
 
 
@@ -128,7 +128,7 @@ def test_what_is_ignored_while_hooks_run_is_left_in_silence(
         until(lambda: ignored(state) == (session,))
         time.sleep(0.5)
         assert tree.files() == before and daemon.history() == [] and daemon.events == []
-        heed(state, session)
+        unignore(state, session)
         until(lambda: is_healed(tree, session))
 
 
@@ -161,7 +161,7 @@ class TestLeftAlone:
 
     def alone(self, tree: Tree, session: str, *names: str) -> bool:
         """As the configuration names them, and as the command does: no difference."""
-        state = private.folder(tree.root.parent / "state")
+        state = private_files.folder(tree.root.parent / "state")
         configured = left_alone(Config(ignore=names), state, tree.store, session)
         for name in names:
             ignore(state, name)

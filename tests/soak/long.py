@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Refusal
-from recoveryd.daemon.sessions import REST_S
+from recoveryd.daemon.attend_session import REST_S
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.daemon.process import give_back
+from recoveryd.daemon.own_process import release_memory
 from tests.soak.day import a_day
 from tests.soak.long import long_session
 from tests.soak.streams import streams
@@ -41,10 +41,10 @@ class Ring:
 def test_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what a ring of objects holds, and without a fault where the C library has no such call."""
     held = weakref.ref(Ring())
-    give_back()
+    release_memory()
     assert held() is None
     monkeypatch.setattr("ctypes.CDLL", lambda _: object())
-    give_back()
+    release_memory()
 
 
 def test_a_long_session_is_healed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from recoveryd.core.editor import Marks
 from recoveryd.core.model import Message, Part, Session
 from recoveryd.core.request import Request
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair.kinds import Settings
+from recoveryd.repair.fixes import Settings
 from recoveryd.repair.plan import Case
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.strict import Refusal, Strict, merged

@@ -11,9 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.silent import renumbered
+from recoveryd.clients.opencode.silence import ids_started_again
+from recoveryd.clients.store import Store
 from recoveryd.core import failpoint
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.heal.recovery import Recovery
@@ -54,7 +54,7 @@ def main(kind: str, folder: Path) -> dict[str, int]:
                 assert settled.outcome in (Outcome.HEALED, Outcome.FAILED), settled
             for entry in ledger.history(9):
                 if entry.outcome is Outcome.HEALED:  # also one that was killed right behind its end
-                    assert renumbered(store.load(planted.id), NOW) is None
+                    assert ids_started_again(store.load(planted.id), NOW) is None
                     undo(store, ledger, entry)
         assert look() == before, f"killed at step {found['killed']}: neither whole nor as it was"
     return found
@@ -65,7 +65,7 @@ def _killed(store: Store, session: str, state: Path, steps: int) -> bool:
     child = os.fork()
     if child == 0:
         _die_at(steps)
-        silence = renumbered(store.load(session), NOW)
+        silence = ids_started_again(store.load(session), NOW)
         assert silence is not None
         with Ledger(state / "ledger.db") as ledger:
             recovery = Recovery(ledger, Config(), state, clock=lambda: NOW / 1000)

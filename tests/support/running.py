@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.base import Store
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Entry, Event
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.ledger.ledger import Ledger

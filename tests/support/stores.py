@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Json
 from recoveryd.disk import tree as reading
 from tests.support.database import NEW, OLD, Base, text

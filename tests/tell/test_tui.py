@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core.model import Failure
 from recoveryd.settings.schema import OpenCode
 from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening
 
 
-class Slow(Server):
+class Slow(OpencodeServer):
     """A client that shows nothing until it is let."""
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Slow(Server):
         return True
 
 
-def send(toasts: TuiToasts, server: Server, title: str) -> None:
+def send(toasts: TuiToasts, server: OpencodeServer, title: str) -> None:
     toasts.send(server, FAILURE, DIRECTORY, title, "text", "success")
 
 
 def test_toasts_are_shown_in_their_order_and_the_last_ones_at_the_end() -> None:
     with listening(Fake()) as fake:
-        toasts, server = TuiToasts(), Server(OpenCode(server_url=fake.url))
+        toasts, server = TuiToasts(), OpencodeServer(OpenCode(server_url=fake.url))
         for title in ("first", "second"):
             send(toasts, server, title)
         toasts.close()

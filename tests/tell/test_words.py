@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 
 from recoveryd.core.model import Edit, Event, Failure, Kind, Outcome
-from recoveryd.daemon.sessions import gave_up_event
+from recoveryd.daemon.attend_session import gave_up_event
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, actions_of, sentence
-from recoveryd.tell.kinds import cause, remedy, repairable
+from recoveryd.tell.failure_words import cause, remedy, repairable
 from recoveryd.tell.words import buttons, details, notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate

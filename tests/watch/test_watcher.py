@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.model import Change
-from recoveryd.disk import atomic
+from recoveryd.disk import file_transaction
 from recoveryd.watch import busy_files, folders
 from recoveryd.watch import watcher as watch
 from recoveryd.watch.watcher import Watcher
@@ -123,8 +123,8 @@ def test_our_own_writes_are_not_told(store: OpencodeFiles) -> None:
     write(store, "ses_1", "msg_1.json")
     with watching(store) as (_, touches):
         touches.until((store.id, None))
-        atomic.apply(store.root, [Change("message/ses_1/msg_1.json", b"{}", b'{"a":1}')])
-        atomic.apply(store.root, [Change("message/ses_1/msg_2.json", None, b"{}")])
+        file_transaction.apply(store.root, [Change("message/ses_1/msg_1.json", b"{}", b'{"a":1}')])
+        file_transaction.apply(store.root, [Change("message/ses_1/msg_2.json", None, b"{}")])
         assert touches.rest() == []
 
 

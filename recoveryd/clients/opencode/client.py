@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.client import Cure, Prompt
-from recoveryd.clients.opencode import checks, interrupted_turn, prompting, silent, wrapped_ids
+from recoveryd.clients.opencode import doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
 from recoveryd.clients.opencode.editor import OpencodeEditor
-from recoveryd.clients.opencode.holders import Holders
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.running_turns import RunningTurns
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.store import Generation, Store
 from recoveryd.core import ActiveError, Check, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
 from recoveryd.settings import OpenCode
 
@@ -25,8 +25,8 @@ class Opencode:
 
     def __init__(self, settings: OpenCode, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
-        self.server = Server(settings)
-        self._holders = Holders(minutes, clock)
+        self.server = OpencodeServer(settings)
+        self._running_turns = RunningTurns(minutes, clock)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, forms_of(store, self.server, failure.session))
@@ -35,7 +35,7 @@ class Opencode:
         return partial(OpencodeEditor, marks=marks)
 
     def next_failure(self, session: Session) -> Failure | None:
-        return silent.next_failure(session)
+        return silence.next_failure(session)
 
     def resumed_by(self, message: Message) -> str | None:
         return prompting.resumed_by(message)
@@ -54,25 +54,25 @@ class Opencode:
         ms = int(now * 1000)
         if not wrapped_ids.tells_old(store.greatest_id(session), ms) or not goes_by_ids(store, self.server, session):
             return None
-        return silent.renumbered(store.load(session), ms)
+        return silence.ids_started_again(store.load(session), ms)
 
     def cut_off(self, session: Session) -> Silence | None:
-        return silent.cut_off(session)
+        return silence.cut_off(session)
 
     def under_way(self, store: Store, session: str) -> str | None:
-        return self._holders.under_way(store, session)
+        return self._running_turns.under_way(store, session)
 
     def at_work(self, store: Store, session: Session) -> str | None:
-        return self._holders.at_work(store, session, self.server)
+        return self._running_turns.at_work(store, session, self.server)
 
     def version(self) -> tuple[int, ...] | None:
         return next(iter(self.server.listening_versions()), None)
 
     def check_server(self) -> Iterator[Check]:
-        return checks.listening(self.server, self._settings.server_url or "")
+        return doctor_checks.listening(self.server, self._settings.server_url or "")
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        return checks.id_wrap(self.server, stores, now)
+        return doctor_checks.id_wrap(self.server, stores, now)
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
         if kind is Kind.WRAPPED_IDS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recoveryd.clients.opencode import mend
+from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
@@ -20,13 +20,13 @@ class OpencodeEditor:
 
     def cancel_call(self, block: Block, words: str) -> Edits:
         part = self._part(block.part_id)
-        if part.type != "tool" or mend.finished(part):
+        if part.type != "tool" or part_fixes.finished(part):
             return ()
         return (self._cancelled(part, words),)
 
     def mend_call(self, block: Block, limits: CallLimits) -> Edits:
         part = self._part(block.part_id)
-        return (self._replace(part, mend.legal_call(part, self._before(part), limits), "mend_call"),)
+        return (self._replace(part, part_fixes.legal_call(part, self._before(part), limits), "mend_call"),)
 
     def own_step(self, block: Block) -> Edits:
         """A `step-start` in front of the part: the client cuts a message into steps there."""
@@ -73,7 +73,7 @@ class OpencodeEditor:
 
     def mend_unicode(self, block: Block) -> Edits:
         part = self._part(block.part_id)
-        mended = {key: mend.whole(value) for key, value in (part.data or {}).items()}
+        mended = {key: part_fixes.whole(value) for key, value in (part.data or {}).items()}
         return (self._replace(part, mended, "mend_unicode"),)
 
     def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
@@ -100,30 +100,30 @@ class OpencodeEditor:
                 words = (part.data or {}).get("text")
                 if words is None:
                     return (Edit(part.message_id, part.id, None, "set_aside_blank"),)
-                return (self._replace(part, {"text": mend.spelled(words)}, "mend_part"),)
+                return (self._replace(part, {"text": part_fixes.spelled(words)}, "mend_part"),)
             case "state":
                 return (self._cancelled(part, cancelled),)
             case "name":
-                return (self._replace(part, {"callID": mend.unique_id(part)}, "mend_call"),)
+                return (self._replace(part, {"callID": part_fixes.unique_id(part)}, "mend_call"),)
             case "file":
                 return (self._as_note(part, reason),)
-        return (self._replace(part, mend.sendable(part.data or {}, fault, self.marks.now), "mend_part"),)
+        return (self._replace(part, part_fixes.sendable(part.data or {}, fault, self.marks.now), "mend_part"),)
 
     def _cancelled(self, part: Part, words: str) -> Edit:
-        state = mend.cancelled(part.data or {}, words, self.marks.now)
+        state = part_fixes.cancelled(part.data or {}, words, self.marks.now)
         return self._replace(part, {"state": state}, "cancel_tool")
 
     def _without_media(self, part: Part, fault: Callable[[Json], str | None], reason: str) -> Edit:
         if part.type != "tool":
             return self._as_note(part, reason)
-        state = mend.without_media((part.data or {})["state"], fault, reason)
+        state = part_fixes.without_media((part.data or {})["state"], fault, reason)
         return self._replace(part, {"state": state}, "take_out_media")
 
     def _as_note(self, part: Part, reason: str) -> Edit:
         """A text in the place of a file of the user."""
         data = part.data or {}
         kept = {key: data[key] for key in ("id", "sessionID", "messageID") if key in data}
-        body = {**kept, "type": "text", "text": mend.note(data, reason)}
+        body = {**kept, "type": "text", "text": part_fixes.note(data, reason)}
         return Edit(part.message_id, part.id, self._marked(body), "take_out_media")
 
     def _message(self, message_id: str) -> Message:

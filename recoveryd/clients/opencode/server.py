@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from recoveryd.clients.client import Asked, Prompt
+from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.http import Answer
 from recoveryd.clients.opencode.prompting import body
-from recoveryd.clients.opencode.server_address import Line
-from recoveryd.clients.peers import Owner
+from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.core import Failure
 from recoveryd.settings import OpenCode
 
@@ -32,23 +32,23 @@ _BUSY = ("busy", "retry")
 Version = tuple[int, ...]
 
 
-class Server:
+class OpencodeServer:
     """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
 
     def __init__(self, settings: OpenCode) -> None:
-        self._line = Line(settings)
+        self._servers = LocalServers(settings)
         self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
 
     def prepare(self) -> None:
         """Look for clients now, so that it need not be done when one is wanted."""
-        self._line.listening()
+        self._servers.listening()
 
     def versions(self, store: str, session: str, directory: str) -> tuple[Version, ...]:
         """Of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`: its path."""
         key, now = (store, session), time.monotonic()
         asked, versions = self._versions.get(key, (float("-inf"), ()))
         if now - asked > _REMEMBERED_S:
-            talk = _Talk(self._line, store, session, directory, None, now + LIMIT_S)
+            talk = _Talk(self._servers, store, session, directory, None, now + LIMIT_S)
             versions = tuple(dict.fromkeys(filter(None, map(talk.version, talk.having()))))
             self._versions = {s: known for s, known in self._versions.items() if now - known[0] <= _REMEMBERED_S}
             self._versions[key] = now, versions
@@ -59,10 +59,10 @@ class Server:
 
         What runs is a matter of the folder that it was asked to run in.
         """
-        found = [known for known in self._line.found() if known.pid == pid]
+        found = [known for known in self._servers.found() if known.pid == pid]
         deadline = time.monotonic() + LIMIT_S
         asked = [
-            _Talk(self._line, "", session, directory, None, deadline).status(known.url)
+            _Talk(self._servers, "", session, directory, None, deadline).status(known.url)
             for known in found[:1]
             for directory in {*directories, known.home}
         ]
@@ -70,17 +70,17 @@ class Server:
 
     def listening_versions(self, store: str = "") -> tuple[Version, ...]:
         """Of the clients that listen and may use the store at this path (none: of all), each once, oldest first."""
-        talk = _Talk(self._line, "", "", "", None, time.monotonic() + LIMIT_S)
-        listening = [known for known in self._line.listening() if not store or known.may_have(store)]
+        talk = _Talk(self._servers, "", "", "", None, time.monotonic() + LIMIT_S)
+        listening = [known for known in self._servers.listening() if not store or known.may_have(store)]
         return tuple(sorted({version for known in listening if (version := talk.version(known.url))}))
 
     def shut_out(self) -> dict[str, Owner]:
         """The addresses to which nothing was said, since who listens there is not this user, or may not be."""
-        return dict(self._line.shut_out)
+        return dict(self._servers.shut_out)
 
     def has(self, failure: Failure, directory: str) -> bool:
         """Whether a client that listens has the session of `failure`."""
-        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        talk = _Talk(self._servers, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         return any(True for _ in talk.having())
 
     def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
@@ -89,7 +89,7 @@ class Server:
         An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
         a client was asked: it may write for a moment.
         """
-        talk = _Talk(self._line, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        talk = _Talk(self._servers, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         asked = False
         for url in talk.having():
             if talk.status(url) in _BUSY and still():
@@ -133,14 +133,14 @@ class Server:
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
         asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
-        return _Talk(self._line, *asked, deadline, PROMPT_CALL_S, patient=True)
+        return _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
     """Questions about one session of a store, over at `deadline`. `failure`, if given, is what it has to have in it."""
 
-    line: Line
+    servers: LocalServers
     store: str
     session: str
     directory: str
@@ -156,7 +156,7 @@ class _Talk:
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
         query = {"directory": self.directory} if self.directory else {}
-        return self.line.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
+        return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
 
     def having(self) -> Iterator[str]:
         """The clients that work in the session's folder and have it; where there are none, another one that has.
@@ -165,7 +165,7 @@ class _Talk:
         """
         if unquote(self.directory) != self.directory:
             return  # 1.1 decodes a folder twice: it would work in another one
-        listening = [known for known in self.line.listening() if known.may_have(self.store)]
+        listening = [known for known in self.servers.listening() if known.may_have(self.store)]
         at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
         nobody = True
         for url in filter(self._has, at_home):

@@ -14,10 +14,10 @@ from typing import Any
 
 from loguru import logger
 
+from recoveryd.clients.connection_owner import Owner, owner
 from recoveryd.clients.http import Answer, call
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
-from recoveryd.clients.peers import Owner, owner
 from recoveryd.settings import OpenCode
 
 DEFAULT_URL = "http://127.0.0.1:4096"
@@ -25,7 +25,7 @@ _REMEMBERED_S = 10.0
 _HUNG_S = 5.0  # who did not answer in time is not asked again before, not even by who has patience if that was lost
 
 
-class Line:
+class LocalServers:
     """To the client that is configured, else to the usual address and the user's own processes."""
 
     def __init__(self, settings: OpenCode) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import pkgutil
 
-from recoveryd.clients.base import Store
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
+from recoveryd.clients.store import Store
 
 
 def _tested(client: str) -> tuple[tuple[int, ...], ...]:
@@ -27,7 +27,7 @@ def spelled(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-def forms_of(store: Store, server: Server, session: str) -> tuple[Form, ...]:
+def forms_of(store: Store, server: OpencodeServer, session: str) -> tuple[Form, ...]:
     """What the schema of the store tells, and what the clients that have the session say; all, where they differ.
 
     A session's own version does not count: it is that of the client which made it.
@@ -37,7 +37,7 @@ def forms_of(store: Store, server: Server, session: str) -> tuple[Form, ...]:
     return tuple(dict.fromkeys(forms))
 
 
-def goes_by_ids(store: Store, server: Server, session: str) -> bool:
+def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:
     """Whether the client that has a session takes the greatest id for the newest message.
 
     A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
@@ -48,6 +48,6 @@ def goes_by_ids(store: Store, server: Server, session: str) -> bool:
     return not versions or min(versions) < BY_TIME_SINCE
 
 
-def _versions(store: Store, server: Server, session: str) -> tuple[tuple[int, ...], ...]:
+def _versions(store: Store, server: OpencodeServer, session: str) -> tuple[tuple[int, ...], ...]:
     """What the clients that have the session say; none where it does not matter, or nobody listens."""
     return () if store.one_form else server.versions(store.id, session, store.about(session).directory)

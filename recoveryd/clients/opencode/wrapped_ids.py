@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from recoveryd.clients.base import Generation, Store
 from recoveryd.clients.opencode import ids
 from recoveryd.clients.opencode.ids import WRAP_MS
+from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Json, Message, Part, Refusal, Session, StoreError, moment
 from recoveryd.disk import Database, in_time
 

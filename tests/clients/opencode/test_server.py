@@ -16,20 +16,20 @@ from socket import socket
 import pytest
 from loguru import logger
 
-from recoveryd.clients import peers
-from recoveryd.clients.base import About
+from recoveryd.clients import connection_owner
 from recoveryd.clients.client import Asked, Prompt
+from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.http import call
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.clients.opencode import server as module
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.prompting import body
-from recoveryd.clients.opencode.server import Server
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import forms_of
 from recoveryd.clients.opencode.wire.form import NEW, OLD, PAGED
-from recoveryd.clients.peers import Owner
+from recoveryd.clients.store import About
 from recoveryd.settings.schema import OpenCode
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening, saying
 
@@ -43,14 +43,14 @@ def fake() -> Iterator[Fake]:
         yield started
 
 
-def client_of(*fakes: Fake) -> Server:
+def client_of(*fakes: Fake) -> OpencodeServer:
     assert len(fakes) == 1
-    return Server(OpenCode(server_url=fakes[0].url))
+    return OpencodeServer(OpenCode(server_url=fakes[0].url))
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *listeners: Listener) -> Server:
+def found(monkeypatch: pytest.MonkeyPatch, *listeners: Listener) -> OpencodeServer:
     monkeypatch.setattr(processes, "listeners", lambda: list(listeners))
-    return Server(OpenCode())
+    return OpencodeServer(OpenCode())
 
 
 def yes() -> bool:
@@ -75,7 +75,7 @@ def test_the_password_of_the_file_is_sent(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     with listening(Fake(password="s3cret")) as fake:
         settings = OpenCode(server_url=fake.url, password_file=tmp_path / "password")
-        assert Server(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
+        assert OpencodeServer(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert {asked.authorization for asked in fake.asked} == {"Basic b3BlbmNvZGU6czNjcmV0"}
 
 
@@ -98,7 +98,7 @@ def another_user() -> Iterator[None]:
         yield
 
 
-def said_nothing(client: Server) -> bool:
+def said_nothing(client: OpencodeServer) -> bool:
     return (
         client.versions("/store", SESSION, DIRECTORY) == ()
         and client.listening_versions() == ()
@@ -140,7 +140,7 @@ def test_a_port_that_changed_hands_a_moment_ago_is_not_trusted(monkeypatch: pyte
 def test_where_it_cannot_be_told_who_listens_nothing_is_said(
     monkeypatch: pytest.MonkeyPatch, fake: Fake, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peers, "_TABLES", (tmp_path / "none", tmp_path / "none"))
+    monkeypatch.setattr(connection_owner, "_TABLES", (tmp_path / "none", tmp_path / "none"))
     client = client_of(fake)
     assert said_nothing(client)
     assert (fake.asked, client.shut_out()) == ([], {fake.url: Owner.UNKNOWN})
@@ -155,7 +155,7 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
     said: list[str] = []
     sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
     try:
-        client = Server(OpenCode(server_url=fake.url, password_file=path))
+        client = OpencodeServer(OpenCode(server_url=fake.url, password_file=path))
         assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
         client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     finally:
@@ -212,7 +212,7 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
 ) -> None:
     monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
     with saying(HOSTILE[name]) as url:
-        client, begun = Server(OpenCode(server_url=url)), time.monotonic()
+        client, begun = OpencodeServer(OpenCode(server_url=url)), time.monotonic()
         assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert not client.abort(FAILURE, DIRECTORY, never)
         assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
@@ -249,7 +249,7 @@ def test_who_hangs_is_not_asked_again_for_a_while() -> None:
         time.sleep(20)
 
     with saying(hang) as url:
-        client = Server(OpenCode(server_url=url))
+        client = OpencodeServer(OpenCode(server_url=url))
         for _ in range(5):
             assert not client.abort(FAILURE, DIRECTORY, never)
     assert len(asked) == 1
@@ -265,7 +265,7 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
         time.sleep(20)
 
     with saying(hang) as url:
-        client = Server(OpenCode(server_url=url))
+        client = OpencodeServer(OpenCode(server_url=url))
         client.versions("/store", SESSION, DIRECTORY)
         assert not client.abort(FAILURE, DIRECTORY, never)
         for _ in range(3):
@@ -500,5 +500,5 @@ def test_the_name_of_the_configuration_goes_before_that_of_the_environment(monke
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "x")
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
     with listening(Fake(password="x")) as fake:
-        Server(OpenCode(server_url=fake.url, username="bob")).listening_versions()
+        OpencodeServer(OpenCode(server_url=fake.url, username="bob")).listening_versions()
     assert [asked.authorization for asked in fake.asked] == ["Basic " + base64.b64encode(b"bob:x").decode()]

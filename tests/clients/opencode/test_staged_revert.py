@@ -12,7 +12,7 @@ from recoveryd.core.errors import RefusedError
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
-from tests.clients.opencode.test_silent import old
+from tests.clients.opencode.test_silence import old
 from tests.support.trees import Tree
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients.base import About
 from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import records as opencode
+from recoveryd.clients.store import About
 from recoveryd.core import PAGE, Json, Message, NotFoundError, Part, Session, StoreError
 from recoveryd.disk import tree
 from recoveryd.disk import tree as tree_module

@@ -12,17 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients.base import About, Content, Generation, Look, Stamp
 from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import ids as ids_module
-from recoveryd.clients.opencode import look as look_module
-from recoveryd.clients.opencode import places, records
-from recoveryd.clients.opencode.files import renaming
+from recoveryd.clients.opencode import records, store_paths
+from recoveryd.clients.opencode import session_status as look_module
+from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Reader
-from recoveryd.clients.opencode.files.renaming import Move
+from recoveryd.clients.opencode.files.replace_ids import Move
 from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.store import About, Content, Generation, Look, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
-from recoveryd.disk import atomic, tree
+from recoveryd.disk import file_transaction, tree
 from recoveryd.disk import tree as tree_module
 
 Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -203,7 +203,7 @@ class OpencodeFiles:
         key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
         raw = self.read(key) if found and session.revert else None
         about = None if raw is None else (key, raw)
-        return renaming.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
+        return replace_ids.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.
@@ -214,13 +214,13 @@ class OpencodeFiles:
         if dead:
             raise DiskError(dead)
         try:
-            atomic.apply(self.root, changes)
+            file_transaction.apply(self.root, changes)
         except OSError as error:
             raise tree.trouble(error, f"write to {self.root}") from error
 
     def read(self, key: str) -> bytes | None:
         """One file, by its path relative to `root`."""
-        return atomic.read(self.root, key, self._reader.max_file)
+        return file_transaction.read(self.root, key, self._reader.max_file)
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
@@ -232,7 +232,7 @@ class OpencodeFiles:
     def clean(self, keys: Iterable[str]) -> int:
         """Remove the temporary files that a crash left in the folders of `keys`."""
         try:
-            return atomic.clean(self.root, keys)
+            return file_transaction.clean(self.root, keys)
         except OSError as error:
             raise tree.trouble(error, f"clean up in {self.root}") from error
 
@@ -242,7 +242,7 @@ class OpencodeFiles:
         One of another channel may be used beside it: only if it was written to since, and has the
         session that the tree was last written for: it takes all of them over.
         """
-        own, *others = (path.resolve() for path in places.databases(self.root.parent))
+        own, *others = (path.resolve() for path in store_paths.databases(self.root.parent))
         if _written(own) and rows.keeps_sessions(own):
             return own
         beside = [path for path in others if _written(path)]
@@ -284,5 +284,5 @@ def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[Openc
 
     `data_dirs` are further places: a data folder of OpenCode (`.../opencode`) or its `storage` folder itself.
     """
-    roots = [f if f.name == "storage" else f / "storage" for f in places.data_folders(env, data_dirs)]
+    roots = [f if f.name == "storage" else f / "storage" for f in store_paths.data_folders(env, data_dirs)]
     return [OpencodeFiles(root) for root in dict.fromkeys(root.resolve() for root in roots)]

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from recoveryd.clients.base import About, Look, Stamp
-from recoveryd.clients.opencode import look as look_module
 from recoveryd.clients.opencode import records
+from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.store import About, Look, Stamp
 from recoveryd.core import Json, Message, NotFoundError, Part, Session, StoreError, model
 from recoveryd.disk import Database, tree
 

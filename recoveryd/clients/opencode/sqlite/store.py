@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.base import About, Content, Generation, Look, Stamp
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.clients.opencode import places, records
-from recoveryd.clients.opencode.sqlite import renaming, rows, transaction
+from recoveryd.clients.opencode import records, store_paths
+from recoveryd.clients.opencode.sqlite import replace_ids, rows, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
+from recoveryd.clients.store import About, Content, Generation, Look, Stamp
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
 from recoveryd.disk import BUSY_S, Database, tree
 
@@ -155,7 +155,7 @@ class OpencodeSqlite:
     def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The same rows under the new ids; the session's own row too, where a revert is staged."""
         about = self.read(rows.key("session", session.id)) if session.revert else None
-        return renaming.changes(session, about, names, keep)
+        return replace_ids.changes(session, about, names, keep)
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes` in one transaction, or none. BusyStoreError when another writer doesn't let go."""
@@ -209,7 +209,7 @@ def find_stores(
     if named and named != ":memory:" and "\0" not in named:
         found.append(data_folders[0] / named)
     for folder in data_folders:
-        own, *others = places.databases(folder)
+        own, *others = store_paths.databases(folder)
         found += [own, *(path for path in others if os.path.lexists(path))]
     found += [path.expanduser() for path in databases]
     return [OpencodeSqlite(path) for path in dict.fromkeys(path.resolve() for path in found)]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.base import Generation
 from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode.files.store import find_stores
+from recoveryd.clients.store import Generation
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Change, Edit
 from recoveryd.disk import tree as reading

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.base import Store
 from recoveryd.clients.find import find_stores
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite import cursor, reader
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.store import Store
 from recoveryd.core.errors import BusyStoreError, StoreError
 from recoveryd.core.model import Change, Edit
 from recoveryd.disk.sqlite import Database

@@ -1,0 +1,100 @@
+"""What `doctor` asks of OpenCode: the version that listens, and sessions whose ids started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recoveryd.clients.connection_owner import Owner
+from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.server_address import strangers
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
+from recoveryd.clients.opencode.wrapped_ids import before_wrap
+from recoveryd.clients.store import Generation, Store
+from recoveryd.core import Check, ok, warn
+
+_LOOK_S = 1.5  # for what has to go through all sessions
+
+
+def listening(server: OpencodeServer, server_url: str) -> Iterator[Check]:
+    """Of which versions the clients are that listen; `server_url`: where the configuration says one does."""
+    versions = server.listening_versions()
+    shut_out = server.shut_out()
+    if not versions and shut_out:
+        yield _shut_out(shut_out, server_url)
+    elif not versions:
+        yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
+    for version in versions:
+        yield _listens(version)
+
+
+def _listens(version: tuple[int, ...]) -> Check:
+    named, tested = spelled(version), ", ".join(map(spelled, TESTED))
+    if version in TESTED:
+        return ok("client", f"OpenCode {named} listens; this version was tested.")
+    if TESTED[0] < version < TESTED[-1]:
+        return ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
+    return _untested(version)
+
+
+def _untested(version: tuple[int, ...]) -> Check:
+    """A version beyond those that were tested: no alarm where only its last number is greater, as it is each week."""
+    tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
+    nearest = TESTED[-1 if newer else 0]
+    says = f"OpenCode {spelled(version)} listens, which was not tested with this recoveryd ({tested} were)."
+    says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
+    if newer and version[:2] == nearest[:2]:
+        return ok("client", says)
+    better = "A newer recoveryd may know it." if newer else "A newer OpenCode is known."
+    return warn("client", says, f"{better} Look at what `recoveryd scan --dry-run` would do first.")
+
+
+def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
+    """Another user's client at the usual address is as it should be; at the address that is configured it is not."""
+    url, whose = next(iter(shut_out.items()))
+    says = f"{strangers(url, whose)}."
+    if whose is Owner.UNKNOWN:
+        return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
+    if server_url:
+        return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
+    return ok("client", f"No client of yours listens (a plain TUI does not). {says}")
+
+
+def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
+    """Whether sessions have messages from before the ids started again, under a client that minds.
+
+    `stores`: those that can be read. Each is asked for by itself: its client may be another one.
+    """
+    coped, all_seen, minded = 0, True, False
+    for one, generation in stores:
+        count, complete = before_wrap(one, generation, now_ms, _LOOK_S)
+        versions = server.listening_versions(one.id) if count else ()
+        mended = generation is Generation.SQLITE_EVENTS and all(version >= BY_TIME_SINCE for version in versions)
+        if count and not mended:
+            minded = True
+            yield _minded(one, generation, count, complete=complete)
+        else:
+            coped, all_seen = coped + count, all_seen and complete
+    if minded or not stores:
+        return
+    some = "" if all_seen else " (there was no time to look at all of them)"
+    if coped:
+        copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
+        are = "session is" if coped == 1 else "sessions are"
+        yield ok("id_wrap", f"{coped} {are} from before 2026-08-14{some}; {copes}")
+    else:
+        says = "No session that could be read has messages from before 2026-08-14, when OpenCode's ids started again"
+        yield ok("id_wrap", f"{says}{some}.")
+
+
+def _minded(store: Store, generation: Generation, count: int, *, complete: bool) -> Check:
+    newer = f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
+    heals = "To heal them: recoveryd scan --repair --kind wrapped_ids. "
+    heals += f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind."
+    return warn(
+        "id_wrap",
+        f"{store.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
+        "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
+        "in them and never call the model.",
+        newer if generation is Generation.SQLITE_EVENTS else heals,
+        store.id,
+    )

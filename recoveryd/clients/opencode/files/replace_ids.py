@@ -1,0 +1,60 @@
+"""The files of a session under other ids, as changes: the messages, and around them what the client does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from recoveryd.clients.opencode import replace_ids
+from recoveryd.clients.opencode.files.reader import Folder
+from recoveryd.clients.opencode.replace_ids import Names
+from recoveryd.core import Change, Session
+from recoveryd.disk import tree
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """New ids, the messages that come along as they are, and how to learn the permission bits of a file by its key."""
+
+    names: Names
+    keep: Collection[str]
+    mode: Callable[[str], int | None]
+
+    def record(
+        self, old: Folder, new: Folder, raw: bytes | None, part: bool, kept: bool
+    ) -> tuple[list[Change], list[Change]]:
+        """Of one file: what comes, and what goes."""
+        assert raw is not None
+        key, target = ("/".join(path) + tree.SUFFIX for path in (old, new))
+        after = replace_ids.replace(raw, replace_ids.PART if part else replace_ids.MESSAGE, self.names, key)
+        if key != target:
+            return [Change(target, None, after, self.mode(key))], [Change(key, raw, None, self.mode(key))]
+        return ([Change(key, raw, after, self.mode(key))] if after != raw or kept else []), []
+
+    def name(self, old: str) -> str:
+        return self.names.get(old, old)
+
+
+def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: Move) -> list[Change]:
+    """`folder` is that of the messages, `about` the session's own file: its key and its bytes.
+
+    Parts are read only after their message: so their new files come first, and their old ones go last. In between the
+    messages change over one by one, the oldest first: until the last of them did, new prompts stay as they were.
+    """
+    first: list[Change] = []
+    between: list[Change] = []
+    last: list[Change] = []
+    for message in sorted(session.messages, key=lambda message: move.names.get(message.id, "~")):
+        kept, new = message.id in move.keep, move.name(message.id)
+        for part in message.parts:
+            old = "part", message.id, part.id
+            come, gone = move.record(old, ("part", new, move.name(part.id)), part.raw, part=True, kept=kept)
+            first += come
+            last += gone
+        come, gone = move.record((*folder, message.id), (*folder, new), message.raw, part=False, kept=kept)
+        between += come + gone
+    if about is not None:
+        key, raw = about
+        after = replace_ids.replace(raw, replace_ids.SESSION, move.names, key)
+        between += [Change(key, raw, after, move.mode(key))] if after != raw else []
+    return [*first, *between, *last]

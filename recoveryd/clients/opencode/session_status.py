@@ -1,0 +1,73 @@
+"""What the newest messages of a session tell: failed, running, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from recoveryd.clients.opencode.error_record import read
+from recoveryd.clients.opencode.prompting import by_shell
+from recoveryd.clients.store import Look
+from recoveryd.core import Failure, Json, Message
+
+Parts = Callable[[str], Iterable[Json | None]]
+
+
+def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
+    """What the newest messages (see `newest_first`) tell; stops at the first that settles it.
+
+    `parts` reads those of a message. An aborted one settles it only if the model spoke in it: an abort may also cut off
+    a refusal. A command that the user ran in the session (`!ls`) is passed over.
+    """
+    failures: list[Failure] = []
+    running, answered, silent, took = 0, 0, False, False
+    newest_user: str | None = None
+    asked = ("", "")
+    shell: set[object] = set()
+    for message in newest:
+        parent = message.data.get("parentID")
+        if by_shell(message, (str((part or {}).get("type")) for part in parts(message.id))):
+            shell.add(parent)  # the client stores a prompt of its own before it
+        if message.role not in ("user", "assistant") or not shell.isdisjoint((message.id, parent)):
+            continue
+        error, asked = message.error, asked if any(asked) else _asks(message)
+        if message.role == "user":
+            newest_user = newest_user or (None if failures else message.id)
+        elif error is not None and error.get("name") != "MessageAbortedError":
+            # Where anything of an answer came, the provider took the history.
+            if not failures or not (took or any(True for _ in parts(failures[-1].message))):
+                failures.append(_failure(store, session, message, error))
+        elif error is None and not message.completed:
+            if not running and not failures:
+                # Behind a turn that was cut off, say by a crash, a newer prompt may wait.
+                running = message.created or 1
+                silent = newest_user is not None or not any(map(_speaks, parts(message.id)))
+        elif failures and message.data.get("finish") == "tool-calls":
+            took = True  # it proves that nothing older is stuck, but it is no answer yet
+        elif error is None or any(map(_speaks, parts(message.id))):
+            answered = message.completed or message.created
+            break
+    failure = failures[0] if failures else None
+    return Look(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked)
+
+
+def _asks(message: Message) -> tuple[str, str]:
+    """Provider and model that a prompt asks, or that made an answer."""
+    model = message.data.get("model") if message.role == "user" else message.data
+    names = model if isinstance(model, Mapping) else {}
+    return _text(names, "providerID"), _text(names, "modelID")
+
+
+def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
+    provider, model = _asks(message)
+    time = message.created or message.completed
+    return Failure(store, session, message.id, time, read(error), provider, model)
+
+
+def _speaks(part: Json | None) -> bool:
+    """Whether a part of an aborted message is one that the client goes on sending."""
+    return part is not None and part.get("type") not in ("step-start", "reasoning")
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,73 @@
+"""What OpenCode's sessions are stuck on without an error: ids that started again, turns that were never ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
+from recoveryd.clients.opencode.error_record import address
+from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session, Silence, waiting_prompts
+
+
+def ids_started_again(session: Session, now_ms: int) -> Silence | None:
+    """Of a session whose client goes by ids: that they started again. No turn of it may be running."""
+    found = wrapped_ids.wrapped(session, now_ms)
+    if found is None:
+        return None
+    last = (*found.old, *found.new)[-1]
+    waiting = waiting_prompts((*found.old, *found.new))
+    ignored = bool(waiting) and wrapped_ids.ignores_prompts(session)
+    evidence = {**found.evidence, "unanswered": [message.id for message in waiting], "ignored": ignored}
+    return Silence(_failure(session, waiting[-1] if waiting else last), Kind.WRAPPED_IDS, evidence, ignored)
+
+
+def cut_off(session: Session) -> Silence | None:
+    """That its last turn was never ended."""
+    message = interrupted_turn.open_turn(session)
+    if message is None:
+        return None
+    return Silence(_failure(session, message), Kind.INTERRUPTED_TURN, interrupted_turn.evidence(message))
+
+
+def next_failure(session: Session) -> Failure | None:
+    """The failure of the newest prompt, as a value, whoever it asks; None where there is no message."""
+    newest = session.newest
+    if newest is None:
+        return None
+    provider, model = _model(session)
+    witness = _witness(session, provider, model)
+    return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
+
+
+def _failure(session: Session, message: Message) -> Failure:
+    model = message.data.get("model")
+    names = model if isinstance(model, Mapping) else message.data
+    provider, model = _text(names, "providerID"), _text(names, "modelID")
+    return Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
+
+
+def _model(session: Session) -> tuple[str, str]:
+    """Provider and model that the newest prompt asks: it says so itself, or else its own answer does."""
+    prompts = [message for message in session.messages if message.role == "user"]
+    prompt = max(prompts, key=lambda message: message.by_time, default=None)
+    if prompt is None:
+        return "", ""
+    model = prompt.data.get("model")
+    if isinstance(model, Mapping):
+        return _text(model, "providerID"), _text(model, "modelID")
+    answers = (m.data for m in session.messages if m.role == "assistant" and m.data.get("parentID") == prompt.id)
+    return next(((_text(data, "providerID"), _text(data, "modelID")) for data in answers), ("", ""))
+
+
+def _witness(session: Session, provider: str, model: str) -> RecordedError:
+    """Where this model was asked: the address in its newest error that has one. Another model's tells nothing of it."""
+    for message in reversed(session.messages):
+        url = address(message.error or {})
+        if url and (message.data.get("providerID"), message.data.get("modelID")) == (provider, model):
+            return RecordedError(url=url)
+    return RecordedError()
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,223 @@
+"""What the daemon does about one session: look, repair, read back, tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from loguru import logger
+
+from recoveryd.clients import SETTLE_S, Clients, Store, root
+from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
+from recoveryd.daemon.log_once import LogOnce
+from recoveryd.daemon.own_process import release_memory
+from recoveryd.daemon.schedule import Schedule
+from recoveryd.diagnose import Next, Triage, left_alone
+from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
+from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
+from recoveryd.providers import VERSION
+from recoveryd.settings import Config, held, paused
+from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
+
+REST_S = 3.0
+
+_LOOKED_AT_AGAIN = (Outcome.PENDING, Outcome.FAILED)
+# open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
+Attended = Literal["open", "old", "done"]
+
+
+class Healer:
+    """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`.
+
+    `call`, from any thread, has a job done in the daemon's. `mine`: whether it is this daemon that watches a store.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        ledger: Ledger,
+        state_dir: Path,
+        schedule: Schedule,
+        notifier: Notifier,
+        log_once: LogOnce,
+        callbacks: Callbacks | None = None,
+        call: Callable[[Callable[[], object]], object] = lambda job: job(),
+        mine: Callable[[Store], bool] = lambda _: True,
+    ) -> None:
+        self._config = config
+        self._mine = mine
+        self._ledger = ledger
+        self._state_dir = state_dir
+        self._schedule = schedule
+        self._call = call
+        self._log_once = log_once
+        self._hooks = Commands(config.hooks)
+        both = (callbacks or Callbacks()).then(self._hooks.callbacks)
+        self._clients = Clients(config)
+        self._triage = Triage(ledger, config, lambda store, why: log_once.say((store, "live"), why), self._clients)
+        self._recovery = Recovery(
+            ledger, config, state_dir, callbacks=both, clients=self._clients, held=self._held_there
+        )
+        self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
+        self._resumer = Resumer(ledger, config, state_dir, self._clients)
+        self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
+        self._ending = False
+        self._open: set[tuple[str, str]] = set()
+
+    @property
+    def told(self) -> int:
+        """Recoveries that came to an end, healed or not."""
+        return self._teller.told
+
+    def held(self, store: Store) -> str | None:
+        """Why nothing may be written to a store now, not even what a crash left half done; None when it may."""
+        if not self._mine(store):
+            return "this recoveryd does not watch it any more"
+        return held(self._config, self._state_dir, time.time())
+
+    def _held_there(self, store: Store, session: str) -> str | None:
+        alone = left_alone(self._config, self._state_dir, store, session)
+        return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
+
+    def open(self, store: Store) -> list[str]:
+        """The sessions that the next sweep looks at again."""
+        return [session for store_id, session in self._open if store_id == store.id]
+
+    def later(self, store: Store, session: str, seconds: float = SETTLE_S) -> None:
+        """Attend to a session once nobody has touched it for a moment."""
+        self._schedule.at(seconds, (store.id, session), lambda: self.attend(store, session))
+
+    def attend(self, store: Store, session: str) -> Attended:
+        """Look at a session now, and repair it if it is to be repaired. Raises nothing."""
+        attended: Attended = "open"
+        try:
+            attended = self._look(store, session)
+        except RecoverydError as error:
+            self._log_once.say((store.id, session), f"session {session}: {error.message} {error.hint}".strip())
+        except Exception:
+            logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
+        (self._open.add if attended == "open" else self._open.discard)((store.id, session))
+        return attended
+
+    def take_up(self, store: Store) -> None:
+        """Read back what a process that was ended had repaired."""
+        self._lifecycle.take_up(store)
+
+    def finish(self) -> None:
+        """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
+        self._ending = True
+        for recovery in self._lifecycle.waiting():
+            self._log_once.safely("confirm", partial(self._lifecycle.end, recovery))
+        self._hooks.close()
+        self._teller.close()
+
+    def _look(self, store: Store, session: str) -> Attended:
+        if not self._mine(store):
+            return "open"
+        verdict = self._triage.judge(store, session)
+        if verdict.next is Next.AGAIN:
+            if verdict.wait:
+                self.later(store, session, verdict.wait)
+            return "open"
+        if verdict.next is Next.TOO_OLD:
+            return "old"
+        failure, kind = verdict.failure, verdict.kind
+        if failure is None or kind is None or verdict.next is Next.NOTHING:
+            if verdict.reason:
+                logger.debug("session {}: {}", session, verdict.reason)
+            return "done"
+        if self._held_back(store, session):
+            return "open"
+        if verdict.next is Next.RECOVER:
+            for recovery in self._lifecycle.due():  # while a thousand sessions fail at once they may not add up
+                self._log_once.safely("confirm", partial(self._lifecycle.confirm, recovery))
+            return self._recover(store, failure, kind, verdict.handled)
+        began, title = root(store, session)
+        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
+        judged = Judged(verdict.state, VERSION, verdict.answered, began)
+        self._ledger.record(Record(event.id, failure, title, kind, event.detail, judged=judged), Outcome.GAVE_UP)
+        self._teller.tell(store, failure, event)
+        return "done"
+
+    def _held_back(self, store: Store, session: str) -> bool:
+        """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
+        pause = paused(self._state_dir, time.time())
+        if pause is not None:
+            self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `recoveryd unpause`")
+            return True
+        self._log_once.forget("pause")
+        return left_alone(self._config, self._state_dir, store, session)
+
+    def _recover(self, store: Store, failure: Failure, kind: Kind, known: Handled | None) -> Attended:
+        if self._config.idle:
+            self._foretell(store, failure, kind)
+            return "open"  # a dry run does not count
+        key = failure.store, failure.session, failure.message
+        event = self._lifecycle.begin(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
+        return "open" if event.outcome in _LOOKED_AT_AGAIN else "done"
+
+    def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
+        """Say once what a repair would do, edit by edit."""
+        if not self._log_once.new((store.id, failure.message), self._config.idle):
+            return
+        _, planned = self._recovery.propose(store, failure, kind)
+        if isinstance(planned, Refusal):
+            logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
+            return
+        logger.warning("session {}: {}: {}", failure.session, kind, planned.would)
+        for line in by_place(planned.places, planned.actions, kind, done=False):
+            logger.warning("session {}: would be done in {}", failure.session, line)
+        logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
+
+    def _ended(self, store: Store, failure: Failure, event: Event) -> None:
+        """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""
+        about = (event.store, event.message)
+        if event.outcome in _LOOKED_AT_AGAIN:
+            self._open.add((event.store, event.session))
+        if event.outcome is Outcome.PENDING:
+            self._log_once.say(about, f"session {event.session}: {event.detail}")
+        elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
+            logger.info("{}: by its user", marked(event))
+        elif event.outcome is not Outcome.FAILED:
+            self._teller.tell(store, failure, event if self._ending else self._resumer.go_on(store, failure, event))
+        elif self._log_once.new(about, event.detail):
+            self._teller.tell(store, failure, event)
+        self._schedule.at(REST_S, "rest", release_memory)  # once no other recovery follows
+
+    def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
+        """In the thread of a notice: what its button asks for is done in the daemon's own."""
+        obey = self._undo if title == "Undo" else self._continue
+        self._call(partial(obey, store, failure, event))
+
+    def _undo(self, store: Store, _: Failure, event: Event) -> None:
+        try:
+            take_back(store, self._ledger, self._state_dir, event.id)
+        except RecoverydError as error:
+            self._teller.answer(event, "Not undone", f"{event.title}: {error.message} {error.hint}".strip())
+        else:
+            undone = replace(event, outcome=Outcome.UNDONE)
+            says = f"{event.title}: the session is as it was before, and is not repaired again."
+            self._teller.answer(undone, "Undone", says)
+
+    def _continue(self, store: Store, failure: Failure, event: Event) -> None:
+        known = self._ledger.find(event.id)
+        if known is not None and known.outcome is Outcome.UNDONE:
+            says = f"{event.title}: its repair was undone, so it would be refused."
+            self._teller.answer(replace(event, outcome=known.outcome), "Does not go on", says)
+            return
+        went = self._resumer.go_on(store, failure, event, asked=True)
+        if went.resumed:
+            self._teller.answer(event, "Goes on", f"{event.title}: the session was told to go on.")
+        else:
+            says = f"{event.title}: {went.not_resumed}. Type your prompt in the client."
+            self._teller.answer(event, "Does not go on", says)
+
+
+def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:
+    """The last notice of a session that is at its cap."""
+    detail = f"{reason} It is left alone until a prompt is answered."
+    return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)

@@ -1,0 +1,94 @@
+"""What a service manager is told: sd_notify(3) over its datagram socket. Without one all of this does nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from recoveryd.clients import Store
+from recoveryd.core import Outcome
+from recoveryd.ledger import Ledger, midnight
+
+
+class SdNotify:
+    """The manager that `env` names. `watchdog_s`: seconds after which a silent daemon is restarted, or None."""
+
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        env = os.environ if env is None else env
+        self._address = env.get("NOTIFY_SOCKET", "")
+        if self._address.startswith("@"):  # the abstract namespace
+            self._address = "\0" + self._address[1:]
+        watched = env.get("WATCHDOG_USEC", "").isdecimal() and env.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
+        self.watchdog_s = int(env["WATCHDOG_USEC"]) / 1e6 or None if watched and self._address else None
+        self._status = ""
+        self._fed = float("-inf")
+
+    def ready(self) -> None:
+        """Started, or done with reading the configuration again."""
+        self._send("READY=1")
+
+    def reloading(self) -> None:
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def status(self, text: str) -> None:
+        """A line for people, sent when it is another one than before."""
+        text = " ".join(text.split())
+        if text != self._status:
+            self._status = text
+            self._send(f"STATUS={text}")
+
+    def alive(self) -> None:
+        """All that has to work works. May be called often: what the manager does not need yet is not sent."""
+        now = time.monotonic()
+        if self.watchdog_s is not None and now - self._fed >= self.watchdog_s / 4:
+            self._fed = now
+            self._send("WATCHDOG=1")
+
+    def _send(self, message: str) -> None:
+        if not self._address.startswith(("/", "\0")):
+            return
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:  # it may be gone or full
+            out.settimeout(1.0)
+            out.sendto(message.encode("utf-8", "backslashreplace"), self._address)
+
+
+class ServiceStatus:
+    """Tells `manager` what changed, and nothing twice."""
+
+    def __init__(self, manager: SdNotify) -> None:
+        self._manager = manager
+        self._said: tuple[object, ...] = ()
+        self._ready = False
+
+    def unready(self) -> None:
+        """All is built anew; `ready` when that is done."""
+        self._said, self._ready = (), False
+
+    def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
+        """Every store was swept. `told`: how many recoveries came to an end so far; the status is news after each."""
+        roots = tuple(str(store.root) for store in stores if store.exists())
+        now = roots, told, midnight(time.time())
+        if now != self._said:
+            self._said = now
+            self._manager.status(status_line(roots, ledger.count(Outcome.HEALED, now[2])))
+        if not self._ready:
+            self._ready = True
+            self._manager.ready()
+
+    def same_as_before(self) -> None:
+        """The configuration was read again, and nothing came of it."""
+        if self._ready:
+            self._manager.ready()
+
+
+def status_line(roots: Sequence[str], healed: int) -> str:
+    """What the daemon does, for `systemctl status`: the stores it watches, and how many recoveries today brought."""
+    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for OpenCode's first session"
+    return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"

@@ -1,0 +1,86 @@
+"""Folders and small files that only their owner may read, each written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recoveryd.core import RecoverydError
+from recoveryd.disk.flush import fsync
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def folder(path: Path) -> Path:
+    """Make the state folder `path` (0700), or take the permissions of others from the one that is there.
+
+    Raises `RecoverydError` when it can't be made, or belongs to another user: as root in somebody's home (sudo keeps
+    some variables) we would leave files behind that its owner can no longer write.
+    """
+    hint = "Set XDG_STATE_HOME to a folder of your own."
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        seen = path.stat()
+        if seen.st_uid != os.geteuid():
+            raise RecoverydError(f"The state folder {path} belongs to another user (uid {seen.st_uid}).", hint)
+        if seen.st_mode & 0o077:
+            path.chmod(0o700)
+    except OSError as error:
+        raise RecoverydError(f"The state folder {path} can't be made: {error.strerror or error}.", hint) from error
+    return path
+
+
+def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
+    """Put `content` in the place of the file at `path`, or make it: who reads it meets the old bytes or the new ones.
+
+    A symlink at `path` is replaced, not followed. `lasting`: it is on the disk when this returns, whatever happens to
+    the machine then. Raises OSError.
+    """
+    with beside(path, mode=mode, lasting=lasting) as (fd, _):
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+
+
+@contextmanager
+def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = True) -> Iterator[tuple[int, Path]]:
+    """A file to fill (descriptor, path), which takes the place of `path` when the block ends without an error.
+
+    It is made for this in the same folder, private until it is complete, and gets `mode` then. `new`: nothing is
+    replaced, but FileExistsError raised. `lasting` and errors as `write`.
+    """
+    aside = path.with_name(f".recoveryd-{os.urandom(5).hex()}")
+    fd = os.open(aside, _NEW, 0o600)
+    try:
+        try:
+            yield fd, aside
+            os.fchmod(fd, mode)
+            if lasting:
+                fsync(fd)
+        finally:
+            os.close(fd)
+        if new:
+            path.hardlink_to(aside)
+            aside.unlink()
+        else:
+            aside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink()
+        raise
+    if lasting:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has nothing to sync for a folder
+            raise
+    finally:
+        os.close(fd)

@@ -1,0 +1,149 @@
+"""What `doctor` asks of this machine: configuration, permissions, disks, clock, service."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.core import Check, RecoverydError, fail, ok, warn
+from recoveryd.disk import watchers
+from recoveryd.doctor.config_references import problems
+from recoveryd.doctor.patient import Patient
+from recoveryd.ledger import Upkeep, peek
+from recoveryd.service import of_this_system
+from recoveryd.settings import ignored, paths, paused
+
+_MB = 1_000_000
+_LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
+_ASK_S = 2.0  # for a service manager
+_LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = false`, in the environment too."
+_SLACK = 120.0  # seconds that clocks and file systems may differ
+
+
+def config(patient: Patient) -> Iterator[Check]:
+    if patient.config_problem is not None:
+        problem = patient.config_problem
+        yield fail("config", f"{problem.message} All else is checked with what of it is sound.", problem.hint)
+    found = problems(patient.config)
+    for one in found:
+        yield warn("config", f"{one.key}: {one.says}", one.next)
+    if patient.config_problem is not None or found:
+        return
+    if patient.config_file.exists():
+        yield ok("config", f"{patient.config_file} is sound.")
+    else:
+        yield ok("config", f"There is no {patient.config_file}: all settings are the defaults.")
+
+
+def state_folder(patient: Patient) -> Iterator[Check]:
+    folder = patient.state_dir
+    try:
+        seen = folder.stat()
+    except FileNotFoundError:
+        yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")
+        return
+    if seen.st_uid != os.geteuid():
+        says = f"{folder} belongs to another user (uid {seen.st_uid})."
+        yield fail("state_folder", says, "Set XDG_STATE_HOME to a folder of your own.")
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield fail("state_folder", f"{folder} can't be written to.", f"chmod 700 {folder}; is its disk read-only?")
+    elif seen.st_mode & 0o077:
+        says = f"Others may look into {folder}, where copies of your conversations are."
+        yield fail("state_folder", says, f"chmod 700 {folder}")
+    elif wide := sorted(p.name for p in folder.iterdir() if p.is_file() and p.stat().st_mode & 0o077):
+        says = f"In {folder} others may read {', '.join(wide[:3])}."
+        yield warn("state_folder", says, f"chmod 600 {folder}/*")
+    else:
+        yield ok("state_folder", f"{folder} is yours alone ({stat.S_IMODE(seen.st_mode):o}).")
+
+
+def disk(patient: Patient) -> Iterator[Check]:
+    places = dict.fromkeys([_existing(patient.state_dir), *(_existing(store.root) for store in patient.stores)])
+    free: dict[int, tuple[int, Path]] = {}
+    for place in places:
+        free.setdefault(place.stat().st_dev, (shutil.disk_usage(place).free, place))
+    for left, place in free.values():
+        says = f"{left / _MB:,.0f} MB are free on the disk of {place}."
+        if left < _LITTLE:
+            level = fail if left < _FEW else warn
+            yield level("disk", says, "Make room: nothing is repaired that can't be kept in the ledger first.")
+        else:
+            yield ok("disk", says)
+
+
+def clock(patient: Patient) -> Iterator[Check]:
+    times = {f"{store.root}": _newest(store.watch_files or (store.watch_path,)) for store in patient.stores}
+    with suppress(RecoverydError):  # the check of the ledger says so
+        ended = peek(patient.ledger, lambda opened: Upkeep(opened).ended()) or []
+        times["the newest recovery"] = max((one.time for one in ended), default=0.0)
+    what, newest = max(times.items(), key=lambda item: item[1], default=("", 0.0))
+    ahead = newest - patient.now
+    if ahead > _SLACK:
+        yield warn(
+            "clock",
+            f"The clock says {time.strftime('%Y-%m-%d %H:%M', time.localtime(patient.now))}, but {what} was written"
+            f" {ahead / 3600:.1f} hours later than that.",
+            "Set the clock (timedatectl): what is new and what is old is told by it.",
+        )
+    else:
+        yield ok("clock", "The clock is not behind anything that was written before.")
+
+
+def service(_: Patient) -> Iterator[Check]:
+    asked = of_this_system(os.environ, _ASK_S)
+    found = asked.state()
+    if found == "active":
+        yield ok("service", "The service runs.")
+    elif found == "failed":
+        yield fail("service", "The service failed.", f"{asked.log_command} says why; recoveryd install starts it again")
+    elif found == "none":
+        yield ok("service", "There is no service manager of the user to ask; `recoveryd run` works without.")
+    elif found == "absent":
+        yield ok("service", "It is not installed as a service.", "recoveryd install has it run at each login")
+    else:
+        yield warn("service", f"The service is installed and does not run ({found}).", "recoveryd install starts it")
+
+
+def repairs(patient: Patient) -> Iterator[Check]:
+    running = watchers(paths.lock_dir(patient.state_dir))
+    idle = [holder for holder in running if holder.idle]
+    for holder in idle:
+        yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", _LIFT)
+    if patient.config.idle and not idle:
+        yield warn("repairs", f"Nothing is repaired, by {patient.config_file}: {patient.config.idle}.", _LIFT)
+    if not patient.config.kinds:
+        yield warn(
+            "repairs", f"No kind is repaired, by {patient.config_file}: `kinds` is empty.", "Name some, or unset it."
+        )
+    elif not idle and not patient.config.idle:
+        yield ok("repairs", "It is no dry run, and repairs are not turned off.")
+
+
+def pause(patient: Patient) -> Iterator[Check]:
+    found = paused(patient.state_dir, patient.now)
+    try:
+        ignored(patient.state_dir)
+    except RecoverydError as error:
+        yield fail("pause", error.message, error.hint)
+    else:
+        if found is None:
+            yield ok("pause", "Repairs are not paused.")
+    if found is not None:
+        yield warn("pause", f"Repairs are paused{found.ending}.", "recoveryd unpause")
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _newest(files: tuple[Path, ...]) -> float:
+    newest = 0.0
+    for file in files:
+        with suppress(OSError):
+            newest = max(newest, file.stat().st_mtime)
+    return newest

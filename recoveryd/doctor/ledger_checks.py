@@ -1,0 +1,71 @@
+"""What `doctor` asks of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
+from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.status import books, watched_by
+from recoveryd.ledger import Upkeep, damage, peek
+
+_MB = 1_000_000
+
+
+def ledger(patient: Patient) -> Iterator[Check]:
+    path = patient.ledger
+    if not path.exists():
+        yield ok("ledger", "There is no ledger yet; the first start makes it.")
+        return
+    try:
+        count = peek(path, lambda opened: len(Upkeep(opened).ended())) or 0
+        found = damage(path)
+    except RecoverydError as error:
+        yield fail("ledger", error.message, error.hint or "Nothing is repaired without it.")
+        return
+    if found:
+        hint = (
+            "Stop recoveryd and copy the file (with its -wal and -shm) to a safe place: it holds the originals of what "
+        )
+        yield fail("ledger", f"The ledger {path} is damaged: {found}.", hint + "was repaired.")
+    else:
+        yield ok("ledger", f"{path} is whole: {count} recover{'y' if count == 1 else 'ies'}.")
+
+
+def size(patient: Patient) -> Iterator[Check]:
+    if not patient.ledger.exists():
+        return
+    limits = patient.config.ledger
+    try:
+        held = peek(patient.ledger, lambda opened: Upkeep(opened).image_bytes()) or 0
+    except RecoverydError:
+        return  # said by the check of the ledger itself
+    total = patient.ledger.stat().st_size
+    words = f"The ledger takes {total / _MB:.1f} MB; {held / _MB:.1f} MB of it are images (limit: {limits.keep_mb} MB)."
+    if held > limits.keep_mb * _MB:
+        yield warn(
+            "ledger_size",
+            words + " What exists nowhere else now is kept beyond the limit.",
+            "recoveryd ledger prune --all-content shows what could go.",
+        )
+    else:
+        yield ok("ledger_size", words)
+
+
+def conflicts(patient: Patient) -> Iterator[Check]:
+    found = books(patient.config, patient.stores, patient.ledger, patient.now)
+    if found.problem:
+        return  # said by the check of the ledger itself
+    watched = any(watched_by(store, patient.state_dir) for store in patient.stores)
+    if found.pending and not watched:
+        ids = [entry.id for entry in found.pending]
+        says = f"{len(ids)} cut off by a crash: {', '.join(ids[:3])}."
+        yield Check("conflicts", WARN, says, "The next `recoveryd run` brings that to an end.", recoveries=ids)
+    if found.conflicts:
+        ids = [entry.id for entry in found.conflicts]
+        said = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+        says = f"The client wrote over {len(ids)} of the repairs, and its version stays: {said}."
+        hint = f"recoveryd show {ids[0]}; recoveryd scan tells what is stuck now."
+        yield Check("conflicts", WARN, says, hint, recoveries=ids)
+    if not found.conflicts and not (found.pending and not watched):
+        yield ok("conflicts", "No repair was cut off or written over.")

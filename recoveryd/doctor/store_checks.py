@@ -1,0 +1,142 @@
+"""What `doctor` asks of the stores: readable, of which generation, watched, and by whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from recoveryd.clients import Generation, Store
+from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
+from recoveryd.disk import lockers, stale
+from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.status import GENERATIONS, HOW, watched_by
+from recoveryd.settings import paths
+from recoveryd.watch import folders
+
+_LOOK_S = 1.5  # for what has to go through all sessions
+
+
+def stores(patient: Patient) -> Iterator[Check]:
+    if patient.stores:
+        yield ok(
+            "stores", "1 store is there." if len(patient.stores) == 1 else f"{len(patient.stores)} stores are there."
+        )
+        return
+    places = ", ".join(str(store.root) for store in patient.all_stores)
+    yield warn(
+        "stores",
+        f"There is no store of OpenCode yet; looked for {places}.",
+        "Start OpenCode once. If its sessions are elsewhere, name the folder in [opencode] data_dirs.",
+    )
+
+
+def store(patient: Patient) -> Iterator[Check]:
+    for one in patient.stores:
+        generation = patient.generation(one)
+        words = GENERATIONS[generation]
+        about = f"{one.root}: {words}"
+        hint = f"Can you read and write there? See ls -l {one.root}."
+        try:
+            problem = one.live()
+            next(iter(one.session_ids()), None) if problem is None else None
+        except RecoverydError as error:
+            problem, hint = error.message, error.hint or hint
+        if generation is Generation.JSON_DEAD:
+            yield ok("store", f"{about}. Nothing is repaired there.", about=one.id)
+        elif generation in (Generation.OPENCODE_2, Generation.UNKNOWN):
+            yield warn("store", f"{about}.", "Its sessions are left alone; a newer recoveryd may know it.", one.id)
+        elif problem:
+            yield fail("store", f"{one.root} can't be used, so nothing in it is repaired: {problem}", hint, one.id)
+        else:
+            yield ok("store", f"{about}.", about=one.id)
+
+
+def strangers(patient: Patient) -> Iterator[Check]:
+    deadline = time.monotonic() + _LOOK_S
+    for one in patient.living:
+        if one.watch_files:
+            continue  # rows: nothing else can lie between them
+        found, looked, complete = _strangers(one, deadline)
+        some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
+        if found:
+            names = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+            yield warn(
+                "strangers",
+                f"OpenCode takes every file in its message and part folders for a record, these too: {names}{some}.",
+                f"Move them out of {one.root}: with them the session can't be sent.",
+                one.id,
+            )
+        else:
+            yield ok("strangers", f"No foreign file lies in {one.root}{some}.", about=one.id)
+
+
+def _strangers(one: Store, deadline: float) -> tuple[list[str], int, bool]:
+    found: list[str] = []
+    looked = 0
+    for session in one.session_ids():
+        if time.monotonic() > deadline:
+            return found, looked, False
+        try:
+            found += one.strangers(session)
+        except RecoverydError:  # gone meanwhile, or not readable: `scan` says so
+            continue
+        looked += 1
+    return found, looked, True
+
+
+def id_wrap(patient: Patient) -> Iterator[Check]:
+    living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
+    for client in patient.clients.all():
+        yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))
+
+
+def watches(patient: Patient) -> Iterator[Check]:
+    limit, instances = folders.limits()
+    if not patient.living:
+        return
+    if limit is None:
+        yield ok("watches", "This system has no limit on watched folders that could be read.")
+        return
+    wanted = sum(1 if one.watch_files else folders.count_folders(str(one.watch_path)) + 1 for one in patient.living)
+    problem = folders.refused()
+    count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
+    if problem:
+        yield fail(
+            "watches",
+            f"The kernel refuses to watch anything more: {problem} (now {instances}).",
+            "sudo sysctl fs.inotify.max_user_instances=512; a file in /etc/sysctl.d keeps it.",
+        )
+    elif wanted > limit * 0.8:
+        level = fail if wanted > limit else warn
+        yield level(
+            "watches",
+            f"{count} to watch, and this user may watch {limit:,} with all programs together.",
+            f"sudo sysctl fs.inotify.max_user_watches={max(524_288, wanted * 2)}; a file in /etc/sysctl.d keeps it. "
+            "Until then a sweep every minute finds what is not watched.",
+        )
+    else:
+        yield ok("watches", f"{count} to watch; this user may watch {limit:,}.")
+
+
+def daemon(patient: Patient) -> Iterator[Check]:
+    idle, place = [], paths.lock_dir(patient.state_dir)
+    for one in patient.living:
+        holder = watched_by(one, patient.state_dir)
+        others = lockers(place, one.lock_path)
+        if holder is not None and holder.version != __version__:
+            says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
+            yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
+        elif holder is not None:
+            yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
+        elif others:
+            pids = ", ".join(map(str, islice(sorted(others), 3)))
+            says = f"{one.root} is locked by process {pids}, which does not say here that it watches it."
+            yield warn("daemon", says, "Is that a recoveryd with another configuration?", one.id)
+        else:
+            idle.append(one)
+    if idle:
+        left = any(stale(place, one.lock_path) for one in idle)
+        note = " A run that ended without a word left a note, which does no harm." if left else ""
+        names = ", ".join(str(one.root) for one in idle)
+        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd run")

@@ -1,0 +1,39 @@
+"""Messages and texts with nothing in them, and conversations that do not begin with the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recoveryd.core import Edits, Violation
+from recoveryd.repair.inputs import RepairInput
+
+NO_OUTPUT = "[no output]"
+
+
+def empty(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """A blank text beside content is set aside, one that is all there is becomes the placeholder."""
+    block = violation.block
+    if block is None:
+        return _empty_turn(given, violation)
+    if not block.part_id:
+        return ()
+    if block.type == "tool_result":
+        return (given.editor.replace_text(block, NO_OUTPUT),)
+    words = given.editor.replace_text(block, given.settings.placeholder)
+    if not words:
+        return ()
+    aside = given.editor.set_aside([block], "set_aside_blank")
+    others = [b for b in given.request.blocks() if b.message_id == block.message_id and b.part_id != block.part_id]
+    return (aside, words) if others else (words, aside)
+
+
+def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """One placeholder behind any of the stored steps that the empty message is made of; the last of them is best."""
+    origins = given.request.turns[violation.turn].origins
+    words = given.settings.placeholder
+    return tuple(given.editor.words_behind(message, part, words) for message, part in reversed(origins) if message)
+
+
+def first_message(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """The first message sent is the assistant's: the user message that vanished gets words, or one is added."""
+    return given.editor.user_words_before(given.request.turns[violation.turn], given.settings.placeholder)

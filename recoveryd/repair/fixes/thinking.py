@@ -1,0 +1,35 @@
+"""Thinking blocks: in the wrong place, with thinking on or off, or no longer believed by the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recoveryd.core import Edits, Violation
+from recoveryd.repair.inputs import RepairInput
+
+CLOSING = "[Tool execution completed.]"
+
+
+def open_loop(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Close the turn: the rules of an open turn then bind nobody."""
+    return (given.editor.close_turn(given.request.turns[violation.turn], CLOSING),)
+
+
+def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Set aside the thinking that the provider rejects, and all thinking behind it: it may be bound to it."""
+    assert violation.block is not None
+    blocks = [b for b in given.request.blocks() if b.is_thinking]
+    first = next((i for i, b in enumerate(blocks) if b.part_id == violation.block.part_id), 0)
+    if not given.settings.keep_thinking:
+        first = 0
+    return (given.editor.set_aside(blocks[first:], "set_aside_thinking"),)
+
+
+def final_block(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Words behind the last thinking, so that it is not the end; or that thinking set aside."""
+    block = violation.block
+    assert block is not None
+    return (
+        given.editor.words_behind(block.message_id, block.part_id, given.settings.placeholder),
+        given.editor.set_aside([block], "set_aside_thinking"),
+    )

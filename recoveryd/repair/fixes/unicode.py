@@ -1,0 +1,17 @@
+"""Half characters: one half of a surrogate pair, which no JSON body can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recoveryd.core import Edits, Violation
+from recoveryd.repair.fixes.thinking import rejected
+from recoveryd.repair.inputs import RepairInput
+
+
+def half(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """U+FFFD in its place. Signed thinking can't be mended, so it is set aside."""
+    assert violation.block is not None
+    if violation.block.is_thinking:
+        return rejected(given, violation)
+    return (given.editor.mend_unicode(violation.block),)

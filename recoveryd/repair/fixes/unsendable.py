@@ -1,0 +1,14 @@
+"""Parts on which the client fails before it sends anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recoveryd.core import Edits, Violation
+from recoveryd.repair.inputs import RepairInput
+
+
+def mended(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """What can't be read is set aside, in the ledger; what lacks something gets it: only the client knows what."""
+    stuck = next(u for u in given.request.unsendable if u.part_id == violation.part_id)
+    return (given.editor.mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, given.settings.cancelled_text),)

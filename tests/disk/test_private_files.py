@@ -1,0 +1,133 @@
+"""Private folders and files: who can read them, and that a file is there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from recoveryd.core.errors import RecoverydError
+from recoveryd.disk import private_files
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_state_folder_is_private_and_made_private(home: Path) -> None:
+    folder = private_files.folder(home / "a" / "recoveryd")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    (folder / "file").touch()
+    assert private_files.folder(folder) == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / "file").exists()
+
+
+def test_a_folder_that_can_not_be_made_is_said_in_words(home: Path) -> None:
+    (home / "file").touch()
+    for folder in (home / "file", home / "file" / "recoveryd"):
+        with pytest.raises(RecoverydError, match="can't be made: ") as caught:
+            private_files.folder(folder)
+        assert "XDG_STATE_HOME" in caught.value.hint
+
+
+def test_a_folder_of_another_user_is_refused_for_root_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: home.stat().st_uid + 1)
+    with pytest.raises(RecoverydError, match="another user"):
+        private_files.folder(home)
+
+
+class TestWrite:
+    def test_a_new_file_is_private_and_stands_alone(self, tmp_path: Path) -> None:
+        private_files.write(tmp_path / "note", b"words")
+        assert (tmp_path / "note").read_bytes() == b"words"
+        assert mode(tmp_path / "note") == 0o600
+        assert [path.name for path in tmp_path.iterdir()] == ["note"]
+
+    def test_an_old_one_is_replaced_with_the_mode_that_is_asked_for(self, tmp_path: Path) -> None:
+        file = tmp_path / "note"
+        file.write_text("a longer text than the new one")
+        for wanted in (0o600, 0o644):
+            private_files.write(file, b"new", mode=wanted)
+            assert (file.read_bytes(), mode(file)) == (b"new", wanted)
+
+    def test_a_symlink_is_replaced_and_what_it_names_stays(self, tmp_path: Path) -> None:
+        (tmp_path / "other").write_text("theirs")
+        (tmp_path / "note").symlink_to("other")
+        private_files.write(tmp_path / "note", b"ours")
+        assert not (tmp_path / "note").is_symlink()
+        assert (tmp_path / "other").read_text() == "theirs"
+
+    @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+    def test_what_can_not_be_completed_leaves_the_old_one_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+    ) -> None:
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        (tmp_path / "note").write_bytes(b"old")
+        monkeypatch.setattr(Path if call == "replace" else os, call, full)
+        with pytest.raises(OSError, match="No space"):
+            private_files.write(tmp_path / "note", b"new")
+        assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("note", b"old")]
+
+    def test_a_write_that_takes_less_than_all_goes_on(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual = os.write
+        monkeypatch.setattr(os, "write", lambda fd, data: usual(fd, data[:3]))
+        private_files.write(tmp_path / "note", b"0123456789")
+        assert (tmp_path / "note").read_bytes() == b"0123456789"
+
+    def test_the_longest_name_there_is_can_be_written(self, tmp_path: Path) -> None:
+        private_files.write(tmp_path / ("ü" * 127), b"x")
+        assert len(list(tmp_path.iterdir())) == 1
+
+    @pytest.mark.parametrize(("code", "raises"), [(errno.EINVAL, False), (errno.EIO, True)])
+    def test_the_folder_is_synced_where_that_is_known(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, raises: bool
+    ) -> None:
+        synced: list[int] = []
+
+        def sync(fd: int) -> None:
+            kind = os.fstat(fd).st_mode
+            synced.append(kind)
+            if stat.S_ISDIR(kind):
+                raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os, "fsync", sync)
+        if raises:
+            with pytest.raises(OSError, match=os.strerror(code)):
+                private_files.write(tmp_path / "note", b"x")
+        else:
+            private_files.write(tmp_path / "note", b"x")
+        assert [stat.S_ISDIR(kind) for kind in synced] == [False, True]
+        private_files.write(tmp_path / "other", b"x", lasting=False)
+        assert len(synced) == 2
+
+
+class TestBeside:
+    def test_what_is_there_is_not_replaced_where_it_is_to_be_new(self, tmp_path: Path) -> None:
+        (tmp_path / "db").write_text("theirs")
+        with pytest.raises(FileExistsError), private_files.beside(tmp_path / "db", new=True) as (_, aside):
+            aside.write_text("ours")
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("db", "theirs")]
+
+    def test_nobody_sees_it_before_it_is_complete(self, tmp_path: Path) -> None:
+        with private_files.beside(tmp_path / "db", mode=0o644, new=True) as (_, aside):
+            assert not (tmp_path / "db").exists()
+            assert aside.name.startswith(".")
+            assert mode(aside) == 0o600
+        assert [(path.name, mode(path)) for path in tmp_path.iterdir()] == [("db", 0o644)]
+
+    def test_an_error_of_the_block_takes_it_away(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="no"), private_files.beside(tmp_path / "db"):
+            raise ValueError("no")
+        assert list(tmp_path.iterdir()) == []

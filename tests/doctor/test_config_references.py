@@ -1,0 +1,127 @@
+"""What the configuration names: the password file, programs, folders and databases that are there, or are not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recoveryd.disk import private_files
+from recoveryd.doctor.config_references import problems
+from recoveryd.settings import paths
+from recoveryd.settings.load import Config, Hooks, OpenCode
+from tests.conftest import Run
+from tests.support.trees import Tree
+
+
+def said(**config: object) -> list[tuple[str, str]]:
+    return [(one.key, one.says) for one in problems(Config.model_validate(config))]
+
+
+def one_of(config: OpenCode) -> str:
+    """What is wrong with the one thing that is."""
+    [found] = problems(Config(opencode=config))
+    assert found.next
+    return found.says
+
+
+def test_the_defaults_name_nothing() -> None:
+    assert problems(Config()) == []
+
+
+class TestPassword:
+    def test_one_that_is_yours_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "pw").write_text("swordfish\n")
+        (tmp_path / "pw").chmod(0o600)
+        assert problems(Config(opencode=OpenCode(password_file=tmp_path / "pw"))) == []
+
+    @pytest.mark.parametrize(
+        ("content", "mode", "words"),
+        [(b"x", 0o640, "Others of this machine may read"), (b" \n", 0o600, "is empty"), (b"\xff", 0o600, "not UTF-8")],
+    )
+    def test_one_that_is_no_good(self, tmp_path: Path, content: bytes, mode: int, words: str) -> None:
+        path = tmp_path / "pw"
+        path.write_bytes(content)
+        path.chmod(mode)
+        assert words in one_of(OpenCode(password_file=path))
+
+    def test_none_and_what_would_be_waited_for(self, tmp_path: Path) -> None:
+        assert "not there" in one_of(OpenCode(password_file=tmp_path / "none"))
+        os.mkfifo(tmp_path / "pipe")
+        assert "no file" in one_of(OpenCode(password_file=tmp_path / "pipe"))
+
+    def test_one_that_can_not_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "pw").touch(0o600)
+
+        def refuse(*_: object) -> str:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "read_text", refuse)
+        assert "can't be read" in one_of(OpenCode(password_file=tmp_path / "pw"))
+
+
+class TestHooks:
+    def test_programs_are_looked_for_and_not_run(self, tmp_path: Path) -> None:
+        program = tmp_path / "healed"
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        hooks = Hooks(on_abort=("true",), on_complete=(str(program), "x"))
+        [found] = problems(Config(hooks=hooks))
+        assert (found.key, found.next) == ("hooks.on_complete", f"chmod +x {program}")
+        program.chmod(0o755)
+        assert problems(Config(hooks=hooks)) == []
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.parametrize(
+        ("program", "words"),
+        [("no-such-program", "in no folder of PATH"), ("/no/where", "is not there"), ("~/bin/x", "no absolute path")],
+    )
+    def test_what_could_never_be_started(self, program: str, words: str) -> None:
+        [(key, says)] = said(hooks={"on_abort": [program]})
+        assert key == "hooks.on_abort" and words in says
+
+
+class TestStores:
+    def test_a_folder_has_a_store_itself(self, tree: Tree, tmp_path: Path) -> None:
+        for folder in (tree.root, tree.root.parent):
+            assert problems(Config(opencode=OpenCode(data_dirs=(folder,)))) == []
+        assert "no store" in one_of(OpenCode(data_dirs=(tree.root.parent.parent,))), "one level too high"
+        (tmp_path / "link").symlink_to(tree.root.parent)
+        assert problems(Config(opencode=OpenCode(data_dirs=(tmp_path / "link",)))) == []
+
+    def test_what_is_not_there_or_something_else(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        assert "not there" in one_of(OpenCode(data_dirs=(tmp_path / "none",)))
+        assert "no folder" in one_of(OpenCode(data_dirs=(tmp_path / "file",)))
+        assert "not there" in one_of(OpenCode(databases=(tmp_path / "none.db",)))
+        assert "no file" in one_of(OpenCode(databases=(tmp_path,)))
+        assert problems(Config(opencode=OpenCode(databases=(tmp_path / "file",)))) == []
+
+
+def test_what_can_not_be_ignored() -> None:
+    [(key, says)] = said(ignore=["ses_1a2B", "/home/me/x", "~/y", "banana"])
+    assert key == "ignore" and '"banana"' in says
+
+
+def test_check_and_doctor_tell_the_same(tree: Tree, run: Run) -> None:
+    paths.config_file().parent.mkdir(parents=True)
+    paths.config_file().write_text('[opencode]\npassword_file = "/no/where"\n')
+    code, out, err = run("config", "check")
+    assert (code, err) == (1, "") and "opencode.password_file: /no/where is not there" in out
+    _, out, _ = run("doctor")
+    assert "warn  config       opencode.password_file: /no/where is not there" in out
+    assert "is sound" not in out
+
+
+class TestIgnore:
+    @pytest.mark.parametrize("what", ["banana", "no/such/folder", "", "ses_", "r1a2b3c4d", "ses_1 "])
+    def test_what_is_neither_is_refused(self, run: Run, tree: Tree, what: str) -> None:
+        code, out, err = run("ignore", what)
+        assert (code, out) == (2, "") and "neither a session's id nor a folder" in err
+        assert not paths.state_dir().exists()
+
+    def test_what_was_ignored_before_that_was_looked_at_can_be_taken_out(self, run: Run, tree: Tree) -> None:
+        from recoveryd.settings import overrides
+
+        overrides.ignore(private_files.folder(paths.state_dir()), "banana")
+        assert run("ignore", "--remove", "banana")[0] == 0
