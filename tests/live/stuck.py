@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +96,22 @@ def write_as_the_client(path: Path, content: bytes, pause: float = 0.002) -> Non
             file.write(content[middle:])
 
 
+def stopped(daemon: Daemon, do: Callable[[], object]) -> None:
+    """`do` it while the daemon stands still."""
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        do()
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+
+
+def names(storage: Path) -> set[str]:
+    """Every name below a folder; it may change meanwhile."""
+    return {str(Path(folder, name).relative_to(storage)) for folder, _, found in os.walk(storage) for name in found}
+
+
 def tree(storage: Path) -> Files:
-    """Every file below a folder, names that begin with a dot too."""
+    """Every file below a folder that nobody writes to, names that begin with a dot too."""
     found = [path for path in storage.rglob("*") if path.is_file() and not path.is_symlink()]
     return {str(path.relative_to(storage)): path.read_bytes() for path in found}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import signal
 import sqlite3
 import subprocess
 import time
@@ -18,7 +17,7 @@ import pytest
 from tests.crash_matrix.places import EMPTY, FAULTS
 from tests.e2e.daemon import Daemon
 from tests.live.quick import quick
-from tests.live.stuck import Stuck, outcomes, tree, wait_healed
+from tests.live.stuck import Stuck, outcomes, stopped, tree, wait_healed
 from tests.support.build import Planted, SessionBuilder
 from tests.support.database import NEW, SCHEMAS
 from tests.support.parts import api_error, text, tool
@@ -57,15 +56,6 @@ def fill(folder: Path) -> Path:
                 while True:
                     file.write(b"x" * size)
     return filler
-
-
-def stopped(daemon: Daemon, do: Callable[[], object]) -> None:
-    """`do` it while the daemon stands still."""
-    os.kill(daemon.pid, signal.SIGSTOP)
-    try:
-        do()
-    finally:
-        os.kill(daemon.pid, signal.SIGCONT)
 
 
 def large(storage: Path) -> Stuck:

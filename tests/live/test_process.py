@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.daemon import CONFIG, Daemon
-from tests.live.stuck import EMPTY, HOUR_MS, Stuck, outcomes, tree, wait_healed
+from tests.e2e.heals import Files
+from tests.live.stuck import EMPTY, HOUR_MS, Stuck, names, outcomes, stopped, tree, wait_healed
 from tests.support.parts import api_error, text
 
 # Longer than the daemon waits before it looks, and than it takes to read back.
@@ -102,15 +103,16 @@ def test_a_signal_ends_it_cleanly(daemon: Daemon, how: int) -> None:
     """0, also in the middle of many recoveries: each is whole or was not begun, and nothing is pending."""
     daemon.start()
     sessions = [Stuck(daemon.storage) for _ in range(10)]
-    before = {stuck.id: stuck.files for stuck in sessions if stuck.fail()}
-    daemon.wait(
-        lambda: tree(daemon.storage).keys() - {p for f in before.values() for p in f} != set(), "none was healed"
-    )
+    before: dict[str, Files] = {}
+    stopped(daemon, lambda: before.update({stuck.id: stuck.files for stuck in sessions if stuck.fail()}))
+    planted = names(daemon.storage)
+    daemon.wait(lambda: not names(daemon.storage) <= planted, "none was healed")
     assert daemon.end(how) == 0
     history = {session: entries[0]["outcome"] for session, entries in daemon.by_session().items()}
     assert set(history.values()) == {"healed"}
     for stuck in sessions:
         assert (stuck.files == before[stuck.id]) == (stuck.id not in history)
+    assert [path for path in tree(daemon.storage) if "/." in path] == []
     assert "Traceback" not in daemon.log
 
 
