@@ -11,7 +11,16 @@ from typing import Any
 
 from tests.e2e.signing import Block, sign_once
 
-_ids = itertools.count(1)
+_numbers = itertools.count(1)
+
+
+def new_id(prefix: str) -> str:
+    """Make an id that has no digits: 1.18 takes a 500 or 429 anywhere in an error's text for a status of HTTP, and
+    then sends what was refused again and again for more than a minute before it records the error."""
+    return prefix + f"{next(_numbers):06d}".translate(_LETTERS)
+
+
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
 def text(words: str) -> Block:
@@ -26,7 +35,7 @@ def thinking(words: str, signature: str | None = None) -> Block:
 
 def tool_use(name: str, arguments: dict[str, Any], call_id: str | None = None) -> Block:
     """A tool call of a reply; the client runs it and comes back with the result."""
-    return {"type": "tool_use", "id": call_id or f"toolu_{next(_ids):06d}", "name": name, "input": arguments}
+    return {"type": "tool_use", "id": call_id or new_id("toolu_"), "name": name, "input": arguments}
 
 
 @dataclass
@@ -41,7 +50,7 @@ class Reply:
 def events(reply: Reply, model: str) -> Iterator[bytes]:
     """The reply as the events of a stream, one at a time, in the order of the real provider."""
     start: dict[str, Any] = {
-        "id": f"msg_{next(_ids):06d}",
+        "id": new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": model,

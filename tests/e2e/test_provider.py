@@ -319,3 +319,9 @@ def test_pictures_tell_type_and_size() -> None:
     assert (sniff(png(3, 7)), pixels(png(3, 7))) == ("image/png", (3, 7))
     assert pixels(b"GIF89a\x03\x00\x07\x00") == (3, 7)
     assert (sniff(b"\xff\xd8\xff\xe0"), pixels(b"\xff\xd8\xff\xe0")) == ("image/jpeg", None)
+
+
+def test_no_id_of_the_provider_reads_like_a_status() -> None:
+    """The client would try again for more than a minute before it records a refusal that names one."""
+    ids = [replies.new_id("toolu_") for _ in range(600)]
+    assert len(set(ids)) == 600 and not any(map(str.isdigit, "".join(ids)))
