@@ -73,6 +73,10 @@ class Client(Protocol):
         """Its section in the configuration."""
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
     def server(self) -> Server:
         """The program that runs, where it listens."""
 
@@ -108,6 +112,15 @@ class Client(Protocol):
 
     def at_work(self, store: Store, session: Session) -> str | None:
         """Why the client may be waiting for a provider or a tool, in words; None when it can't be."""
+
+    def unread(self, store: Store, session: str, since: float) -> str:
+        """What its user does so that it goes by what is stored now, where it goes on by what it read before `since`.
+
+        A clause; "" where it has read it since, or reads it for each prompt. `since`: seconds since the epoch.
+        """
+
+    def go_on(self, session: str) -> str:
+        """How its user goes on with a session that was repaired, a sentence without its full stop."""
 
     def version(self) -> tuple[int, ...] | None:
         """Of one that listens, whatever it works on; None when none answers."""

@@ -67,6 +67,7 @@ class Generation(StrEnum):
     JSON_DEAD = "json_dead"  # the tree that is left when OpenCode moved to a database
     SQLITE = "sqlite"  # a database of 1.2 to about 1.13
     SQLITE_EVENTS = "sqlite_events"  # a database of about 1.14 to 1.18, with a table of events
+    ROLLOUTS = "rollouts"  # a growing file of lines for each thread, Codex
     OPENCODE_2 = "opencode_2"  # its sessions are in other tables; what we know of is frozen
     UNKNOWN = "unknown"
 
@@ -117,6 +118,10 @@ class Store(Protocol):
     @property
     def watch_files(self) -> tuple[Path, ...]:
         """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
+
+    @property
+    def kept_open(self) -> bool:
+        """Whether the client keeps its files open, so that of a write nothing tells but the write itself."""
 
     @property
     def content(self) -> Content:
@@ -200,8 +205,11 @@ class Store(Protocol):
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         """Why the before-images of a recovery must not be put back as the session is now, whoever asks for it."""
 
-    def clean(self, keys: Iterable[str]) -> int:
-        """Remove what a crash left behind where `keys` were being written. Returns how many things."""
+    def clean(self, changes: Sequence[Change]) -> int:
+        """Remove what a crash left behind where `changes` were being written, in either direction.
+
+        A record is one of its images then, or somebody else's. Returns how many things.
+        """
 
 
 def is_of(store: Store, store_id: str) -> bool:

@@ -5,7 +5,7 @@ Imports `core` alone; knows nothing of sessions.
 
 from __future__ import annotations
 
-from recoveryd.disk import file_transaction, private_files, tree
+from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
 from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
@@ -19,6 +19,7 @@ __all__ = [
     "LockOwner",
     "StoreLock",
     "file_transaction",
+    "flush",
     "in_time",
     "lockers",
     "private_files",

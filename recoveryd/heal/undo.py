@@ -52,7 +52,7 @@ def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Set
 def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
     changes = ledger.changes(entry.id)
     try:
-        store.clean(change.key for change in changes)
+        store.clean(changes)
         found = states(store, changes)
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         obstacle = store.undo_obstacle(entry, changes)
@@ -150,7 +150,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise NotFoundError(
             f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
-    store.clean(change.key for change in changes)
+    store.clean(changes)
     impossible = store.undo_obstacle(entry, changes)
     if impossible:  # with `force`, too
         raise impossible

@@ -171,7 +171,9 @@ class Watcher:
         for store in self._stores:
             root = Path(os.path.realpath(store.watch_path))  # through a symlink, watchdog sees nothing at the top
             roots.setdefault(str(root), []).append(store)
-            files = RECORDS if not store.watch_files else MOVES if str(root) in self._bursts else WRITES
+            files = MOVES if str(root) in self._bursts else WRITES if store.watch_files else RECORDS
+            if store.kept_open:
+                files |= WRITES
             if folders.identity(str(root)) is None:
                 self._failed.pop(str(root), None)
             else:

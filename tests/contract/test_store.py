@@ -273,7 +273,7 @@ def test_keys_from_elsewhere_are_checked(kept: Kept, key: str) -> None:
         kept.store.read,
         lambda k: kept.store.read_all([k]),
         lambda k: kept.store.apply([Change(k, None, b"x")]),
-        lambda k: kept.store.clean([k]),
+        lambda k: kept.store.clean([Change(k, None, None)]),
     ):
         with pytest.raises(StoreError, match="no record of this store"):
             use(key)
@@ -593,7 +593,7 @@ def test_a_fault_at_any_step_leaves_all_or_nothing(
         with pytest.raises((StoreError, KeyboardInterrupt, OSError)):
             kept.store.apply(changes)
         monkeypatch.setattr(failpoint, "reach", lambda _: None)
-        kept.store.clean([change.key for change in changes])
+        kept.store.clean(changes)
         found = kept.content()
         assert found in (before, after), f"half of it, by a fault at step {at + 1}"
         if found == after:
@@ -606,9 +606,10 @@ def test_what_a_crash_left_is_removed_once_and_nothing_else(kept: Kept) -> None:
     asked, answered = small(kept)
     keys = [kept.key(asked, "prt_1"), kept.key(answered, "prt_2"), kept.key("msg_none", "prt_9")]
     before = kept.content()
-    assert kept.store.clean(keys) == 0
+    changes = [Change(key, None, None) for key in keys]
+    assert kept.store.clean(changes) == 0
     left = kept.cut_off(keys[0])
-    assert [kept.store.clean(keys), kept.store.clean(keys)] == [left, 0]
+    assert [kept.store.clean(changes), kept.store.clean(changes)] == [left, 0]
     assert kept.content() == before
     assert kept.left() == []
 

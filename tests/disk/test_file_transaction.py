@@ -240,7 +240,7 @@ def test_after_a_kill_every_file_is_whole_and_the_rest_can_be_finished(tree: Tre
         assert "other" not in states
         done = [change.reversed() for change, now in zip(changes, states, strict=True) if now == "after"]
         tree.store.apply(done)
-        tree.store.clean([change.key for change in changes])
+        tree.store.clean(changes)
         assert tree.files() == before
 
 
@@ -251,7 +251,10 @@ def test_clean_takes_our_temporary_files_only(tree: Tree) -> None:
     (folder / ".other").write_text("x")
     (folder / ".recoveryd-folder").mkdir()
     (folder / ".recoveryd-link").symlink_to(folder / "prt_1.json")
-    assert tree.store.clean([f"part/{asked}/prt_1.json", "part/msg_none/prt_1.json"]) == 1
+    assert (
+        tree.store.clean([Change(key, None, None) for key in (f"part/{asked}/prt_1.json", "part/msg_none/prt_1.json")])
+        == 1
+    )
     assert sorted(p.name for p in folder.iterdir()) == [".other", ".recoveryd-folder", ".recoveryd-link", "prt_1.json"]
 
 

@@ -22,6 +22,7 @@ class Opencode:
     """The `Client` of OpenCode's sessions. `minutes` without a write are waited for before a turn counts as cut off."""
 
     name = "opencode"
+    title = "OpenCode"
 
     def __init__(self, settings: OpenCode, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -64,6 +65,15 @@ class Opencode:
 
     def at_work(self, store: Store, session: Session) -> str | None:
         return self._running_turns.at_work(store, session, self.server)
+
+    def unread(self, store: Store, session: str, since: float) -> str:
+        """It reads all that is stored for each prompt."""
+        del store, session, since
+        return ""
+
+    def go_on(self, session: str) -> str:
+        del session
+        return "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
     def version(self) -> tuple[int, ...] | None:
         return next(iter(self.server.listening_versions()), None)

@@ -89,6 +89,7 @@ class OpencodeEditor:
 
     def as_message(self, block: Block, action: str) -> Edits:
         """Items of other protocols are no records here."""
+        del block, action
         return ()
 
     def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:

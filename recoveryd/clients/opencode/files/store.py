@@ -35,6 +35,7 @@ class OpencodeFiles:
     client = "opencode"
     content: Content = opencode_content
     one_form = True
+    kept_open = False
 
     def __init__(
         self,
@@ -229,10 +230,10 @@ class OpencodeFiles:
         """A revert that was staged since, to an id that would go."""
         return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
 
-    def clean(self, keys: Iterable[str]) -> int:
-        """Remove the temporary files that a crash left in the folders of `keys`."""
+    def clean(self, changes: Sequence[Change]) -> int:
+        """Remove the temporary files that a crash left in the folders of `changes`."""
         try:
-            return file_transaction.clean(self.root, keys)
+            return file_transaction.clean(self.root, (change.key for change in changes))
         except OSError as error:
             raise tree.trouble(error, f"clean up in {self.root}") from error
 

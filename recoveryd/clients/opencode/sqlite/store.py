@@ -27,6 +27,7 @@ class OpencodeSqlite:
     client = "opencode"
     content: Content = opencode_content
     one_form = False
+    kept_open = False  # its folder is watched for writes
 
     def __init__(
         self,
@@ -175,10 +176,10 @@ class OpencodeSqlite:
         """A revert that was staged since, to an id that would go."""
         return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
 
-    def clean(self, keys: Iterable[str]) -> int:
+    def clean(self, changes: Sequence[Change]) -> int:
         """Nothing: SQLite takes back what a crash cut off."""
-        for key in keys:
-            rows.split(key)
+        for change in changes:
+            rows.split(change.key)
         return 0
 
 
