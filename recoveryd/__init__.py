@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recoveryd.api import is_recoverable, recover
+    from recoveryd.clients import Config
     from recoveryd.core import Event, Kind, Outcome, __version__
     from recoveryd.daemon import Daemon
-    from recoveryd.settings import Config
     from recoveryd.tell import Callbacks
 
 __all__ = ["Callbacks", "Config", "Daemon", "Event", "Kind", "Outcome", "__version__", "is_recoverable", "recover"]
 
 _ROOMS = {
     "Callbacks": "tell.callbacks",
-    "Config": "settings.load",
+    "Config": "clients.find",
     "Daemon": "daemon.daemon",
     "Event": "core.model",
     "Kind": "core.model",

@@ -8,14 +8,14 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients import Store, find_stores, holding, recorded
+from recoveryd.clients import Config, Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Event, NotFoundError, Outcome
 from recoveryd.diagnose import Diagnosis, standing
 from recoveryd.disk import private_files
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, repairable
 
 
@@ -45,7 +45,7 @@ def recover(
     config = config or Config()
     state = private_files.folder(state_dir or paths.state_dir())
     if stores is None:
-        stores = find_stores(config.opencode.data_dirs, config.opencode.databases)
+        stores = find_stores(config)
     found, unread = holding(stores, session_id)
     for error in unread.values():  # one broken store never stops the others
         logger.warning("{}", error.message)

@@ -13,7 +13,7 @@ import pytest
 import recoveryd
 from recoveryd import Callbacks, Config, Daemon, Event, Kind, Outcome, is_recoverable, recover
 from recoveryd.core.errors import NotFoundError
-from recoveryd.settings.load import Notify
+from recoveryd.settings import Notify
 from tests.support.judge import refusal
 from tests.support.parts import api_error
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over

@@ -18,6 +18,7 @@ import pytest
 from recoveryd.cli.commands import Parser
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
 from recoveryd.core.model import Kind
 from recoveryd.doctor.checks import _CHECKS, CODES
@@ -78,7 +79,7 @@ def test_what_the_readme_says_of_the_exit_codes_is_what_the_help_says() -> None:
 def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path: Path) -> None:
     block = README.partition("```toml")[2].partition("```")[0]
     (tmp_path / "config.toml").write_text(block)
-    config = load(tmp_path / "config.toml", {})
+    config = load(Config, tmp_path / "config.toml", {})
     assert (config.max_retries, config.keep_thinking, config.ledger.keep_days) == (3, True, 30)
 
 

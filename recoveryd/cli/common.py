@@ -8,24 +8,24 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from recoveryd.cli.output import complain
-from recoveryd.clients import Store, find_stores
+from recoveryd.clients import Config, Store, find_stores
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.heal import find
 from recoveryd.ledger import Ledger, LedgerFile
-from recoveryd.settings import Config, load, load_sound, paths
+from recoveryd.settings import load, load_sound, paths
 
 
 def config_of(arguments: argparse.Namespace) -> Config:
     """ConfigError for a file that is not sound; a file that was named must be there."""
     _must_be_there(arguments)
-    return load(arguments.config or paths.config_file())
+    return load(Config, arguments.config or paths.config_file())
 
 
 def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]:
     """As `config_of`, but what is not sound is only said, on stderr, and counts as not set: `undo` can't wait."""
     _must_be_there(arguments)
-    config, problem = load_sound(arguments.config or paths.config_file())
+    config, problem = load_sound(Config, arguments.config or paths.config_file())
     if problem is not None:
         complain(f"{problem.message}\nThat is left out here; `recoveryd run` does not start with it.", "warning: ")
     return config, problem
@@ -47,8 +47,7 @@ def known_ledger() -> Ledger:
 
 
 def stores_of(config: Config) -> list[Store]:
-    places = config.opencode
-    return [store for store in find_stores(places.data_dirs, places.databases) if store.exists()]
+    return [store for store in find_stores(config) if store.exists()]
 
 
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.doctor import Problem, problems
+from recoveryd.core import ConfigProblem
+from recoveryd.doctor import problems
 from recoveryd.settings import paths, show
 
 
@@ -26,7 +27,7 @@ def config(arguments: argparse.Namespace) -> int:
     return render(_checked(path, problems(settings)), as_json=arguments.json)
 
 
-def _checked(path: Path, found: Sequence[Problem]) -> Result:
+def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:
     """A configuration that can be read, and what is wrong with the things that it names."""
 
     def say(out: Console) -> None:

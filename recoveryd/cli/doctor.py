@@ -10,7 +10,7 @@ from dataclasses import asdict
 from rich.console import Console
 
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.clients import find_stores
+from recoveryd.clients import Config, find_stores
 from recoveryd.core import Check, ConfigError
 from recoveryd.doctor import CODES, Patient, examine, sound
 from recoveryd.settings import load_sound, paths
@@ -29,14 +29,14 @@ def doctor(arguments: argparse.Namespace) -> int:
 def _patient(arguments: argparse.Namespace) -> Patient:
     """A configuration that is not sound is a finding here, not the end."""
     file = arguments.config or paths.config_file()
-    config, problem = load_sound(file)
+    config, problem = load_sound(Config, file)
     if arguments.config is not None and not file.exists():
         problem = ConfigError(f"There is no configuration file {file}.")
     return Patient(
         config=config,
         config_file=file,
         state_dir=paths.state_dir(),
-        all_stores=find_stores(config.opencode.data_dirs, config.opencode.databases),
+        all_stores=find_stores(config),
         now=time.time(),
         config_problem=problem,
         show_toast=arguments.toast,

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.clients import Store, is_of
+from recoveryd.clients import Config, Store, is_of
 from recoveryd.core import (
     ELSEWHERE,
     KINDS,
@@ -30,7 +30,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Diagnosis, left_alone, standing, undone
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger, new_id
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 from recoveryd.tell import cause, told
 
 UNREADABLE = "unreadable"

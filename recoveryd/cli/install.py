@@ -14,12 +14,12 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, render, wrapped
-from recoveryd.clients import find_stores
+from recoveryd.clients import Config, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
 from recoveryd.service import Manager, Service, base, of_this_system, shell_settings
 from recoveryd.service import uninstall as leave
-from recoveryd.settings import Config, load, paths
+from recoveryd.settings import load, paths
 
 
 def install(arguments: argparse.Namespace) -> int:
@@ -36,7 +36,7 @@ def install(arguments: argparse.Namespace) -> int:
     steps = _Steps(shown=not arguments.json)
     state = private_files.folder(paths.state_dir())
     private_files.folder(paths.lock_dir(state))
-    found = shell_settings.seen(config, load(place, {}), os.environ, state)
+    found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
     shell_settings.adopt(found, place, os.environ, state, steps.say)
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
@@ -102,7 +102,7 @@ def _manager() -> Manager:
 def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> Service:
     named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
     state, bare = paths.state_dir(), {"HOME": str(Path.home())}
-    there = load(arguments.config or paths.config_file(), {})
+    there = load(Config, arguments.config or paths.config_file(), {})
     # What this shell sees is what the service will see, which looks in the usual place besides.
     folders = {state, paths.lock_dir(state), *_folders(config, os.environ), *_folders(there, bare)}
     outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
@@ -112,8 +112,7 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
 
 def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:
     """Where the stores are."""
-    places = config.opencode
-    return {store.watch_path for store in find_stores(places.data_dirs, places.databases, env)}
+    return {store.watch_path for store in find_stores(config, env)}
 
 
 def _print(manager: Manager, made: Service, *, as_json: bool) -> int:

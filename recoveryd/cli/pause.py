@@ -11,10 +11,11 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, meant, sound_of, stores_of, when
 from recoveryd.cli.output import Result, plain, render, wrapped
+from recoveryd.clients import Config
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private_files
 from recoveryd.doctor import status
-from recoveryd.settings import Config, overrides, paths
+from recoveryd.settings import overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:

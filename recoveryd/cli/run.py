@@ -11,10 +11,11 @@ from typing import TextIO, cast
 from loguru import logger
 
 from recoveryd.cli.common import config_of
+from recoveryd.clients import Config
 from recoveryd.core import ConfigError, RecoverydError, __version__
 from recoveryd.daemon import Daemon
 from recoveryd.disk import private_files
-from recoveryd.settings import Config, paths, setup
+from recoveryd.settings import paths, setup
 
 
 class _Nowhere(io.TextIOBase):

@@ -17,11 +17,11 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledge
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Store, dead, holding
+from recoveryd.clients import Config, Store, dead, holding
 from recoveryd.core import Event, Outcome, RecoverydError
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 from recoveryd.tell import told
 
 MOST = 20  # records of a diff; `show` has all of them

@@ -8,7 +8,21 @@ from enum import StrEnum
 from typing import Protocol
 
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Change, Check, Edit, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
+from recoveryd.core import (
+    Change,
+    Check,
+    ConfigProblem,
+    Edit,
+    Editor,
+    Failure,
+    Kind,
+    Marks,
+    Message,
+    Refusal,
+    Session,
+    Silence,
+    Wire,
+)
 
 
 class Asked(StrEnum):
@@ -79,6 +93,12 @@ class Client(Protocol):
     @property
     def server(self) -> Server:
         """The program that runs, where it listens."""
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        """List its stores, its own place first, also those that are not there yet; `env`: of the shell or service."""
+
+    def config_problems(self) -> Iterator[ConfigProblem]:
+        """Say which files and folders that its section of the configuration names can't be used. Writes nothing."""
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """Every way in which the client may send the next request of a session: the model of `failure` is asked."""

@@ -1,4 +1,4 @@
-"""The one list of clients: all stores of this user, and an error in whatever form a client gives it."""
+"""The one list of clients: their sections of the configuration, their stores, their forms of an error."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import Field
+
 from recoveryd.clients.client import Client
-from recoveryd.clients.opencode import content, error_record, store_paths
+from recoveryd.clients.opencode import content, error_record
 from recoveryd.clients.opencode.client import Opencode
-from recoveryd.clients.opencode.files import store as opencode_files
-from recoveryd.clients.opencode.sqlite import store as opencode_sqlite
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Content, Generation, Store
 from recoveryd.core import Change, RecordedError, RecoverydError
-from recoveryd.settings import Config
+from recoveryd.settings import BaseConfig
 
 
-def find_stores(
-    data_dirs: Sequence[Path], databases: Sequence[Path] = (), env: Mapping[str, str] | None = None
-) -> list[Store]:
-    """Each store once, also those that are not there yet. `env` is the process's own when None.
+class Config(BaseConfig):
+    """All settings, each with its default: the general ones, and a section for each client.
 
-    `data_dirs` are data folders of OpenCode (`.../opencode`) beside its own, or their `storage` folders.
+    Frozen; `Config(max_retries=5)` does as well as a file.
     """
+
+    opencode: OpencodeSettings = Field(default=OpencodeSettings(), description="a table, [opencode]")
+
+
+def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[Store]:
+    """List each store of every client once, also those that are not there yet. `env`: the process's own when None."""
     env = os.environ if env is None else env
-    folders = [f.parent if f.name == "storage" else f for f in store_paths.data_folders(env, data_dirs)]
-    folders = list(dict.fromkeys(folders))
-    found: list[Store] = [
-        *opencode_sqlite.find_stores(folders, databases, env),
-        *opencode_files.find_stores(data_dirs, env),
-    ]
+    found = [store for client in Clients(config).all() for store in client.stores(env)]
     return list({_identity(store.root): store for store in reversed(found)}.values())[::-1]
 
 

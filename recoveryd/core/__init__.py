@@ -25,7 +25,7 @@ from recoveryd.core.errors import (
     UsageError,
 )
 from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
-from recoveryd.core.health_check import FAIL, WARN, Check, fail, ok, warn
+from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import decoded, kind, pixels
 from recoveryd.core.model import (
     CUT_OFF,
@@ -74,6 +74,7 @@ __all__ = [
     "Check",
     "Claims",
     "ConfigError",
+    "ConfigProblem",
     "ConflictError",
     "DiskError",
     "Edit",

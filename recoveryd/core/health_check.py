@@ -1,4 +1,4 @@
-"""A check of `doctor` as a value: what was looked at, what was found, what to do next."""
+"""What `doctor` and `config check` found, as values: what was looked at, what is wrong with it, what to do next."""
 
 from __future__ import annotations
 
@@ -34,3 +34,12 @@ def warn(code: str, says: str, next: str, about: str = "") -> Check:
 
 def fail(code: str, says: str, next: str, about: str = "") -> Check:
     return Check(code, FAIL, says, next, about)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """`key` of the configuration (`hooks.on_abort`), what is wrong with what it names, and what to do."""
+
+    key: str
+    says: str
+    next: str

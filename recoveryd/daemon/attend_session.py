@@ -11,7 +11,7 @@ from typing import Literal
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Clients, Store, root
+from recoveryd.clients import SETTLE_S, Clients, Config, Store, root
 from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
@@ -20,7 +20,7 @@ from recoveryd.diagnose import Next, Triage, left_alone
 from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
 from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.providers import VERSION
-from recoveryd.settings import Config, held, paused
+from recoveryd.settings import held, paused
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
 
 REST_S = 3.0

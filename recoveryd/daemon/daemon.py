@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Store, find_stores, sole
+from recoveryd.clients import SETTLE_S, Config, Store, find_stores, sole
 from recoveryd.core import RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -21,7 +21,7 @@ from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweep import Patrol
 from recoveryd.disk import StoreLock, private_files
 from recoveryd.ledger import Ledger, Upkeep
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, Notifier
 from recoveryd.watch import Watcher
 
@@ -63,10 +63,7 @@ class Daemon:
         self._stopping = self._renewing = False
 
     def _find(self) -> dict[str, Store]:
-        places = self.config.opencode
-        found = self._given
-        if found is None:
-            found = find_stores(places.data_dirs, places.databases, self._env)
+        found = find_stores(self.config, self._env) if self._given is None else self._given
         return {store.id: store for store in found}
 
     def _tell(self, manager: SdNotify) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Store, is_of
+from recoveryd.clients import Config, Store, is_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -17,7 +17,7 @@ from recoveryd.disk import StoreLock, recovery_lock
 from recoveryd.heal import follow, settle
 from recoveryd.ledger import Ledger, SeenSessions
 from recoveryd.providers import VERSION
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 
 
 class Patrol:

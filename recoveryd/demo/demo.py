@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from recoveryd.clients import SETTLE_S
+from recoveryd.clients import SETTLE_S, Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core import Change, Event, Kind, Outcome, RecoverydError
 from recoveryd.daemon import Daemon
@@ -23,7 +23,7 @@ from recoveryd.demo.baseline import Floor
 from recoveryd.demo.broken_sessions import CONTROLS, Example, examples
 from recoveryd.heal import take_back
 from recoveryd.ledger import Ledger
-from recoveryd.settings import Config, Notify, paths
+from recoveryd.settings import Notify, paths
 from recoveryd.tell import Callbacks, cause
 
 PAUSE_S = 0.25  # between two failures: slow enough to watch

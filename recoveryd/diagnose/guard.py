@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recoveryd.clients import Stamp
+from recoveryd.clients import Config, Stamp
 from recoveryd.core import Failure, Message, Outcome, Session, Try
-from recoveryd.settings import Config
 
 _HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePath
 
-from recoveryd.clients import Store, lineage
-from recoveryd.settings import Config, ignored
+from recoveryd.clients import Config, Store, lineage
+from recoveryd.settings import ignored
 
 
 def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:

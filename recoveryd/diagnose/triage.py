@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.clients import SETTLE_S, Client, Clients, Look, Quiet, Store
+from recoveryd.clients import SETTLE_S, Client, Clients, Config, Look, Quiet, Store
 from recoveryd.core import KINDS, Failure, Kind, Silence, note
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.diagnosis import tries
@@ -15,7 +15,6 @@ from recoveryd.diagnose.explain import explain, what_stands
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger import Handled, Ledger
 from recoveryd.providers import VERSION
-from recoveryd.settings import Config
 
 _SOON_S = 0.001
 _READ_S = 60.0

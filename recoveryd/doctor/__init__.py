@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
-from recoveryd.doctor.config_references import Problem, problems
+from recoveryd.doctor.config_references import problems
 from recoveryd.doctor.patient import Patient
 from recoveryd.doctor.status import GENERATIONS, HOW, Status, StoreStatus, status
 
@@ -16,7 +16,6 @@ __all__ = [
     "GENERATIONS",
     "HOW",
     "Patient",
-    "Problem",
     "Sources",
     "Status",
     "StoreStatus",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Content, Store, content_of, recorded
+from recoveryd.clients import Clients, Config, Content, Store, content_of, recorded
 from recoveryd.core import (
     KINDS,
     Change,
@@ -32,7 +32,6 @@ from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
 from recoveryd.providers import VERSION, classify, family, provider_of
 from recoveryd.repair import objections
-from recoveryd.settings import Config
 
 FORMAT = 1
 _WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from recoveryd.clients import Clients, Generation, Store
+from recoveryd.clients import Clients, Config, Generation, Store
 from recoveryd.core import RecoverydError
-from recoveryd.settings import Config, paths
+from recoveryd.settings import paths
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recoveryd.clients import Clients, Generation, Store
+from recoveryd.clients import Clients, Config, Generation, Store
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import tries
 from recoveryd.disk import LockOwner, lockers, watcher
 from recoveryd.ledger import Ledger, Upkeep, midnight, peek
-from recoveryd.settings import Config, Pause, ignored, paths, paused
+from recoveryd.settings import Pause, ignored, paths, paused
 
 GENERATIONS: Mapping[Generation | None, str] = {
     Generation.JSON: "a tree of JSON files (OpenCode up to 1.1)",

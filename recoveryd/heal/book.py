@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients import Store, is_of, root, untouched
+from recoveryd.clients import Config, Store, is_of, root, untouched
 from recoveryd.core import Change, DiskError, Entry, Event, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import standing, state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger import Judged, Ledger, Record, joined
 from recoveryd.providers import VERSION
-from recoveryd.settings import Config
 
 
 class Book:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Store
+from recoveryd.clients import Clients, Config, Store
 from recoveryd.core import (
     KINDS,
     ActiveError,
@@ -25,7 +25,6 @@ from recoveryd.core import (
 from recoveryd.diagnose import left_alone
 from recoveryd.providers import classify, provider_of, unknown
 from recoveryd.repair import Case, Settings, objections, plan
-from recoveryd.settings import Config
 from recoveryd.tell import actions_of, places, sentence
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Stamp, Store, root_title, stand
+from recoveryd.clients import Clients, Config, Stamp, Store, root_title, stand
 from recoveryd.core import (
     ActiveError,
     BusyError,
@@ -37,7 +37,6 @@ from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.stop_turn import settled, stop_turn
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.repair import thinking
-from recoveryd.settings import Config
 from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between

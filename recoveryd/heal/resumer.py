@@ -9,13 +9,12 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Asked, Clients, Look, Store
+from recoveryd.clients import Asked, Clients, Config, Look, Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import left_alone
 from recoveryd.heal.resume import Leave, Resume, Situation, decide
 from recoveryd.ledger import Ledger, Resumes
 from recoveryd.providers import provider_of
-from recoveryd.settings import Config
 from recoveryd.tell import marked
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import find_stores
+from recoveryd.clients import Config, find_stores
 from recoveryd.core import ConfigError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings import Config, check, load
+from recoveryd.settings import check, load
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
 USERNAME = "OPENCODE_SERVER_USERNAME"
@@ -51,10 +51,11 @@ def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Se
     bare = {"HOME": env.get("HOME") or str(Path.home())}
 
     def found(dirs: list[Path], databases: list[Path]) -> set[str]:
-        places = there.opencode
-        return {s.id for s in find_stores([*places.data_dirs, *dirs], [*places.databases, *databases], bare)}
+        named = there.opencode
+        more = {"data_dirs": (*named.data_dirs, *dirs), "databases": (*named.databases, *databases)}
+        return {s.id for s in find_stores(Config(opencode=named.model_copy(update=more)), bare)}
 
-    stores = find_stores(here.opencode.data_dirs, here.opencode.databases, env)
+    stores = find_stores(here, env)
     dirs = [s.root.parent for s in stores if not s.watch_files and s.id not in found([], [])]
     databases = [s.root for s in stores if s.watch_files and s.id not in found(dirs, [])]
     named = there.opencode.password_file
@@ -78,7 +79,7 @@ def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: S
 def names(config: Path, file: Path) -> bool:
     """Whether a configuration has `file` as its password file; in doubt it has."""
     try:
-        named = load(config, {}).opencode.password_file
+        named = load(Config, config, {}).opencode.password_file
         return named is not None and named.resolve() == file.resolve()
     except ConfigError:
         pass
@@ -187,7 +188,7 @@ def _note(state: Path) -> dict[str, Any]:
 
 def _replace(path: Path, text: str) -> None:
     """Put `text` in place of a configuration (through a symlink), or make it (0600); only if `load` would take it."""
-    check(text, path)
+    check(Config, text, path)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     private_files.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)

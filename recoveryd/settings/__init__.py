@@ -6,17 +6,21 @@ Imports `core` and `disk`.
 from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
-from recoveryd.settings.load import Config, Notify, check, load, load_sound, may_forbid, show
+from recoveryd.settings.load import check, load, load_sound, may_forbid, show
 from recoveryd.settings.logs import setup
 from recoveryd.settings.overrides import Pause, held, ignored, paused
-from recoveryd.settings.schema import Hooks, OpenCode
+from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, written
 
 __all__ = [
-    "Config",
+    "FOLDERS",
+    "BaseConfig",
+    "Folder",
     "Hooks",
+    "LedgerLimits",
+    "Log",
     "Notify",
-    "OpenCode",
     "Pause",
+    "Section",
     "check",
     "held",
     "ignored",
@@ -28,4 +32,5 @@ __all__ = [
     "paused",
     "setup",
     "show",
+    "written",
 ]

@@ -9,64 +9,65 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from recoveryd.core import ConfigError, Kind
-from recoveryd.settings.schema import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, Section
+from recoveryd.settings.schema import BaseConfig, Section
 
 if TYPE_CHECKING:
     from tomlkit.container import Container
     from tomlkit.items import Item, Table
-
-__all__ = ["Config", "Hooks", "LedgerLimits", "Log", "Notify", "OpenCode", "load", "load_sound", "show"]
 
 _PREFIX = "RECOVERYD_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _FOUND = {bool: "a boolean", int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "a table"}
 _WIDTH = 100
 
+C = TypeVar("C", bound=BaseConfig)
 
-def load(path: Path | None, env: Mapping[str, str] | None = None) -> Config:
-    """The settings of a file (none, or a missing one: the defaults) with `RECOVERYD_<KEY>` of `env` over them.
 
-    `env` is the process's own when None. Raises `ConfigError`: a sentence for each thing that is wrong.
+def load(model: type[C], path: Path | None, env: Mapping[str, str] | None = None) -> C:
+    """Read the settings of a file (none, or a missing one: the defaults) with `RECOVERYD_<KEY>` of `env` over them.
+
+    `model` is the configuration with the sections of all clients, `env` the process's own when None. Raises
+    `ConfigError`: a sentence for each thing that is wrong.
     """
-    return _validated(_read(path) if path is not None else {}, str(path), os.environ if env is None else env)
+    return _validated(model, _read(path) if path is not None else {}, str(path), os.environ if env is None else env)
 
 
-def check(text: str, path: Path) -> None:
+def check(model: type[BaseConfig], text: str, path: Path) -> None:
     """Raise the `ConfigError` that `load` would, if `path` held this text."""
-    _validated(_parsed(text, path), str(path), {})
+    _validated(model, _parsed(text, path), str(path), {})
 
 
-def _validated(data: dict[str, Any], path: str, env: Mapping[str, str]) -> Config:
-    sources, problems = _overlay(data, env)
+def _validated(model: type[C], data: dict[str, Any], path: str, env: Mapping[str, str]) -> C:
+    sources, problems = _overlay(model, data, env)
     try:
-        config = Config.model_validate(data)
+        config = model.model_validate(data)
     except ValidationError as error:
-        problems += [_problem(e, sources, path) for e in error.errors(include_url=False, include_context=False)]
+        problems += [_problem(model, e, sources, path) for e in error.errors(include_url=False, include_context=False)]
     if problems:
         raise ConfigError("\n".join(problems), "Every key is optional; `recoveryd config show` prints them all.")
     return config
 
 
-def load_sound(path: Path | None, env: Mapping[str, str] | None = None) -> tuple[Config, ConfigError | None]:
+def load_sound(model: type[C], path: Path | None, env: Mapping[str, str] | None = None) -> tuple[C, ConfigError | None]:
     """As `load`, for what must work beside a broken configuration: what of it is sound, and what is wrong with it."""
     try:
-        return load(path, env), None
+        return load(model, path, env), None
     except ConfigError as error:
         problem = error
     try:
         data = _read(path) if path is not None else {}
     except ConfigError:
         data = {}
-    _overlay(data, os.environ if env is None else env)
+    _overlay(model, data, os.environ if env is None else env)
     while True:  # each round takes out at least one key
         try:
-            return Config.model_validate(data), problem
+            return model.model_validate(data), problem
         except ValidationError as error:
             for one in error.errors(include_url=False, include_context=False, include_input=False):
                 _take_out(data, [part for part in one["loc"] if isinstance(part, str)])
@@ -85,15 +86,15 @@ def may_forbid(path: Path, problem: ConfigError) -> bool:
     return False
 
 
-def show(config: Config) -> str:
+def show(config: BaseConfig) -> str:
     """The settings as TOML that `load` reads; what is not the default says so in a comment."""
     import tomlkit  # the daemon shows nothing
 
-    default, document = Config(), tomlkit.document()
-    for name, field in Config.model_fields.items():
+    default, document, fields = type(config)(), tomlkit.document(), type(config).model_fields
+    for name, field in fields.items():
         if not _is_section(field):
             _put(document, name, getattr(config, name), getattr(default, name))
-    for name in Config.model_fields:
+    for name in fields:
         section, usual = getattr(config, name), getattr(default, name)
         if isinstance(section, Section):
             table = tomlkit.table()
@@ -135,18 +136,18 @@ def _is_section(field: FieldInfo) -> bool:
     return isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 
 
-def _fields() -> Iterator[tuple[str, FieldInfo]]:
+def _fields(model: type[BaseConfig]) -> Iterator[tuple[str, FieldInfo]]:
     """Each key that has a value, dotted: `max_retries`, `notify.desktop`."""
-    for name, field in Config.model_fields.items():
+    for name, field in model.model_fields.items():
         if isinstance(field.default, Section):
             yield from ((f"{name}.{key}", inner) for key, inner in type(field.default).model_fields.items())
         else:
             yield name, field
 
 
-def _overlay(data: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def _overlay(model: type[BaseConfig], data: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Put the environment over `data`, in place. Returns which key came from which variable, and what is wrong."""
-    known = {_PREFIX + key.upper().replace(".", "_"): (key, field) for key, field in _fields()}
+    known = {_PREFIX + key.upper().replace(".", "_"): (key, field) for key, field in _fields(model)}
     sources, problems = {}, []
     for name in sorted(name for name in env if name.startswith(_PREFIX)):
         if name not in known:
@@ -179,12 +180,12 @@ def _value(text: str, default: object) -> object:
     return value
 
 
-def _problem(error: Any, sources: Mapping[str, str], path: str) -> str:
+def _problem(model: type[BaseConfig], error: Any, sources: Mapping[str, str], path: str) -> str:
     key = ".".join(part for part in error["loc"] if isinstance(part, str))
-    fields = dict(_fields())
+    fields = dict(_fields(model))
     if error["type"] == "extra_forbidden":
-        return f"{path}: unknown key `{key}`{_nearest(key, [*fields, *Config.model_fields])}."
-    field = fields.get(key) or Config.model_fields[key]
+        return f"{path}: unknown key `{key}`{_nearest(key, [*fields, *model.model_fields])}."
+    field = fields.get(key) or model.model_fields[key]
     value = error["input"]
     where = f"The environment: {sources[key]}" if key in sources else f"{path}: `{key}`"
     verb = "holds" if any(isinstance(part, int) for part in error["loc"]) else "is"

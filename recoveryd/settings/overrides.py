@@ -14,7 +14,7 @@ from typing import Any
 
 from recoveryd.core import RecoverydError
 from recoveryd.disk import private_files
-from recoveryd.settings.load import Config
+from recoveryd.settings.schema import BaseConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def paused(state_dir: Path, now: float) -> Pause | None:
     return found if found.until is None or now < found.until else None
 
 
-def held(config: Config, state_dir: Path, now: float) -> str | None:
+def held(config: BaseConfig, state_dir: Path, now: float) -> str | None:
     """Why the daemon may write to no store now, not even what a crash left half done; None when it may."""
     pause = paused(state_dir, now)
     return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")

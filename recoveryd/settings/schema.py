@@ -1,17 +1,14 @@
 """The settings as values: each key with its default, its type, and what an error says is expected there.
 
-The section of a client is here too, since `Config` is one model with all keys: a file, the environment and
-`Config(opencode=...)` are checked as a whole, and an unknown key is told with the nearest of all. It says where files
-are and whom to ask, and nothing of what is in them.
+`BaseConfig` has all that is no client's. Each client adds a section of its own (`clients.find.Config`): so a file, the
+environment and `Config(max_retries=5)` are checked as a whole, and an unknown key is told with the nearest of all.
 """
 
 from __future__ import annotations
 
 import hashlib
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
@@ -20,7 +17,8 @@ from recoveryd.core import KINDS, Kind
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-def _written(text: str) -> str:
+def written(text: str) -> str:
+    """Return `text`. Raises ValueError where it is blank."""
     if not text.strip():
         raise ValueError("blank")
     return text
@@ -46,35 +44,15 @@ def _level(text: str) -> str:
     return text.upper()
 
 
-def _loopback(url: str) -> str:
-    """Design: no network but the client's own, on loopback."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "https") or (host != "localhost" and not ip_address(host).is_loopback):
-        raise ValueError("elsewhere")
-    if parts.port == 0 or parts.username or parts.query or parts.fragment:  # a port that is none raises by itself
-        raise ValueError("more than an address")
-    return url.rstrip("/")
-
-
-def _user(text: str) -> str:
-    """What HTTP's basic authentication can say."""
-    if ":" in _written(text):
-        raise ValueError("colon")
-    return text
-
-
 def _home(text: str) -> str:
-    return str(_expanded(Path(text))) if _written(text).startswith("~") else text
+    return str(_expanded(Path(text))) if written(text).startswith("~") else text
 
 
-Text = Annotated[str, AfterValidator(_written)]
+Text = Annotated[str, AfterValidator(written)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
-Loopback = Annotated[str, AfterValidator(_loopback)]
-User = Annotated[str, AfterValidator(_user)]
 _KINDS = tuple(kind for kind, about in KINDS.items() if not about.opt_in)
 _BOOL, _TEXT = "true or false", "a text that is not blank"
-_FOLDERS = "a list of absolute paths, or ones that begin with ~"
+FOLDERS = "a list of absolute paths, or ones that begin with ~"
 _ARGV = "a list of texts: the program and its arguments"
 
 
@@ -99,18 +77,6 @@ class Hooks(Section):
     on_complete: tuple[Text, ...] = Field(default=(), description=_ARGV)
 
 
-class OpenCode(Section):
-    """`[opencode]`: where its sessions are, beyond where they usually are, and how to reach a running one."""
-
-    data_dirs: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
-    databases: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
-    server_url: Loopback | None = Field(
-        default=None, description="an http address on this machine, such as http://127.0.0.1:4096"
-    )
-    username: User | None = Field(default=None, description="the name that goes with the password, without a colon")
-    password_file: Folder | None = Field(default=None, description="an absolute path, or one that begins with ~")
-
-
 class LedgerLimits(Section):
     """`[ledger]`: how long images are kept for `undo`, whichever is met first."""
 
@@ -124,8 +90,8 @@ class Log(Section):
     level: Annotated[str, AfterValidator(_level)] = Field(default="INFO", description="one of " + ", ".join(_LEVELS))
 
 
-class Config(Section):
-    """All settings, each with its default. Frozen; `Config(max_retries=5)` does as well as a file."""
+class BaseConfig(Section):
+    """The settings that are no client's, each with its default. Frozen."""
 
     enabled: StrictBool = Field(default=True, description=_BOOL)
     kinds: tuple[Kind, ...] = Field(default=_KINDS, description="a list of kinds to repair")
@@ -147,7 +113,6 @@ class Config(Section):
     )
     notify: Notify = Field(default=Notify(), description="a table, [notify]")
     hooks: Hooks = Field(default=Hooks(), description="a table, [hooks]")
-    opencode: OpenCode = Field(default=OpenCode(), description="a table, [opencode]")
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
     log: Log = Field(default=Log(), description="a table, [log]")
 

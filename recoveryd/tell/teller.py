@@ -8,10 +8,9 @@ from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Store
+from recoveryd.clients import Clients, Config, Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.ledger import Ledger
-from recoveryd.settings import Config
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from recoveryd.api import recover
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Outcome
-from recoveryd.settings.load import Config, OpenCode
 from tests.cli.contract import faults
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
@@ -68,7 +69,7 @@ def test_of_two_stores_the_one_where_it_is_stuck_is_told_and_repaired(tree: Tree
     tree.answered(session)
     told = as_json(run, "explain", "--session", session)
     assert (told["stuck"], told["store"]) == (True, str(copy / "storage"))
-    event = recover(session, Config(opencode=OpenCode(data_dirs=(copy,))))
+    event = recover(session, Config(opencode=OpencodeSettings(data_dirs=(copy,))))
     assert event is not None and (event.outcome, event.store) == (Outcome.HEALED, str(copy / "storage"))
     assert OpencodeFiles(copy / "storage").id == event.store
 

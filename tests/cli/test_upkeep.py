@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from recoveryd.cli.output import diff
+from recoveryd.clients import Config
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
@@ -19,7 +20,6 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.stats import by_kind
 from recoveryd.ledger.upkeep import Ended
 from recoveryd.settings import overrides, paths
-from recoveryd.settings.load import Config
 from tests.conftest import Run
 from tests.support.build import SessionBuilder, api_error, text, tool, write_sqlite
 from tests.support.database import OLD, Base

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.core.failure_kinds import KINDS, Group, explained_by, kind_info
 from recoveryd.core.model import Kind
 from recoveryd.repair.fixes import REPAIRS
-from recoveryd.settings.load import Config
 
 ROOT = Path(__file__).parents[2] / "recoveryd"
 # They say which function, rule, sentence or example belongs to a kind, not how kinds differ.

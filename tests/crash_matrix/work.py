@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from recoveryd.clients import Config
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Outcome
 from recoveryd.daemon.attend_session import Healer
@@ -18,14 +20,15 @@ from recoveryd.heal import lifecycle
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config, Notify
+from recoveryd.settings import Notify
 from recoveryd.settings.paths import ledger_file
-from recoveryd.settings.schema import OpenCode
 from recoveryd.tell.notifier import Notifier
 from tests.crash_matrix.places import Place
 
 # Nothing listens there: no client that happens to run on this machine is asked.
-CONFIG = Config(notify=Notify(desktop=False), opencode=OpenCode(server_url="http://127.0.0.1:9"), max_retries=1000)
+CONFIG = Config(
+    notify=Notify(desktop=False), opencode=OpencodeSettings(server_url="http://127.0.0.1:9"), max_retries=1000
+)
 
 
 def alone(put: Callable[[object, str, object], object] = setattr) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import recoveryd.heal.lifecycle
+from recoveryd.clients import Config
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.diagnose.triage import Triage, Verdict
-from recoveryd.settings.load import Config, Notify
+from recoveryd.settings import Notify
 from tests.support.build import SessionBuilder, api_error
 from tests.support.plant import write_tree
 from tests.support.running import Running, is_healed, running, until

@@ -16,6 +16,8 @@ import pytest
 import recoveryd.daemon.daemon as daemon_module
 import recoveryd.heal.lifecycle as module
 from recoveryd.cli.findings import find
+from recoveryd.clients import Config
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
 from recoveryd.core.model import Change, Event, Failure, Kind, Outcome
 from recoveryd.diagnose import triage
@@ -23,8 +25,7 @@ from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.ledger.seen_and_resumed import SeenSessions
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, Notify, OpenCode
+from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.tell.notifier import Notifier
 from tests.support.build import SessionBuilder, api_error, tool
@@ -101,7 +102,7 @@ def test_the_process_of_a_parent_system_speaks_for_itself(
 SIGNALLED = """
 import signal, sys, threading, time
 from pathlib import Path
-from recoveryd.settings.load import Config
+from recoveryd.clients import Config
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 
@@ -573,7 +574,7 @@ def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) ->
     session = tree.stuck(title="<b>My</b>\x1b[1m \u202esession")
     with (
         client_with(tree, session) as fake,
-        running(tmp_path, tree.store, opencode=OpenCode(server_url=fake.url)) as daemon,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
     ):
         until(lambda: fake.paths())
         until(lambda: daemon.events)
@@ -590,7 +591,7 @@ def test_nothing_is_shown_in_the_client_where_nobody_wants_it(tree: Tree, tmp_pa
     session = tree.stuck()
     with (
         client_with(tree, session) as fake,
-        running(tmp_path, tree.store, notify=notify, opencode=OpenCode(server_url=fake.url)) as daemon,
+        running(tmp_path, tree.store, notify=notify, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
     ):
         until(lambda: daemon.events)
         time.sleep(0.2)
@@ -599,7 +600,7 @@ def test_nothing_is_shown_in_the_client_where_nobody_wants_it(tree: Tree, tmp_pa
 
 def test_a_client_that_hangs_holds_up_nothing_and_the_session_is_healed(tree: Tree, tmp_path: Path) -> None:
     with saying(lambda sock: time.sleep(20)) as url:
-        with running(tmp_path, tree.store, auto_resume=True, opencode=OpenCode(server_url=url)) as daemon:
+        with running(tmp_path, tree.store, auto_resume=True, opencode=OpencodeSettings(server_url=url)) as daemon:
             sessions = [tree.stuck() for _ in range(3)]
             until(lambda: len(daemon.events) == 3)
         assert all(is_healed(tree, session) for session in sessions)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
 from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
 from recoveryd.ledger.ledger import Handled
-from recoveryd.settings.load import Config
 
 NOW = 2_000_000_000.0
 CLIENT = next(iter(Clients(Config()).all()))

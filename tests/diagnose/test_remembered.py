@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
@@ -21,7 +22,6 @@ from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
-from recoveryd.settings.load import Config
 from tests.conftest import Run
 from tests.ledger.test_upkeep import old_ledger
 from tests.support.build import api_error, text, tool

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core.model import Kind
 from recoveryd.core.silence import ELSEWHERE
 from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config
 from tests.support.build import MODEL, SessionBuilder, api_error, reasoning, text, tool
 from tests.support.trees import EMPTY, SIGNATURE, Tree, blank_answer
 

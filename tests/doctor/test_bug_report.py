@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.clients import Config
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.redacted import Shaper, error_shape, known_wording, model_shape
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.providers.find import SURE
-from recoveryd.settings.load import Config, LedgerLimits
+from recoveryd.settings import LedgerLimits
 from tests.support.build import SessionBuilder, write_sqlite
 from tests.support.database import NEW, OLD, Base
 from tests.support.examples import examples

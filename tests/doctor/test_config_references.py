@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients import Config
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.disk import private_files
 from recoveryd.doctor.config_references import problems
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, Hooks, OpenCode
+from recoveryd.settings import Hooks, paths
 from tests.conftest import Run
 from tests.support.trees import Tree
 
@@ -19,7 +20,7 @@ def said(**config: object) -> list[tuple[str, str]]:
     return [(one.key, one.says) for one in problems(Config.model_validate(config))]
 
 
-def one_of(config: OpenCode) -> str:
+def one_of(config: OpencodeSettings) -> str:
     """What is wrong with the one thing that is."""
     [found] = problems(Config(opencode=config))
     assert found.next
@@ -34,7 +35,7 @@ class TestPassword:
     def test_one_that_is_yours_alone(self, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("swordfish\n")
         (tmp_path / "pw").chmod(0o600)
-        assert problems(Config(opencode=OpenCode(password_file=tmp_path / "pw"))) == []
+        assert problems(Config(opencode=OpencodeSettings(password_file=tmp_path / "pw"))) == []
 
     @pytest.mark.parametrize(
         ("content", "mode", "words"),
@@ -44,12 +45,12 @@ class TestPassword:
         path = tmp_path / "pw"
         path.write_bytes(content)
         path.chmod(mode)
-        assert words in one_of(OpenCode(password_file=path))
+        assert words in one_of(OpencodeSettings(password_file=path))
 
     def test_none_and_what_would_be_waited_for(self, tmp_path: Path) -> None:
-        assert "not there" in one_of(OpenCode(password_file=tmp_path / "none"))
+        assert "not there" in one_of(OpencodeSettings(password_file=tmp_path / "none"))
         os.mkfifo(tmp_path / "pipe")
-        assert "no file" in one_of(OpenCode(password_file=tmp_path / "pipe"))
+        assert "no file" in one_of(OpencodeSettings(password_file=tmp_path / "pipe"))
 
     def test_one_that_can_not_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "pw").touch(0o600)
@@ -58,7 +59,7 @@ class TestPassword:
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(Path, "read_text", refuse)
-        assert "can't be read" in one_of(OpenCode(password_file=tmp_path / "pw"))
+        assert "can't be read" in one_of(OpencodeSettings(password_file=tmp_path / "pw"))
 
 
 class TestHooks:
@@ -84,18 +85,18 @@ class TestHooks:
 class TestStores:
     def test_a_folder_has_a_store_itself(self, tree: Tree, tmp_path: Path) -> None:
         for folder in (tree.root, tree.root.parent):
-            assert problems(Config(opencode=OpenCode(data_dirs=(folder,)))) == []
-        assert "no store" in one_of(OpenCode(data_dirs=(tree.root.parent.parent,))), "one level too high"
+            assert problems(Config(opencode=OpencodeSettings(data_dirs=(folder,)))) == []
+        assert "no store" in one_of(OpencodeSettings(data_dirs=(tree.root.parent.parent,))), "one level too high"
         (tmp_path / "link").symlink_to(tree.root.parent)
-        assert problems(Config(opencode=OpenCode(data_dirs=(tmp_path / "link",)))) == []
+        assert problems(Config(opencode=OpencodeSettings(data_dirs=(tmp_path / "link",)))) == []
 
     def test_what_is_not_there_or_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        assert "not there" in one_of(OpenCode(data_dirs=(tmp_path / "none",)))
-        assert "no folder" in one_of(OpenCode(data_dirs=(tmp_path / "file",)))
-        assert "not there" in one_of(OpenCode(databases=(tmp_path / "none.db",)))
-        assert "no file" in one_of(OpenCode(databases=(tmp_path,)))
-        assert problems(Config(opencode=OpenCode(databases=(tmp_path / "file",)))) == []
+        assert "not there" in one_of(OpencodeSettings(data_dirs=(tmp_path / "none",)))
+        assert "no folder" in one_of(OpencodeSettings(data_dirs=(tmp_path / "file",)))
+        assert "not there" in one_of(OpencodeSettings(databases=(tmp_path / "none.db",)))
+        assert "no file" in one_of(OpencodeSettings(databases=(tmp_path,)))
+        assert problems(Config(opencode=OpencodeSettings(databases=(tmp_path / "file",)))) == []
 
 
 def test_what_can_not_be_ignored() -> None:

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.opencode import server_address
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
@@ -36,8 +38,7 @@ from recoveryd.doctor.patient import Patient
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
 from recoveryd.service.systemd import Systemd
-from recoveryd.settings import paths
-from recoveryd.settings.load import Config, LedgerLimits, Notify, OpenCode
+from recoveryd.settings import LedgerLimits, Notify, paths
 from recoveryd.settings.overrides import ignored, pause
 from recoveryd.watch import folders
 from tests.cli.contract import faults
@@ -465,7 +466,7 @@ class TestClient:
         monkeypatch.setattr(OpencodeServer, "listening_versions", listening_versions)
         with listening() as fake:
             monkeypatch.setattr(server_address, "DEFAULT_URL", fake.url)
-            settings = Config(opencode=OpenCode(server_url=fake.url if configured else None))
+            settings = Config(opencode=OpencodeSettings(server_url=fake.url if configured else None))
             found = one("client", patient(state, config=settings))
         assert found.level == level and said in found.says and fake.url in found.says
         assert fake.asked == []

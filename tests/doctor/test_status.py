@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core.model import Change, Failure, Kind, Outcome
@@ -17,7 +18,6 @@ from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor.status import GENERATIONS, books, status
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.settings import paths
-from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import ignore, pause
 from tests.conftest import Run
 from tests.support.database import NEW, OLD, Base

@@ -17,6 +17,7 @@ import pytest
 
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.server import OpencodeServer as Running
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Entry, Failure
@@ -24,7 +25,6 @@ from recoveryd.core.text import clean
 from recoveryd.heal.stop_turn import stop_turn
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.paths import ledger_file
-from recoveryd.settings.schema import OpenCode
 from tests.e2e.client import Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, running
@@ -271,7 +271,9 @@ def test_a_toast_is_plain_text_on_the_screen(stage: tuple[Harness, Play]) -> Non
         pytest.skip("tmux is not installed")
     failure = _entry_failure(client, play, "start")
     title, body = clean("Session <b>healed</b>: \x1b[31mred \u202eabc", 80), clean("what\u0007 was done", 300)
-    assert Running(OpenCode(server_url=client.url)).toast(failure, str(client.directory), title, body, "success")
+    assert Running(OpencodeSettings(server_url=client.url)).toast(
+        failure, str(client.directory), title, body, "success"
+    )
     deadline = time.monotonic() + PATIENCE
     while "Session <b>healed</b>: [31mred abc what was done" not in words(client.screen):
         assert time.monotonic() < deadline, client.screen
@@ -318,7 +320,7 @@ def test_a_newer_turn_that_runs_is_not_killed(stage: tuple[Harness, Play]) -> No
     client.wait_idle(session)
     client.prompt_async(session, "again")
     _running(client, session)
-    assert not stop_turn(store, Running(OpenCode(server_url=client.url)), store.load(session), failure)
+    assert not stop_turn(store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure)
     assert client.status()[session]["type"] == "busy"
     assert "error" not in client.messages(session)[-1]["info"]
     client.abort(session)
@@ -336,7 +338,7 @@ def test_a_turn_that_hangs_behind_its_own_failure_is_stopped(stage: tuple[Harnes
     failed.assistant(error=api_error("not today", 400))
     harness.plant(failed.planted())
     failure = _failed(store, session)
-    assert stop_turn(store, Running(OpenCode(server_url=client.url)), store.load(session), failure)
+    assert stop_turn(store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure)
     assert session not in client.status()
     stopped = next(m for m in client.messages(session) if text(m) == "half")
     assert stopped["info"]["error"]["name"] == "MessageAbortedError"

@@ -18,9 +18,9 @@ import pytest
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
-from recoveryd.settings.schema import OpenCode
 from tests.e2e import replies
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, running, settle
@@ -284,13 +284,16 @@ def _asked_while_an_answer_is_open(harness: Harness, store: Store) -> None:
         if "go on with it" in json.dumps(body["messages"][-1]):
             found = store.load(session)
             seen.append(
-                (bool(store.look(session).running), RunningTurns(10).at_work(store, found, OpencodeServer(OpenCode())))
+                (
+                    bool(store.look(session).running),
+                    RunningTurns(10).at_work(store, found, OpencodeServer(OpencodeSettings())),
+                )
             )
 
     harness.provider.reply_when(look)
     assert harness.prompt(session, "go on with it").accepted
     assert seen and all(running and who is not None and "(pid" in who for running, who in seen)
-    assert RunningTurns(10).at_work(store, store.load(session), OpencodeServer(OpenCode())) is None
+    assert RunningTurns(10).at_work(store, store.load(session), OpencodeServer(OpencodeSettings())) is None
 
 
 def _store(harness: Harness) -> Store:

@@ -14,7 +14,9 @@ from typing import TypeVar
 
 from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
+from recoveryd.clients import Config
 from recoveryd.clients.find import recorded
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Store
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Event, Failure, Kind, Outcome, RecordedError
@@ -24,7 +26,6 @@ from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.sentences.classify import candidates, classify
-from recoveryd.settings.load import Config, OpenCode
 from tests.fuzz.mutate import hostile
 
 LIMIT_S = 20.0  # of the clock, for one input; they take some milliseconds
@@ -54,7 +55,7 @@ class Driver:
         folder.mkdir(mode=0o700)
         self.ledger = Ledger(folder / "ledger.db")
         self._tally = tally
-        self._config = Config(opencode=OpenCode(server_url="http://127.0.0.1:1"))
+        self._config = Config(opencode=OpencodeSettings(server_url="http://127.0.0.1:1"))
 
         def clock() -> float:
             return time.time() + 10.0  # all is quiet by then

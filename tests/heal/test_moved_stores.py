@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import recoveryd.daemon.daemon as module
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.daemon.daemon import Daemon
@@ -19,7 +20,7 @@ from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config, Notify
+from recoveryd.settings import Notify
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder, api_error
 from tests.support.database import OLD, Base

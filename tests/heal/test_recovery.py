@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.quiet import SETTLE_S
 from recoveryd.clients.store import root_title
 from recoveryd.core import failpoint
@@ -31,7 +32,6 @@ from recoveryd.heal.undo import put_back, undo
 from recoveryd.ledger.ledger import Record
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.repair.plan import Plan, objections, plan
-from recoveryd.settings.load import OpenCode
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder
 from tests.support.database import Base
@@ -586,7 +586,7 @@ class Stopper(OpencodeServer):
     """A client that says it stopped the turn, and writes as `act` does; unless the store has something newer."""
 
     def __init__(self, act: Callable[[], object]) -> None:
-        super().__init__(OpenCode())
+        super().__init__(OpencodeSettings())
         self.asked: list[tuple[str, str, bool]] = []
         self._act = act
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 import recoveryd.heal.resumer as module
+from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.resumer import Resumer
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.ledger.seen_and_resumed import Resumes
-from recoveryd.settings.load import Config, OpenCode
 from recoveryd.settings.overrides import ignore
 from tests.support.build import text
 from tests.support.fake_client import Fake, listening
@@ -44,7 +45,7 @@ class Scene:
         failure = self.tree.failure(self.session)
         self.fake.message, self.fake.made = failure.message, failure.time
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
-        settings = Config(**{"auto_resume": True, **config}, opencode=OpenCode(server_url=self.fake.url))
+        settings = Config(**{"auto_resume": True, **config}, opencode=OpencodeSettings(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
         state, client = self.ledger.file.path.parent, Clients(settings)
         resumer = Resumer(self.ledger, settings, state, client, lambda: next(times, time.time()))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.findings import find
+from recoveryd.clients import Config
 from recoveryd.clients.store import states
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
@@ -17,7 +18,6 @@ from recoveryd.diagnose.diagnosis import Diagnosis
 from recoveryd.disk import file_transaction
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.upkeep import Upkeep
-from recoveryd.settings.load import Config
 from tests.support.parts import text, tool
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, told, write_over
 

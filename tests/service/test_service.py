@@ -16,6 +16,7 @@ import pytest
 
 import recoveryd.cli.install as command
 from recoveryd.cli import main
+from recoveryd.clients import Config
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.disk import private_files
@@ -354,7 +355,7 @@ def test_what_the_service_can_not_see_goes_into_the_configuration(
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "100% mine"))
     monkeypatch.setenv("RECOVERYD_OPENCODE_DATABASES", str(home / "beta.db"))
     _, out, _ = run("install")
-    places = load(config(home), {}).opencode
+    places = load(Config, config(home), {}).opencode
     # A database that is there has been found in its folder; this one is named, and may come.
     assert places.data_dirs == (home / "my data/opencode",)
     assert places.databases == (home / "my data/opencode/work.db", home / "beta.db")
@@ -382,10 +383,10 @@ def test_what_the_service_can_not_see_goes_into_the_configuration(
 def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
     found = shell_settings.Seen(("/x/opencode", '/y "z"\\'), ("/d.db",), "/state/password")
     (tmp_path / "before").write_text(text)
-    before = load(tmp_path / "before", {})
+    before = load(Config, tmp_path / "before", {})
     made = shell_settings.with_places(text, found)
     (tmp_path / "after").write_text(made)
-    after = load(tmp_path / "after", {})
+    after = load(Config, tmp_path / "after", {})
     places = before.opencode.model_copy(
         update={
             "data_dirs": (*before.opencode.data_dirs, *map(Path, found.data_dirs)),
@@ -400,7 +401,7 @@ def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
 def test_a_password_goes_by_a_file_of_its_own(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "s3cret\u00e9")
     _, out, _ = run("install")
-    file = load(config(home), {}).opencode.password_file
+    file = load(Config, config(home), {}).opencode.password_file
     assert file is not None and file.read_text() == "s3cret\u00e9"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert str(file) in out
@@ -418,18 +419,18 @@ def test_a_user_name_of_its_own_goes_with_the_password(home: Path, run: Run, mon
     assert not config(home).exists(), "without a password there is nothing that it goes with"
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
     _, out, _ = run("install")
-    assert load(config(home), {}).opencode.username == "bob" and "username bob" in " ".join(out.split())
+    assert load(Config, config(home), {}).opencode.username == "bob" and "username bob" in " ".join(out.split())
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "eve")
     run("install")
-    assert load(config(home), {}).opencode.username == "bob", "the configuration goes before the environment"
+    assert load(Config, config(home), {}).opencode.username == "bob", "the configuration goes before the environment"
     run("uninstall")
     assert not config(home).exists()
     config(home, "[opencode]\npassword_file = '~/mine'\n")
     run("install")
-    assert load(config(home), {}).opencode.username == "eve", "with a password file of the user's own, too"
+    assert load(Config, config(home), {}).opencode.username == "eve", "with a password file of the user's own, too"
     config(home, "[opencode]\npassword_file = '~/mine'\nusername = 'me'\n")
     run("install")
-    assert load(config(home), {}).opencode.username == "me"
+    assert load(Config, config(home), {}).opencode.username == "me"
 
 
 @pytest.mark.parametrize("name", ["a:b", "caf\udce9"])
@@ -515,7 +516,7 @@ def test_marks_and_line_ends_of_an_editor_come_back(
     made = config(home).read_bytes()
     assert made.startswith(b"\xef\xbb\xbf") == text.startswith("\ufeff")
     assert made.count(b"\r\n") >= text.count("\r\n")
-    assert load(config(home), {}).opencode.data_dirs == (home / "data/opencode",)
+    assert load(Config, config(home), {}).opencode.data_dirs == (home / "data/opencode",)
     run("uninstall")
     assert config(home).read_bytes() == text.encode()
 

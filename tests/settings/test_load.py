@@ -11,9 +11,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from recoveryd.clients import Config
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import ConfigError
 from recoveryd.core.model import Kind
-from recoveryd.settings.load import Config, Hooks, LedgerLimits, Log, Notify, OpenCode, load, load_sound, show
+from recoveryd.settings import Hooks, LedgerLimits, Log, Notify
+from recoveryd.settings.load import load, load_sound, show
 from tests.support.examples import examples
 
 EVERYTHING = """
@@ -62,7 +65,7 @@ EXPECTED = Config(
     ignore=("ses_1", "/home/me/secret"),
     notify=Notify(desktop=False, tui=False, quiet=True),
     hooks=Hooks(on_abort=("/bin/true",), on_complete=("notify", "--now")),
-    opencode=OpenCode(
+    opencode=OpencodeSettings(
         data_dirs=(Path("/a"), Path("/b")),
         databases=(Path("/c.db"),),
         server_url="http://127.0.0.1:4096",
@@ -82,20 +85,20 @@ def wrong(file: Path, text: str = "", env: dict[str, str] | None = None) -> list
     """What is said about it, a line a problem."""
     file.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load(file, env or {})
+        load(Config, file, env or {})
     assert caught.value.exit_code == 78
     return caught.value.message.split("\n")
 
 
 class TestReading:
     def test_no_file_and_a_missing_one_are_the_defaults(self, file: Path) -> None:
-        assert load(None, {}) == load(file, {}) == Config()
+        assert load(Config, None, {}) == load(Config, file, {}) == Config()
         assert set(Config().kinds) == set(Kind) - {Kind.INTERRUPTED_TURN}
         assert (Config().max_retries, Config().auto_resume, Config().lookback_hours) == (3, False, 24)
 
     def test_every_key_is_read(self, file: Path) -> None:
         file.write_text(EVERYTHING)
-        assert load(file, {}) == EXPECTED
+        assert load(Config, file, {}) == EXPECTED
 
     def test_every_key_has_a_variable(self, file: Path) -> None:
         env = {
@@ -125,13 +128,13 @@ class TestReading:
             "RECOVERYD_LOG_LEVEL": "Debug",
             "PATH": "/bin",
         }
-        assert load(None, env) == EXPECTED
+        assert load(Config, None, env) == EXPECTED
         file.write_text("max_retries = 9\n[notify]\nquiet = false\n")
-        assert load(file, env) == EXPECTED
+        assert load(Config, file, env) == EXPECTED
 
     def test_an_empty_variable_is_an_empty_list_or_nothing(self, file: Path) -> None:
         file.write_text('ignore = ["a"]\n[opencode]\nserver_url = "http://[::1]:1"\n')
-        config = load(file, {"RECOVERYD_IGNORE": "", "RECOVERYD_OPENCODE_SERVER_URL": ""})
+        config = load(Config, file, {"RECOVERYD_IGNORE": "", "RECOVERYD_OPENCODE_SERVER_URL": ""})
         assert config.ignore == ()
         assert config.opencode.server_url is None
 
@@ -140,7 +143,7 @@ class TestReading:
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
         file.write_text('ignore = ["~/p", "a~b"]\n[opencode]\ndata_dirs = ["~/d"]\n', "utf-8-sig")
-        config = load(file, {})
+        config = load(Config, file, {})
         assert config.ignore == (f"{tmp_path}/p", "a~b")
         assert config.opencode.data_dirs == (tmp_path / "d",)
 
@@ -245,9 +248,9 @@ class TestMistakes:
     def test_what_is_no_text_or_no_file_is_said_in_words(self, file: Path) -> None:
         file.write_bytes(b"enabled = true\n# \xff\n")
         with pytest.raises(ConfigError, match="line 2: this is not UTF-8"):
-            load(file, {})
+            load(Config, file, {})
         with pytest.raises(ConfigError, match="can't be read: Is a directory"):
-            load(file.parent, {})
+            load(Config, file.parent, {})
 
     def test_a_home_that_nobody_has_is_named(self, file: Path) -> None:
         assert "~nobody-of-this-name/x" in wrong(file, "ignore = ['~nobody-of-this-name/x']")[0]
@@ -262,7 +265,7 @@ class TestMistakes:
     def test_any_variable_is_a_setting_or_a_config_error(self, name: str, value: str) -> None:
         for key in (name.upper(), "KINDS", "HOOKS_ON_ABORT", "LOOKBACK_HOURS", "OPENCODE_DATA_DIRS"):
             try:
-                load(None, {f"RECOVERYD_{key}": value})
+                load(Config, None, {f"RECOVERYD_{key}": value})
             except ConfigError as error:
                 assert error.message
 
@@ -281,7 +284,9 @@ def configs(draw: st.DrawFn) -> Config:
         "lookback_hours": draw(st.floats(min_value=0, exclude_min=True, allow_infinity=False)),
         "ignore": tuple(draw(st.lists(WORDS))),
         "hooks": Hooks(on_complete=tuple(draw(st.lists(WORDS)))),
-        "opencode": OpenCode(data_dirs=draw(PLACES), server_url=draw(st.sampled_from([None, "http://localhost:1"]))),
+        "opencode": OpencodeSettings(
+            data_dirs=draw(PLACES), server_url=draw(st.sampled_from([None, "http://localhost:1"]))
+        ),
     }
     return Config(**chosen)
 
@@ -301,7 +306,9 @@ class TestShow:
         assert "# server_url is not set" in shown.splitlines()
 
     def test_what_is_not_the_default_says_so(self) -> None:
-        config = Config(max_retries=5, kinds=(), ignore=("a",), opencode=OpenCode(server_url="http://localhost:1"))
+        config = Config(
+            max_retries=5, kinds=(), ignore=("a",), opencode=OpencodeSettings(server_url="http://localhost:1")
+        )
         lines = show(config).splitlines()
         assert "max_retries = 5  # default: 3" in lines
         assert "kinds = []  # not the default" in lines
@@ -310,7 +317,7 @@ class TestShow:
         assert "dry_run = false" in lines
 
     def test_a_path_that_is_no_utf8_is_still_toml(self) -> None:
-        tomllib.loads(show(Config(opencode=OpenCode(data_dirs=(Path("/a\udcff"),)))))
+        tomllib.loads(show(Config(opencode=OpencodeSettings(data_dirs=(Path("/a\udcff"),)))))
 
 
 class TestSoundPart:
@@ -319,8 +326,8 @@ class TestSoundPart:
             'max_retry = 3\nlookback_hours = 2.5\nkinds = ["role_order", "flu"]\nledger = 7\n'
             '[opencode]\ndata_dirs = ["/a"]\nserver_url = "http://example.com"\n[notfy]\nquiet = true\n'
         )
-        config, problem = load_sound(file, {"RECOVERYD_NONSENSE": "1", "RECOVERYD_MAX_RETRIES": "many"})
-        assert config == Config(lookback_hours=2.5, opencode=OpenCode(data_dirs=(Path("/a"),)))
+        config, problem = load_sound(Config, file, {"RECOVERYD_NONSENSE": "1", "RECOVERYD_MAX_RETRIES": "many"})
+        assert config == Config(lookback_hours=2.5, opencode=OpencodeSettings(data_dirs=(Path("/a"),)))
         assert problem is not None and problem.exit_code == 78
         said = problem.message
         named = ("max_retry", "flu", "`ledger`", "server_url", "notfy", "RECOVERYD_NONSENSE", "RECOVERYD_MAX_RETRIES")
@@ -329,9 +336,9 @@ class TestSoundPart:
     @pytest.mark.parametrize("content", [b"nonsense", b"\xff", b"a = 1\na = 2"])
     def test_of_what_is_no_toml_nothing_is(self, file: Path, content: bytes) -> None:
         file.write_bytes(content)
-        config, problem = load_sound(file, {"RECOVERYD_MAX_RETRIES": "5"})
+        config, problem = load_sound(Config, file, {"RECOVERYD_MAX_RETRIES": "5"})
         assert config == Config(max_retries=5) and problem is not None
 
     def test_of_a_sound_one_all_is(self, file: Path) -> None:
         file.write_text(EVERYTHING)
-        assert load_sound(file, {}) == (EXPECTED, None) and load_sound(None, {}) == (Config(), None)
+        assert load_sound(Config, file, {}) == (EXPECTED, None) and load_sound(Config, None, {}) == (Config(), None)

@@ -10,12 +10,12 @@ import pytest
 
 import recoveryd.daemon.daemon
 import recoveryd.heal.lifecycle
+from recoveryd.clients import Config
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Outcome
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.disk import private_files
 from recoveryd.settings import overrides
-from recoveryd.settings.load import Config
 from recoveryd.settings.overrides import Pause, ignore, ignored, pause, paused, unignore, unpause
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.running import Running, is_healed, running, until

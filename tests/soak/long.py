@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
@@ -17,7 +18,6 @@ from recoveryd.daemon.attend_session import REST_S
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config
 from tests.bench.client import Client
 from tests.bench.harness import Home, daemon, rss_mib
 from tests.bench.large import create

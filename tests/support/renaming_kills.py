@@ -11,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.silence import ids_started_again
 from recoveryd.clients.store import Store
@@ -19,7 +20,6 @@ from recoveryd.core.model import Kind, Outcome
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config
 from tests.e2e.snapshots import Snapshot, files, rows
 from tests.support.database import OLD, Base
 from tests.support.old_sessions import STARTED_AGAIN, prompted

@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recoveryd.clients import Config
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Entry, Event
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config, Notify
+from recoveryd.settings import Notify
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.judge import refusal
 from tests.support.trees import Tree

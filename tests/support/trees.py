@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recoveryd.clients import Config
 from recoveryd.clients.client import Server
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Failure, Kind
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.load import Config
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder
 from tests.support.parts import Part, api_error, reasoning, text, tool

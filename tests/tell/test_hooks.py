@@ -15,7 +15,7 @@ import pytest
 from loguru import logger
 
 from recoveryd.core.model import Event, Kind, Outcome
-from recoveryd.settings.schema import Hooks
+from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks
 from recoveryd.tell.hooks import Commands, run, told
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Outcome
-from recoveryd.settings.load import Notify, OpenCode
+from recoveryd.settings import Notify
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.support.fake_client import client_with
@@ -63,7 +64,11 @@ def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
     with (
         client_with(tree, session) as fake,
         running(
-            tmp_path, tree.store, notify=Notify(tui=False), opencode=OpenCode(server_url=fake.url), resume_text="go on"
+            tmp_path,
+            tree.store,
+            notify=Notify(tui=False),
+            opencode=OpencodeSettings(server_url=fake.url),
+            resume_text="go on",
         ),
     ):
         until(lambda: toasts)

@@ -6,8 +6,8 @@ import threading
 import time
 
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Failure
-from recoveryd.settings.schema import OpenCode
 from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening
 
@@ -16,7 +16,7 @@ class Slow(OpencodeServer):
     """A client that shows nothing until it is let."""
 
     def __init__(self) -> None:
-        super().__init__(OpenCode())
+        super().__init__(OpencodeSettings())
         self.go = threading.Event()
         self.shown: list[str] = []
 
@@ -32,7 +32,7 @@ def send(toasts: TuiToasts, server: OpencodeServer, title: str) -> None:
 
 def test_toasts_are_shown_in_their_order_and_the_last_ones_at_the_end() -> None:
     with listening(Fake()) as fake:
-        toasts, server = TuiToasts(), OpencodeServer(OpenCode(server_url=fake.url))
+        toasts, server = TuiToasts(), OpencodeServer(OpencodeSettings(server_url=fake.url))
         for title in ("first", "second"):
             send(toasts, server, title)
         toasts.close()

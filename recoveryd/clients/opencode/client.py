@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from recoveryd.clients.client import Cure, Prompt
-from recoveryd.clients.opencode import doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
+from recoveryd.clients.opencode import config_problems, doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import ActiveError, Check, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
-from recoveryd.settings import OpenCode
+from recoveryd.core import (
+    ActiveError,
+    Check,
+    ConfigProblem,
+    Editor,
+    Failure,
+    Kind,
+    Marks,
+    Message,
+    Refusal,
+    Session,
+    Silence,
+    Wire,
+)
 
 
 class Opencode:
@@ -24,10 +38,16 @@ class Opencode:
     name = "opencode"
     title = "OpenCode"
 
-    def __init__(self, settings: OpenCode, minutes: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self.server = OpencodeServer(settings)
         self._running_turns = RunningTurns(minutes, clock)
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        return find_stores(self._settings, env)
+
+    def config_problems(self) -> Iterator[ConfigProblem]:
+        return config_problems.problems(self._settings)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, forms_of(store, self.server, failure.session))

@@ -19,8 +19,8 @@ from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.http import Answer
 from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server_address import LocalServers
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import Failure
-from recoveryd.settings import OpenCode
 
 LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
 # To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a
@@ -35,7 +35,7 @@ Version = tuple[int, ...]
 class OpencodeServer:
     """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
 
-    def __init__(self, settings: OpenCode) -> None:
+    def __init__(self, settings: OpencodeSettings) -> None:
         self._servers = LocalServers(settings)
         self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
 

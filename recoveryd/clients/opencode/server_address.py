@@ -18,7 +18,7 @@ from recoveryd.clients.connection_owner import Owner, owner
 from recoveryd.clients.http import Answer, call
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
-from recoveryd.settings import OpenCode
+from recoveryd.clients.opencode.settings import OpencodeSettings
 
 DEFAULT_URL = "http://127.0.0.1:4096"
 _REMEMBERED_S = 10.0
@@ -28,7 +28,7 @@ _HUNG_S = 5.0  # who did not answer in time is not asked again before, not even 
 class LocalServers:
     """To the client that is configured, else to the usual address and the user's own processes."""
 
-    def __init__(self, settings: OpenCode) -> None:
+    def __init__(self, settings: OpencodeSettings) -> None:
         self._configured = settings.server_url
         self._password_file = settings.password_file
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])

@@ -19,8 +19,8 @@ from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.running_turns import PROVIDER_S, RunningTurns, first_process_using
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Session
-from recoveryd.settings.schema import OpenCode
 from tests.support.build import SessionBuilder, tool
 from tests.support.database import OLD, Base
 from tests.support.fake_client import Fake, listening
@@ -124,7 +124,7 @@ def test_a_turn_may_be_under_way_while_it_is_young_or_held(tree: Tree, client: s
 @pytest.fixture
 def idle() -> OpencodeServer:
     """A client of a machine on which nobody listens."""
-    return OpencodeServer(OpenCode(server_url="http://127.0.0.1:9"))
+    return OpencodeServer(OpencodeSettings(server_url="http://127.0.0.1:9"))
 
 
 def opened(tree: Tree, *content: Any, asked: bool = False) -> Session:
@@ -194,10 +194,10 @@ def test_one_that_listens_says_whether_it_is_at_work(
         process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)) as pid,
     ):
         monkeypatch.setattr(processes, "listeners", lambda: [Listener(fake.url, "/home", pid=pid)])
-        found = RunningTurns(10).at_work(tree.store, session, OpencodeServer(OpenCode()))
+        found = RunningTurns(10).at_work(tree.store, session, OpencodeServer(OpencodeSettings()))
         assert {asked.directory for asked in fake.asked} >= {"/planted"}
         assert works or {asked.directory for asked in fake.asked} == {"/planted", "/home"}
         with process(client, *WAIT, XDG_DATA_HOME=str(tree.root.parent.parent)):
-            second = RunningTurns(10).at_work(tree.store, session, OpencodeServer(OpenCode()))
+            second = RunningTurns(10).at_work(tree.store, session, OpencodeServer(OpencodeSettings()))
     assert (found is not None) is works
     assert second is not None, "another one has the store, and does not listen"

@@ -26,11 +26,11 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import forms_of
 from recoveryd.clients.opencode.wire.form import NEW, OLD, PAGED
 from recoveryd.clients.store import About
-from recoveryd.settings.schema import OpenCode
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening, saying
 
 SESSION = FAILURE.session
@@ -45,12 +45,12 @@ def fake() -> Iterator[Fake]:
 
 def client_of(*fakes: Fake) -> OpencodeServer:
     assert len(fakes) == 1
-    return OpencodeServer(OpenCode(server_url=fakes[0].url))
+    return OpencodeServer(OpencodeSettings(server_url=fakes[0].url))
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *listeners: Listener) -> OpencodeServer:
     monkeypatch.setattr(processes, "listeners", lambda: list(listeners))
-    return OpencodeServer(OpenCode())
+    return OpencodeServer(OpencodeSettings())
 
 
 def yes() -> bool:
@@ -74,7 +74,7 @@ def test_a_version_of_its_own_making_is_none() -> None:
 def test_the_password_of_the_file_is_sent(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     with listening(Fake(password="s3cret")) as fake:
-        settings = OpenCode(server_url=fake.url, password_file=tmp_path / "password")
+        settings = OpencodeSettings(server_url=fake.url, password_file=tmp_path / "password")
         assert OpencodeServer(settings).versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
     assert {asked.authorization for asked in fake.asked} == {"Basic b3BlbmNvZGU6czNjcmV0"}
 
@@ -155,7 +155,7 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
     said: list[str] = []
     sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
     try:
-        client = OpencodeServer(OpenCode(server_url=fake.url, password_file=path))
+        client = OpencodeServer(OpencodeSettings(server_url=fake.url, password_file=path))
         assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
         client.toast(FAILURE, DIRECTORY, "t", "x", "info")
     finally:
@@ -212,7 +212,7 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
 ) -> None:
     monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
     with saying(HOSTILE[name]) as url:
-        client, begun = OpencodeServer(OpenCode(server_url=url)), time.monotonic()
+        client, begun = OpencodeServer(OpencodeSettings(server_url=url)), time.monotonic()
         assert client.versions("/store", SESSION, DIRECTORY) == ()
         assert not client.abort(FAILURE, DIRECTORY, never)
         assert client.prompt(FAILURE, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
@@ -249,7 +249,7 @@ def test_who_hangs_is_not_asked_again_for_a_while() -> None:
         time.sleep(20)
 
     with saying(hang) as url:
-        client = OpencodeServer(OpenCode(server_url=url))
+        client = OpencodeServer(OpencodeSettings(server_url=url))
         for _ in range(5):
             assert not client.abort(FAILURE, DIRECTORY, never)
     assert len(asked) == 1
@@ -265,7 +265,7 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
         time.sleep(20)
 
     with saying(hang) as url:
-        client = OpencodeServer(OpenCode(server_url=url))
+        client = OpencodeServer(OpencodeSettings(server_url=url))
         client.versions("/store", SESSION, DIRECTORY)
         assert not client.abort(FAILURE, DIRECTORY, never)
         for _ in range(3):
@@ -500,5 +500,5 @@ def test_the_name_of_the_configuration_goes_before_that_of_the_environment(monke
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "x")
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "me")
     with listening(Fake(password="x")) as fake:
-        OpencodeServer(OpenCode(server_url=fake.url, username="bob")).listening_versions()
+        OpencodeServer(OpencodeSettings(server_url=fake.url, username="bob")).listening_versions()
     assert [asked.authorization for asked in fake.asked] == ["Basic " + base64.b64encode(b"bob:x").decode()]

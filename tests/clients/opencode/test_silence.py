@@ -14,17 +14,18 @@ import pytest
 
 from recoveryd import recover
 from recoveryd.cli import main
+from recoveryd.clients import Config
 from recoveryd.clients.client import Prompt
 from recoveryd.clients.find import Clients
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.resume import Leave, Situation, decide
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
-from recoveryd.settings.load import Config, OpenCode
 from tests.support.build import MODEL, Planted, SessionBuilder, compaction, file, raw, reasoning, text, tool
 from tests.support.database import NEW, OLD, Base
 from tests.support.old_sessions import STARTED_AGAIN, plain
@@ -158,7 +159,7 @@ def test_a_database_with_events_is_of_a_client_that_goes_by_time(tmp_path: Path,
     assert tree.root.exists()
     from recoveryd.clients.opencode.versions import goes_by_ids
 
-    client = OpencodeServer(OpenCode(server_url="http://127.0.0.1:9"))
+    client = OpencodeServer(OpencodeSettings(server_url="http://127.0.0.1:9"))
     assert not goes_by_ids(OpencodeSqlite(tmp_path / "new" / "opencode.db"), client, "ses_1")
     assert goes_by_ids(OpencodeSqlite(tmp_path / "old" / "opencode.db"), client, "ses_1")
     assert goes_by_ids(tree.store, client, "ses_1")
@@ -173,7 +174,7 @@ def test_the_running_client_tells_its_version(
 
     base = Base(tmp_path / "opencode.db", OLD)
     monkeypatch.setattr(OpencodeServer, "versions", lambda *_: (version,))
-    assert goes_by_ids(base.store, OpencodeServer(OpenCode()), "ses_1") is by_ids
+    assert goes_by_ids(base.store, OpencodeServer(OpencodeSettings()), "ses_1") is by_ids
 
 
 def cut_off(session: SessionBuilder) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.find import find_stores
+from recoveryd.clients.find import Config, find_stores
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite import cursor, reader
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
@@ -374,15 +375,18 @@ def test_databases_are_found_where_the_client_keeps_them_each_once(tmp_path: Pat
         (data / file).touch()
     (tmp_path / "link.db").symlink_to(data / "opencode-beta.db")
     env = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path), "OPENCODE_DB": "mine.db"}
-    extra = [tmp_path / "more" / "storage", tmp_path / "more"]
-    found = find_stores(extra, [tmp_path / "link.db", tmp_path / "named.db"], env)
+    extra, named_ones = (
+        (tmp_path / "more" / "storage", tmp_path / "more"),
+        (tmp_path / "link.db", tmp_path / "named.db"),
+    )
+    found = find_stores(Config(opencode=OpencodeSettings(data_dirs=extra, databases=named_ones)), env)
     databases = [store.root for store in found if isinstance(store, OpencodeSqlite)]
     own = [data / "mine.db", data / "opencode.db", data / "opencode-beta.db"]
     assert databases == [*own, tmp_path / "more" / "opencode.db", tmp_path / "named.db"]
     trees = [store.root for store in found if isinstance(store, OpencodeFiles)]
     assert trees == [data / "storage", tmp_path / "more" / "storage"]
     for named, count in ((":memory:", 0), (str(tmp_path / "abs.db"), 1), ("", 0)):
-        again = [s.root for s in find_stores([], [], {**env, "OPENCODE_DB": named})]
+        again = [s.root for s in find_stores(Config(), {**env, "OPENCODE_DB": named})]
         assert [tmp_path / "abs.db"] * count == [root for root in again if root == tmp_path / "abs.db"]
         assert data / "opencode.db" in again
         assert not any(root.name == ":memory:" for root in again)
@@ -391,7 +395,10 @@ def test_databases_are_found_where_the_client_keeps_them_each_once(tmp_path: Pat
 def test_a_store_that_is_reached_by_two_paths_is_one(tmp_path: Path) -> None:
     base = Base(tmp_path / "data" / "opencode" / "opencode.db")
     (tmp_path / "mounted.db").hardlink_to(base.path)  # as a bind mount would
-    found = find_stores([], [tmp_path / "mounted.db"], {"XDG_DATA_HOME": str(tmp_path / "data")})
+    found = find_stores(
+        Config(opencode=OpencodeSettings(databases=(tmp_path / "mounted.db",))),
+        {"XDG_DATA_HOME": str(tmp_path / "data")},
+    )
     assert [store.root for store in found if store.exists()] == [base.path]
 
 

@@ -1,0 +1,69 @@
+"""What the section `[opencode]` of the configuration names: whether it is there, and fit for its use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.stores import find_stores
+from recoveryd.core import ConfigProblem
+
+
+def problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
+    """Examine each thing that is named, in the order of the keys. Writes nothing and runs nothing."""
+    for folder in settings.data_dirs:
+        yield from _folder(folder)
+    for database in settings.databases:
+        yield from _database(database)
+    if settings.password_file is not None:
+        yield from _password(settings.password_file)
+
+
+def _folder(folder: Path) -> Iterator[ConfigProblem]:
+    key, real = "opencode.data_dirs", folder.resolve()
+    held = (
+        store.root.resolve()
+        for store in find_stores(OpencodeSettings(data_dirs=(folder,)), os.environ)
+        if store.exists()
+    )
+    if not folder.exists():
+        yield ConfigProblem(key, f"{folder} is not there.", "Is its disk mounted? `run` waits for it.")
+    elif not folder.is_dir():
+        yield ConfigProblem(key, f"{folder} is no folder.", "A single database belongs in [opencode] databases.")
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield ConfigProblem(key, f"{folder} can't be read and written to by you.", "Whose is it? See ls -ld.")
+    elif not any(real in (root, root.parent) for root in held):
+        says = f"There is no store of OpenCode in {folder}."
+        yield ConfigProblem(key, says, "Name the folder that holds opencode.db or storage.")
+
+
+def _database(path: Path) -> Iterator[ConfigProblem]:
+    key = "opencode.databases"
+    if not path.exists():
+        yield ConfigProblem(key, f"{path} is not there.", "Is its disk mounted? `run` waits for it.")
+    elif not path.is_file():
+        yield ConfigProblem(key, f"{path} is no file.", "A folder belongs in [opencode] data_dirs.")
+    elif not os.access(path, os.R_OK | os.W_OK):
+        yield ConfigProblem(key, f"{path} can't be read and written to by you.", "Whose is it? See ls -l.")
+
+
+def _password(path: Path) -> Iterator[ConfigProblem]:
+    key = "opencode.password_file"
+    without = "the client is asked without a password."
+    if not path.is_file():
+        what = "no file" if path.exists() else "not there"
+        yield ConfigProblem(key, f"{path} is {what}: {without}", "Make it, or unset it.")
+        return
+    try:
+        held = path.read_text("utf-8").strip()
+        seen = path.stat()
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8"
+        yield ConfigProblem(key, f"{path} can't be read ({why}): {without}", f"chmod 600 {path}; is it yours?")
+        return
+    if not held:
+        yield ConfigProblem(key, f"{path} is empty: {without}", "Write the password into it, or unset it.")
+    if seen.st_mode & 0o077:
+        yield ConfigProblem(key, f"Others of this machine may read {path}.", f"chmod 600 {path}")
