@@ -7,7 +7,7 @@ imports another.
 from __future__ import annotations
 
 from recoveryd.clients.client import Asked, Client, Prompt, Server
-from recoveryd.clients.find import Clients, Config, content_of, dead, find_stores, holding, recorded, sole
+from recoveryd.clients.find import Clients, Config, client_title, content_of, dead, find_stores, holding, recorded, sole
 from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.clients.store import (
     Content,
@@ -38,6 +38,7 @@ __all__ = [
     "Server",
     "Stamp",
     "Store",
+    "client_title",
     "content_of",
     "dead",
     "find_stores",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
 from recoveryd.clients.client import Client
-from recoveryd.clients.opencode import content, error_record
+from recoveryd.clients.opencode import content as opencode_content
+from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Content, Generation, Store
@@ -27,10 +29,37 @@ class Config(BaseConfig):
     opencode: OpencodeSettings = Field(default=OpencodeSettings(), description="a table, [opencode]")
 
 
+Clock = Callable[[], float]  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A client. What `make` and `content` import is loaded only where it is used: a machine without it pays nothing.
+
+    `folder`: the last name in the ids of its stores, by which they are told from others' also when they are gone.
+    """
+
+    title: str
+    there: Callable[[Config, Mapping[str, str]], bool]  # whether this machine may have sessions of it
+    make: Callable[[Config, Clock], Client]
+    content: Callable[[], Content]
+    folder: str = ""
+
+
+_CLIENTS: Mapping[str, _Known] = {
+    "opencode": _Known(
+        title="OpenCode",
+        there=lambda _config, _env: True,  # it is waited for
+        make=lambda config, clock: Opencode(config.opencode, config.interrupted_minutes, clock),
+        content=lambda: opencode_content,
+    ),
+}
+
+
 def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[Store]:
     """List each store of every client once, also those that are not there yet. `env`: the process's own when None."""
     env = os.environ if env is None else env
-    found = [store for client in Clients(config).all() for store in client.stores(env)]
+    found = [store for client in Clients(config).on_this_machine(env) for store in client.stores(env)]
     return list({_identity(store.root): store for store in reversed(found)}.values())[::-1]
 
 
@@ -60,10 +89,20 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
     return [store for store in found if not dead(store)] or found, unread
 
 
+def _whose(store_id: str) -> _Known:
+    """The client of a store, which may be gone."""
+    name = os.path.basename(store_id)  # noqa: PTH119 - an id, not a path to be looked at
+    return next((known for known in _CLIENTS.values() if known.folder == name), _CLIENTS["opencode"])
+
+
+def client_title(store_id: str) -> str:
+    """What people call the client of a store, by its id."""
+    return _whose(store_id).title
+
+
 def content_of(store_id: str) -> Content:
     """What reads the records of a store, by its id: also of one that is gone, whose records only the ledger has."""
-    del store_id  # there is one client so far
-    return content
+    return _whose(store_id).content()
 
 
 def sole(store_id: str, changes: Sequence[Change]) -> bool:
@@ -81,20 +120,30 @@ def _identity(root: Path) -> object:
 
 
 class Clients:
-    """The clients of this machine, each made once for a configuration. `clock`: seconds since the epoch."""
+    """The clients of this machine, each made once for a configuration, when it is asked for."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.time) -> None:
-        made = (Opencode(config.opencode, config.interrupted_minutes, clock),)
-        self._by_name: Mapping[str, Client] = {client.name: client for client in made}
+    def __init__(self, config: Config, clock: Clock = time.time) -> None:
+        self._config = config
+        self._clock = clock
+        self._made: dict[str, Client] = {}
 
     def of(self, store: Store) -> Client:
         """The client whose sessions are in a store."""
-        return self._by_name[store.client]
+        return self._named(store.client)
 
     def all(self) -> Iterable[Client]:
         """All of them, those too that are not installed."""
-        return self._by_name.values()
+        return [self._named(name) for name in _CLIENTS]
+
+    def on_this_machine(self, env: Mapping[str, str]) -> Iterable[Client]:
+        """Those that may have sessions here."""
+        return [self._named(name) for name, known in _CLIENTS.items() if known.there(self._config, env)]
 
     def version(self) -> tuple[int, ...] | None:
         """Of a client that listens; None when none answers."""
         return next(filter(None, (client.version() for client in self.all())), None)
+
+    def _named(self, name: str) -> Client:
+        if name not in self._made:
+            self._made[name] = _CLIENTS[name].make(self._config, self._clock)
+        return self._made[name]
