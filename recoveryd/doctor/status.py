@@ -19,6 +19,7 @@ GENERATIONS: Mapping[Generation | None, str] = {
     Generation.JSON_DEAD: "a tree of JSON files that OpenCode left behind when it moved to a database",
     Generation.SQLITE: "a database without events (OpenCode 1.2 to about 1.13)",
     Generation.SQLITE_EVENTS: "a database with events (OpenCode 1.14 to 1.18)",
+    Generation.ROLLOUTS: "a growing file of lines for each thread (Codex)",
     Generation.OPENCODE_2: "a database of OpenCode 2; what recoveryd knows of is frozen there",
     Generation.UNKNOWN: "a database that recoveryd does not know",
     None: "not readable",
