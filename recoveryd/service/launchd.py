@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import plistlib
+import shlex
 import shutil
 import subprocess
 import time
@@ -30,7 +31,7 @@ class Launchd:
 
     @property
     def log_command(self) -> str:
-        return f"tail -f '{paths.log_file(paths.state_dir())}'"
+        return shlex.join(["tail", "-F", str(paths.log_file(paths.state_dir()))])  # -F: also once it was rotated
 
     def check(self) -> None:
         if shutil.which("launchctl", path=self._env.get("PATH")) is None:
@@ -95,7 +96,10 @@ class Launchd:
 
 
 def plist(service: Service) -> str:
-    """The property list: launchd.plist(5)."""
+    """The text of the property list: launchd.plist(5). RecoverydError for a path that can't be written in one."""
+    for text in (*service.command, *service.environment.values(), str(service.state)):
+        if not text.isprintable():  # no character of XML, or one that the next reader would see as another
+            raise RecoverydError(f"{text!r} can't be written in a plist.", "It needs a path without such names.")
     made = plistlib.loads(template("launchd", f"{LABEL}.plist").encode())
     made["ProgramArguments"] = [*service.command, "run", "--launchd"]
     made["EnvironmentVariables"] = dict(service.environment)

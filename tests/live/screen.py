@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,23 +38,26 @@ def missing() -> str:
 class Screen:
     """A display of 900 x 700, a bus, and dunst, which can be ended, stopped and started again.
 
-    `session`: the environment that makes it a program's desktop; `env`: that and a home of its own.
+    `session`: the environment that makes it a program's desktop; `env`: that and a home of its own. `before`: words in
+    front of each command but Xvfb, which make it another user's.
     """
 
-    def __init__(self, folder: Path, display: str, bus: subprocess.Popen[str], address: str) -> None:
-        self.folder, self.bus = folder, bus
+    def __init__(
+        self, folder: Path, display: str, bus: subprocess.Popen[str], address: str, before: Sequence[str]
+    ) -> None:
+        self.folder, self.bus, self.before = folder, bus, before
         self.session = {"DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "XDG_RUNTIME_DIR": str(folder)}
         self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.session}
         self.env |= {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
         menu = folder / "menu"
         menu.write_text(f'#!/bin/sh\ngrep -m 1 "^#$(cat {folder}/choice) "\n')
-        menu.chmod(0o700)
+        menu.chmod(0o755)
         (folder / "dunstrc").write_text(CONFIG.format(menu=menu))
         self.dunst: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start dunst, and wait until it has its name on the bus."""
-        command = ["dunst", "-config", str(self.folder / "dunstrc")]
+        command = [*self.before, "dunst", "-config", str(self.folder / "dunstrc")]
         with (self.folder / "dunst.log").open("ab") as log:
             self.dunst = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until(lambda: self._ctl("is-paused").returncode == 0, "dunst did not come up")
@@ -89,13 +92,13 @@ class Screen:
         return path
 
     def _ctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["dunstctl", *arguments]
+        command = [*self.before, "dunstctl", *arguments]
         return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=20, check=False)
 
 
 @contextmanager
-def running_screen(folder: Path) -> Iterator[Screen]:
-    """A screen with dunst running. `folder` is short, and empty."""
+def running_screen(folder: Path, before: Sequence[str] = ()) -> Iterator[Screen]:
+    """A screen with dunst running. `folder` is short, and empty; `before` are words in front of each command."""
     read, write = os.pipe()
     command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "900x700x24", "-nolisten", "tcp"]
     quiet = subprocess.DEVNULL
@@ -104,8 +107,8 @@ def running_screen(folder: Path) -> Iterator[Screen]:
         try:
             with os.fdopen(read) as said:
                 display = said.readline().strip()
-            with bus_process(folder) as (bus, address):
-                screen = Screen(folder, f":{display}", bus, address)
+            with bus_process(folder, before) as (bus, address):
+                screen = Screen(folder, f":{display}", bus, address, before)
                 try:
                     screen.start()
                     yield screen

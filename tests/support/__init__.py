@@ -24,6 +24,7 @@ What stands around it
 - `fake_client`: an HTTP server that answers as OpenCode does, or as nobody should
 - `bus`: a D-Bus session with a notification service that answers, refuses or hangs
 - `managers`: a `systemctl` and a `launchctl` that write down what they are asked
+- `user_manager`: a real systemd user manager, in namespaces of its own
 - `terminal`: the program in a terminal of its own
 - `renaming_kills`: a program that renames ids and is killed before each step
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,11 +110,12 @@ def running_bus(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def bus_process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The same, and its process. `folder` is short, as the path of a socket has to be."""
+def bus_process(folder: Path, before: Sequence[str] = ()) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The same, and its process. `folder` is short, as the path of a socket has to be; `before`: words in front of the
+    command."""
     config = folder / "bus.conf"
     config.write_text(BUS.format(path=folder / "bus"))
-    command = ["dbus-daemon", f"--config-file={config}", "--print-address", "--nofork"]
+    command = [*before, "dbus-daemon", f"--config-file={config}", "--print-address", "--nofork"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as daemon:
         assert daemon.stdout is not None
         try:
