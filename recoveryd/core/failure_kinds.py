@@ -30,6 +30,7 @@ class KindInfo:
     reason_says_cause: bool = False  # `unrepaired` names the cause itself, which is then not told beside it
     undone: str = "The provider will refuse the session again"  # what becomes of the session when a repair is undone
     not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
+    instead: str = "start a new session"  # what its user can do where nothing is repaired
     group: Group | None = None  # the kinds that it stands for, and that stand for it
     local: bool = False  # each such fault is settled where it stands, whatever is done about the others
     thinking: bool = False  # about thinking: when it comes again after a repair, the prompt may turn thinking off
@@ -38,6 +39,7 @@ class KindInfo:
     waits: bool = False  # it may do no harm until the session is prompted
     new_ids: bool = False  # the repair gives records other ids, and the client goes on under those
     cured_by_client: bool = False  # no provider refuses it: the client whose session it is knows the cure
+    by_client: bool = False  # the client fails on it whichever provider it asks
     opt_in: bool = False  # repaired only if the configuration names it
 
     @property
@@ -46,6 +48,8 @@ class KindInfo:
         return self.group is Group.SIGNATURE
 
 
+# A model of another provider does not get what only the first can read.
+_OTHER_MODEL = "choose another model, or start a new session"
 _ENDS_WITH_ASSISTANT = "the request ended with the assistant's words: a new prompt clears it"
 
 KINDS: Mapping[Kind, KindInfo] = {
@@ -73,12 +77,14 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.THINKING_SIGNATURE_INVALID: KindInfo(
         cause="thinking with a signature that is no longer valid",
+        instead=_OTHER_MODEL,
         remedy="The rejected thinking and all thinking behind it are set aside in the ledger.",
         group=Group.SIGNATURE,
         thinking=True,
     ),
     Kind.THINKING_BLOCK_MODIFIED: KindInfo(
         cause="thinking that is not as the model wrote it",
+        instead=_OTHER_MODEL,
         remedy="The changed thinking and all thinking behind it are set aside in the ledger.",
         group=Group.SIGNATURE,
         thinking=True,
@@ -142,6 +148,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         cause="a part that the client itself can't send",
         remedy="The part is completed, or set aside in the ledger if it can't be read.",
         undone="The client will fail on the part again",
+        by_client=True,
         local=True,
         open_turn=True,
     ),

@@ -19,6 +19,7 @@ class Block:
     message_id: str
     part_id: str
     unfinished: bool = False  # a result that the client makes up, for a call that never ended
+    carriers: tuple[tuple[str, str], ...] = ()  # message and part ids of all that hold it, where not that part alone
 
     @property
     def type(self) -> str:
@@ -47,6 +48,7 @@ class Unsendable:
     part_id: str
     reason: str
     fault: str  # as in `CannotSend`
+    by_client: bool = True  # the client fails on it whichever provider it asks; False: with this one alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from recoveryd.clients import Client, Store
 from recoveryd.core import Claims, Failure, Kind, Session, Silence, Violation, Wire, moment, waiting_prompts
-from recoveryd.providers import provider_of
+from recoveryd.providers import NO_RULES, rules_for
 
 
 def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Silence | None:
@@ -24,7 +24,7 @@ def unsendable(client: Client, store: Store, session: Session, failure: Failure 
     made = failure or client.next_failure(session)
     if made is None:
         return None
-    return _stopped(made, _in_the_way(session, client.wires(store, made), unread=provider_of(made) is None))
+    return _stopped(made, _in_the_way(session, client.wires(store, made)))
 
 
 def unreadable(client: Client, store: Store, session: Session) -> Silence | None:
@@ -35,7 +35,7 @@ def unreadable(client: Client, store: Store, session: Session) -> Silence | None
     wires = client.wires(store, made)
     if not _in_the_way(session, wires, unread=True):
         return None
-    return _stopped(made, _in_the_way(session, wires, unread=provider_of(made) is None))
+    return _stopped(made, _in_the_way(session, wires))
 
 
 def unanswered(client: Client, store: Store, session: Session) -> Silence | None:
@@ -46,10 +46,11 @@ def unanswered(client: Client, store: Store, session: Session) -> Silence | None
         return None
     failure = replace(known, message=waiting[-1].id, time=waiting[-1].created)
     evidence = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
-    provider = provider_of(known)
-    if provider is None:
-        return Silence(failure, None, evidence)  # it is not known what goes to the provider
-    for wire in client.wires(store, failure):
+    wires = client.wires(store, failure)
+    provider = rules_for(known, wires)
+    if provider is NO_RULES:
+        return Silence(failure, None, evidence)  # it is not known what the provider takes
+    for wire in wires:
         refused = next(iter(provider.check(wire.build(session), Claims())), None)
         if refused is not None:
             return Silence(failure, refused.kind, {**evidence, **_told(refused)})
@@ -62,11 +63,10 @@ def _stopped(failure: Failure, parts: Sequence[str]) -> Silence | None:
     return Silence(failure, Kind.UNSENDABLE_PART, {"parts": list(parts), "message": failure.message})
 
 
-def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool) -> list[str]:
+def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool = False) -> list[str]:
     """The parts for which no request can be built in any way of the client; none when it can in one.
 
-    `unread`: those alone that it can't read. What a client makes of an unknown provider's requests is not known, but
-    that it reads what is stored first.
+    `unread`: those alone that it can't read.
     """
     found = [
         [part.part_id for part in wire.build(session).unsendable if not unread or part.fault == "not_json"]

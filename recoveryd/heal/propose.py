@@ -23,7 +23,7 @@ from recoveryd.core import (
     Session,
 )
 from recoveryd.diagnose import left_alone
-from recoveryd.providers import classify, provider_of, unknown
+from recoveryd.providers import NO_RULES, classify, rules_for, unknown
 from recoveryd.repair import Case, Settings, objections, plan
 from recoveryd.tell import actions_of, places, sentence
 
@@ -99,12 +99,13 @@ class Proposer:
     def _editing(
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
-        client, provider = self._clients.of(store), provider_of(failure)
+        client = self._clients.of(store)
         if KINDS[kind].unrepaired:
             return Refusal(KINDS[kind].unrepaired)
-        if provider is None:
-            reason = f"{unknown(failure)}, so nothing can be proved"
-            return Refusal(f"{reason}: choose another model, or start a new session")
+        wires = client.wires(store, failure)
+        provider = rules_for(failure, wires)
+        if provider is NO_RULES and not KINDS[kind].by_client:
+            return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
         # Of other kinds a turn that runs is left alone in any case; this one it may look like.
         busy = client.at_work(store, session) if KINDS[kind].open_turn else None
         if busy is not None:
@@ -114,7 +115,7 @@ class Proposer:
         evidence = replace(refused, kind=kind) if refused is not None else Refused(kind)
         claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
         editor = client.editor(Marks(name, int(self._clock() * 1000)))
-        kinds, wires = frozenset(self._config.kinds), client.wires(store, failure)
+        kinds = frozenset(self._config.kinds)
         planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned

@@ -6,7 +6,8 @@ Imports `core` alone. Everybody asks `find` for the family; nobody outside names
 from __future__ import annotations
 
 from recoveryd.providers.base import Provider
-from recoveryd.providers.find import LIKELY, SURE, family, provider_of, unknown
+from recoveryd.providers.find import LIKELY, SURE, family, provider_of, rules_for, unknown
+from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
 from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
@@ -14,6 +15,7 @@ from recoveryd.providers.sentences.rows import squeeze
 
 __all__ = [
     "LIKELY",
+    "NO_RULES",
     "SURE",
     "VERSION",
     "Provider",
@@ -23,6 +25,7 @@ __all__ = [
     "excerpt",
     "family",
     "provider_of",
+    "rules_for",
     "squeeze",
     "turned_away",
     "unknown",

@@ -6,15 +6,16 @@ Only a form that `wire` and `rules` know may be edited.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from recoveryd.core import Failure, Kind
+from recoveryd.core import Failure, Kind, Wire
 from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC as ANTHROPICS_RULES
 from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
 from recoveryd.providers.gemini import sentences as gemini
+from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.sentences import likely, others
 from recoveryd.providers.sentences.rows import Row
@@ -106,6 +107,17 @@ _OTHER_HOSTS = (
 def provider_of(failure: Failure) -> Provider | None:
     """Whose rules the next request is held to; None for a form that is not known, which is never edited."""
     return _FAMILIES.get(family(failure) or "")
+
+
+def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:
+    """The rules for the next request as `wires` build it: those of its family, if they are of this form of request.
+
+    `NO_RULES` where it is not known what the provider takes.
+    """
+    provider = provider_of(failure)
+    if provider is None or any(wire.protocol not in provider.protocols for wire in wires):
+        return NO_RULES
+    return provider
 
 
 def family(failure: Failure) -> str | None:

@@ -193,8 +193,7 @@ def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> No
     event = bench.recovery.attempt(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)
     assert event.outcome is Outcome.REFUSED
     assert event.detail == (
-        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: "
-        "choose another model, or start a new session."
+        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: start a new session."
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from recoveryd.clients.client import Cure, Prompt
 from recoveryd.clients.opencode import config_problems, doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
 from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -50,7 +51,7 @@ class Opencode:
         return config_problems.problems(self._settings)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
-        return wires_of(failure, forms_of(store, self.server, failure.session))
+        return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         return partial(OpencodeEditor, marks=marks)

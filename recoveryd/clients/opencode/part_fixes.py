@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from recoveryd.clients.opencode.wire.anthropic_media import media_source
+from recoveryd.clients.opencode.wire.media import media_source
 from recoveryd.core import HALF, CallLimits, Json, Part
 
 NO_OUTPUT = "[no output]"

@@ -449,11 +449,20 @@ def test_one_that_was_half_written_when_its_client_died_too(tree: Tree, triage: 
     assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.UNSENDABLE_PART)
 
 
-def test_of_another_provider_it_is_named_and_left_alone(tree: Tree, scan: Run) -> None:
+def test_of_another_provider_it_is_mended_too(tree: Tree, scan: Run) -> None:
     recent(tree, answered("one", BROKEN, "two", **OPENAI))
+    code, found = scan("--repair")
+    assert (code, [stuck["healed"] for stuck in found["stuck"]]) == (0, [True])
+    assert scan()[1]["stuck"] == []
+
+
+def test_what_one_sdk_alone_fails_on_is_left_alone_under_another(tree: Tree, scan: Run) -> None:
+    def asked(session: SessionBuilder) -> None:
+        session.user("look", file("data:audio/x;base64,AAAA", "image/png"), model=dict(OPENAI))
+
+    recent(tree, asked)
     before = tree.files()
-    found = one(scan("--repair"))
-    assert found["reason"] == "unsendable_part" and "openai is not known" in found["action"]
+    assert one(scan("--repair"))["reason"] == "unanswered_prompt"
     assert tree.files() == before
 
 

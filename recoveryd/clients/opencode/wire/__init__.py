@@ -1,16 +1,21 @@
-"""How OpenCode sends a stored session, one module a protocol, held to the bodies that the real client sent. Pure."""
+"""How OpenCode sends a stored session, one module an SDK, held to the bodies that the real client sent. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.clients.opencode.wire.sdk import SdkWire
+from recoveryd.clients.opencode.wire.unknown import UnknownSdk
 from recoveryd.core import Failure
 
 __all__ = ["wires_of"]
 
+_WIRES: Mapping[str, type[SdkWire]] = {wire.protocol: wire for wire in (AnthropicMessages,)}
 
-def wires_of(failure: Failure, forms: Iterable[Form]) -> tuple[AnthropicMessages, ...]:
-    """The next request of a session, in each form: the same model is asked again."""
-    return tuple(AnthropicMessages(failure.provider, failure.model, form) for form in forms)
+
+def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[SdkWire, ...]:
+    """The next request of a session, in each form: the same model is asked again, as `protocol` says."""
+    wire = _WIRES.get(protocol, UnknownSdk)
+    return tuple(wire(failure.provider, failure.model, form) for form in forms)

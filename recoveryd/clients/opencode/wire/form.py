@@ -19,9 +19,17 @@ class Form:
     drops_provider_calls: bool  # calls that the provider executed are left out; before, no request could be built
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments
+    drops_empty_prompts: bool  # a prompt of empty texts vanishes; before, some SDKs sent it without content
+    mends_calls: bool  # the SDK for Bedrock makes names legal and inputs objects
+    spreads_files: bool  # the files of a tool, beside its result, are announced as media; before, as images
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
+
+    @property
+    def attached(self) -> str:
+        """The words in front of a tool's files, where its result can't hold them."""
+        return f"Attached {'media' if self.spreads_files else 'image(s)'} from tool result:"
 
     @classmethod
     def named(cls, name: str) -> Form:

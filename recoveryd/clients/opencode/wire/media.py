@@ -1,12 +1,10 @@
-"""Files, images and documents as they are sent: those of the user, and those that a tool returned."""
+"""Files, images and documents as they are handed to a provider's SDK: those of the user, and those of a tool."""
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 
-from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.core import Json
 
 
@@ -14,32 +12,36 @@ class CannotSend(Exception):
     """The client fails on this part before it sends anything; the text says why, as a clause.
 
     `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output or
-    attachment.
+    attachment. `by_sdk`: only the SDK of the provider that is asked fails on it, another may send it.
     """
 
-    def __init__(self, fault: str, reason: str) -> None:
+    def __init__(self, fault: str, reason: str, *, by_sdk: bool = False) -> None:
         super().__init__(reason)
         self.fault = fault
+        self.by_sdk = by_sdk
 
 
-def file(data: Json) -> Json:
-    """A file of the user: an image or a document, or the client's words for a type that no Anthropic model takes."""
+def file(data: Json, reads: frozenset[str]) -> Json:
+    """A file of the user, or the client's words for a kind that the model does not read; `reads` names those it does.
+
+    A file is `{"type": "file", "mime", "source", "filename"}`; its `source` is as in Anthropic's blocks.
+    """
     mime, url, name = data.get("mime"), data.get("url"), data.get("filename")
     if not isinstance(mime, str) or not isinstance(url, str):
         raise CannotSend("file", "the attached file has no type or address")
-    kind = mime.split("/")[0]
-    if kind in ("audio", "video"):
+    kind = _kind(mime)
+    if kind is not None and kind not in reads:
         named = f'"{name}"' if name else kind
         words = f"ERROR: Cannot read {named} (this model does not support {kind} input). Inform the user."
         return {"type": "text", "text": words}
     media, source = _source(url, mime)
-    if media.startswith("image/"):
-        return {"type": "image", "source": source}
-    if media in ("application/pdf", "text/plain"):
-        if media == "text/plain" and source["type"] == "base64":
-            source = {"type": "text", "media_type": media, "data": _plain(source["data"])}
-        return {"type": "document", "source": source, **({"title": name} if name is not None else {})}
-    raise CannotSend("file", f"the client cannot send a file of type {media}")
+    return {"type": "file", "mime": media, "source": source, "filename": name}
+
+
+def _kind(mime: str) -> str | None:
+    """What a model must be able to read for a file of this type; None where the client asks for nothing."""
+    first = mime.split("/")[0]
+    return "pdf" if mime == "application/pdf" else first if first in ("image", "audio", "video") else None
 
 
 def _source(url: str, mime: str) -> tuple[str, Json]:
@@ -54,13 +56,6 @@ def _source(url: str, mime: str) -> tuple[str, Json]:
     return mime, {"type": "base64", "media_type": media, "data": content.split(",")[0]}
 
 
-def _plain(encoded: str) -> str:
-    """Decoded as the client does it, which asks for nothing and skips what is no base64."""
-    letters = re.sub(r"[^A-Za-z0-9+/]", "", encoded)
-    letters = letters[: len(letters) - (len(letters) % 4 == 1)]
-    return base64.b64decode(letters + "=" * (-len(letters) % 4)).decode("utf-8", "replace")
-
-
 def media_source(item: Json) -> Json | None:
     """The `source` that an attachment of a tool becomes; None for what is not sent."""
     url, mime = item.get("url"), item.get("mime")
@@ -69,14 +64,14 @@ def media_source(item: Json) -> Json | None:
     return {"type": "base64", "media_type": mime, "data": url.partition(",")[2]}
 
 
-def attachment(item: object, form: Form) -> list[Json]:
+def attachment(item: object) -> Json | None:
+    """An attachment in a tool's result, `{"type": "file", "mime", "source"}`; None for what is not sent."""
     if not isinstance(item, Mapping) or not isinstance(item.get("url"), str) or not isinstance(item.get("mime"), str):
         raise CannotSend("attachment", "an attachment of the tool call has no type or address")
-    source, mime = media_source(item), item["mime"]
-    if source is None:
-        return []
-    if mime.startswith("image/") or mime == "application/pdf":
-        return [{"type": "image" if mime.startswith("image/") else "document", "source": source}]
-    if form is OLD:
-        raise CannotSend("attachment", f"the client cannot send an attachment of type {mime}")
-    return []
+    source = media_source(item)
+    return None if source is None else {"type": "file", "mime": item["mime"], "source": source}
+
+
+def is_picture_or_pdf(mime: str) -> bool:
+    """Whether the client takes such an attachment out of a tool's result for an SDK that can't have it there."""
+    return mime.startswith("image/") or mime == "application/pdf"

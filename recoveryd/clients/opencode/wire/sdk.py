@@ -1,0 +1,165 @@
+"""The way from a stored session to a request, for any SDK: which messages go, what each becomes, how they merge."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from recoveryd.clients.opencode.wire.form import OLD, Form
+from recoveryd.clients.opencode.wire.history import history, read_along
+from recoveryd.clients.opencode.wire.media import CannotSend
+from recoveryd.clients.opencode.wire.prompt import JS_SPACE, Asked, Origin, Piece, Said, said
+from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
+
+PROMPT = "continue"  # stands for what the user will type next
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message as the SDK sends it, before neighbours merge."""
+
+    role: str
+    blocks: tuple[Block, ...]
+    origin: Origin
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What one stored message becomes, and what of it can't be sent."""
+
+    out: list[Entry] = field(default_factory=list)
+    unsendable: list[Unsendable] = field(default_factory=list)
+
+    def fail(self, part: Part, error: CannotSend) -> None:
+        by_client = not error.by_sdk
+        self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault, by_client=by_client))
+
+    def unreadable(self) -> list[Unsendable]:
+        return [stuck for stuck in self.unsendable if stuck.fault == "not_json"]
+
+
+@dataclass(frozen=True)
+class SdkWire(ABC):
+    """A `Wire` of OpenCode through one SDK: what the session alone does not say, and what that SDK makes of it.
+
+    `provider` and `model` are those of the next prompt. A message that did not change is converted once, however often
+    its session is edited: keep one no longer than the work on one session takes.
+    """
+
+    provider: str
+    model: str
+    form: Form = OLD
+    protocol: ClassVar[str]
+    # By identity of the message, which is held, so it stays its own.
+    _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def form_name(self) -> str:
+        return self.form.name
+
+    def build(self, session: Session) -> Request:
+        """The request that the client would send with a prompt of the user behind what is stored."""
+        return self._built(session, [Entry("user", (Block({"type": "text", "text": PROMPT}, "", ""),), ("", ""))])
+
+    def stored(self, session: Session) -> Request:
+        """The request that the client sent for what is stored."""
+        return self._built(session, [])
+
+    def in_results(self, mime: str) -> bool:
+        """Whether the client leaves a file of this type in the result of a tool."""
+        del mime
+        return False
+
+    @abstractmethod
+    def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
+        """The blocks of an answer; None where the SDK sends no message for it. Raises `CannotSend`."""
+
+    @abstractmethod
+    def file(self, piece: Piece) -> Block:
+        """A file of the user. Raises `CannotSend`."""
+
+    def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
+        """The blocks of a prompt; None where the SDK sends no message for it."""
+        return [self.file(piece) if piece.kind == "file" else text_block(piece) for piece in pieces] or None
+
+    @abstractmethod
+    def results(self, pieces: Sequence[Piece]) -> list[Block]:
+        """The blocks of the results of calls."""
+
+    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+        """The turns that the provider sees: neighbours of one role are one."""
+        return merged(entries)
+
+    def _built(self, session: Session, more: list[Entry]) -> Request:
+        drafts = [self._draft(message) for message in history(session, self.form)]
+        read = read_along(session, self.form)
+        broken = [message for message in read if any(part.data is None for part in message.parts)]
+        drafts += [_Draft([], self._draft(message).unreadable()) for message in broken]
+        entries = [entry for draft in drafts for entry in draft.out]
+        stuck = tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable))
+        return Request(self.merge([*entries, *more]), stuck)
+
+    def _draft(self, message: Message) -> _Draft:
+        known = self._drafts.get(id(message))
+        if known is not None:
+            return known[1]
+        draft = _Draft()
+        for part in message.parts:
+            if part.data is None:
+                draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
+        asked = Asked(self.provider, self.model, self.form, self.in_results)
+        draft.out = [entry for one in said(message, asked, draft.fail) for entry in self._entry(one, draft)]
+        self._drafts[id(message)] = message, draft
+        return draft
+
+    def _entry(self, one: Said, draft: _Draft) -> Iterable[Entry]:
+        pieces = [piece for piece in one.pieces if self._takes(one.role, piece, draft)]
+        if one.role == "tool":
+            yield Entry("user", tuple(self.results(pieces)), one.origin)
+            return
+        blocks = (self.prompt if one.role == "user" else self.answer)(pieces)
+        if blocks is not None:
+            yield Entry(one.role, tuple(blocks), one.origin)
+
+    def _takes(self, role: str, piece: Piece, draft: _Draft) -> bool:
+        """Whether the SDK can send a piece; where it can't, the whole request fails."""
+        try:
+            if piece.kind == "result":
+                self.results([piece])
+            elif role == "user":
+                self.prompt([piece])
+            else:
+                self.answer([piece])
+        except CannotSend as error:
+            draft.fail(piece.part, error)
+            return False
+        return True
+
+
+def block(piece: Piece, body: Json) -> Block:
+    """A block that comes from the part of `piece`."""
+    return Block(body, piece.part.message_id, piece.part.id, piece.unfinished)
+
+
+def text_block(piece: Piece) -> Block:
+    """A text as it is."""
+    return block(piece, {"type": "text", "text": piece.body["text"]})
+
+
+def merged(entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    """Turns of which no two neighbours have one role; white space at the end of the last answer goes."""
+    turns: list[tuple[str, list[Block], list[Origin]]] = []
+    for entry in entries:
+        if turns and turns[-1][0] == entry.role:
+            turns[-1][1].extend(entry.blocks)
+            turns[-1][2].append(entry.origin)
+        else:
+            turns.append((entry.role, list(entry.blocks), [entry.origin]))
+    if turns and turns[-1][0] == "assistant" and turns[-1][1]:
+        last = turns[-1][1][-1]
+        if last.type == "text":
+            text = str(last.body["text"]).strip(JS_SPACE)
+            turns[-1][1][-1] = Block({**last.body, "text": text}, last.message_id, last.part_id)
+    return tuple(Turn(role, tuple(blocks), tuple(origins)) for role, blocks, origins in turns)

@@ -1,0 +1,36 @@
+"""A family whose rules are not known: nothing of it is judged but what the client fails on whichever it asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Request, Violation
+
+
+class NoRules:
+    """Finds the parts for which the client can build no request at all, and says nothing of what a provider takes."""
+
+    name = "unknown"
+    protocols: frozenset[str] = frozenset()
+    call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        del claims
+        stuck = (part for part in request.unsendable if part.by_client)
+        return [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in stuck]
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        del before, after
+        return []
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        del body
+        return iter(())
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        del source, request
+        return None
+
+
+NO_RULES = NoRules()
