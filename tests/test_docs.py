@@ -141,7 +141,9 @@ class TestManual:
         assert "ledger forget" in done.stdout
 
     def test_the_checks_are_those_that_are_made(self) -> None:
-        assert list(CODES) == list(_CHECKS)
+        assert [code for code in CODES if code != "id_wrap"] == list(_CHECKS), (
+            "the clients make that one with the one before"
+        )
 
 
 def script(run: Run, shell: str, folder: Path) -> Path:

@@ -14,7 +14,7 @@ from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
 from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.disk import LockOwner
-from recoveryd.doctor import GENERATIONS, HOW, Status, StoreStatus
+from recoveryd.doctor import HOW, NOT_READABLE, Status, StoreStatus
 from recoveryd.doctor import status as gather
 from recoveryd.settings import paths
 
@@ -37,7 +37,7 @@ def _json(found: Status) -> dict[str, Any]:
         "stores": [
             {
                 "store": store.id,
-                "generation": store.generation,
+                "generation": store.generation.name if store.generation else None,
                 "watched": None if store.watched is None else store.watched.pid,
                 "locked_by": list(store.locked),
                 "problem": store.problem,
@@ -112,9 +112,10 @@ def _store(store: StoreStatus) -> str:
     state = "watched" if store.watched else "not watched"
     if store.locked:
         state += f" from here: process {', '.join(map(str, store.locked[:3]))} has its lock and does not say why"
-    dead = store.generation is not None and GENERATIONS[store.generation].startswith("a database of OpenCode 2")
-    problem = f". {store.problem}" if store.problem and not dead else ""
-    return f"{store.id}: {GENERATIONS[store.generation]}; {state}{problem}"
+    words = store.generation.words if store.generation else NOT_READABLE
+    said = store.generation is not None and store.generation.says_why
+    problem = f". {store.problem}" if store.problem and not said else ""
+    return f"{store.id}: {words}; {state}{problem}"
 
 
 def _sum(counts: Mapping[Outcome, int]) -> str:

@@ -15,7 +15,7 @@ from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
-from recoveryd.clients.store import Content, Generation, Store
+from recoveryd.clients.store import Content, Store
 from recoveryd.core import Change, RecordedError, RecoverydError
 from recoveryd.settings import BaseConfig
 
@@ -71,7 +71,7 @@ def recorded(error: object) -> RecordedError:
 def dead(store: Store) -> bool:
     """Whether its client keeps these sessions elsewhere by now. What can't be told is not."""
     try:
-        return store.generation() is Generation.JSON_DEAD
+        return store.generation().use == "left"
     except RecoverydError:
         return False
 
@@ -82,7 +82,7 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
     unread: dict[str, RecoverydError] = {}
     for store in stores:
         try:
-            if store.exists() and store.greatest_id(session_id):
+            if store.exists() and store.has(session_id):
                 found.append(store)
         except RecoverydError as error:
             unread[store.id] = error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -60,16 +59,17 @@ class Stamp:
         return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-class Generation(StrEnum):
-    """Which way of keeping sessions a store is. The names are public (`status --json`, `doctor --json`)."""
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A way in which a client keeps, or kept, its sessions: each client has its own.
 
-    JSON = "json"  # a tree of files, OpenCode up to 1.1
-    JSON_DEAD = "json_dead"  # the tree that is left when OpenCode moved to a database
-    SQLITE = "sqlite"  # a database of 1.2 to about 1.13
-    SQLITE_EVENTS = "sqlite_events"  # a database of about 1.14 to 1.18, with a table of events
-    ROLLOUTS = "rollouts"  # a growing file of lines for each thread, Codex
-    OPENCODE_2 = "opencode_2"  # its sessions are in other tables; what we know of is frozen
-    UNKNOWN = "unknown"
+    `name` is public (`status --json`, `doctor --json`) and stable; `words` say it to people, as "a tree of JSON files".
+    """
+
+    name: str
+    words: str
+    use: Literal["edited", "left", "unknown"] = "edited"  # left: the client keeps its sessions elsewhere by now
+    says_why: bool = False  # `words` say, too, why nothing is repaired there
 
 
 class Content(Protocol):
@@ -127,10 +127,6 @@ class Store(Protocol):
     def content(self) -> Content:
         """What its records say."""
 
-    @property
-    def one_form(self) -> bool:
-        """Whether every client that uses a store of this sort sends the same form, whatever its version."""
-
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
 
@@ -139,9 +135,6 @@ class Store(Protocol):
 
     def live(self) -> str | None:
         """None when the store can be edited; else a sentence that says why not."""
-
-    def forms(self) -> tuple[str, ...]:
-        """The forms ("old", "paged", "new") in which the client that uses this store may send its sessions."""
 
     def generation(self) -> Generation:
         """Which way of keeping sessions this is."""
@@ -162,8 +155,8 @@ class Store(Protocol):
     def about(self, session_id: str) -> About:
         """Title, folder and parent. An unknown session is an empty `About`."""
 
-    def greatest_id(self, session_id: str) -> str:
-        """Of its messages the id that sorts last; "" when there is none. No message is read."""
+    def has(self, session_id: str) -> bool:
+        """Whether it has a message of the session. No message is read."""
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the newest messages (`PAGE`), or all, seem to have a part that is no JSON; false of an unknown one.
@@ -177,18 +170,8 @@ class Store(Protocol):
     def stamp(self, session_id: str) -> Stamp:
         """Changes with every write to the session. Cheap: no record is read."""
 
-    def strangers(self, session_id: str) -> list[str]:
-        """What lies among the records of the session and is none; left alone, but the client may stumble over it."""
-
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
-
-    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
-        """The records of `session` under other ids (old to new, of messages and parts), with all that names them.
-
-        Nothing else in them changes, not even their times. Those of the messages `keep` come along as they are: for
-        the ledger. StoreError: something names them in a way not known.
-        """
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none of them.

@@ -88,7 +88,7 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
     generation: str | None = None
     if store is not None:
         with suppress(RecoverydError):
-            generation = store.generation()
+            generation = store.generation().name
     version = Clients(sources.config).version()
     return {
         "recoveryd": __version__,

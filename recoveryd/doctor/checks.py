@@ -32,6 +32,7 @@ CODES: Mapping[str, str] = {
 }
 
 _Maker: TypeAlias = Callable[[Patient], Iterable[Check]]
+# Who makes the checks of a code; those of the clients make the next code's as well.
 _CHECKS: Mapping[str, _Maker] = {
     "config": host_checks.config,
     "state_folder": host_checks.state_folder,
@@ -39,8 +40,7 @@ _CHECKS: Mapping[str, _Maker] = {
     "clock": host_checks.clock,
     "stores": store_checks.stores,
     "store": store_checks.store,
-    "strangers": store_checks.strangers,
-    "id_wrap": store_checks.id_wrap,
+    "strangers": store_checks.of_clients,
     "watches": store_checks.watches,
     "daemon": store_checks.daemon,
     "service": host_checks.service,

@@ -52,5 +52,5 @@ class Patient:
     @property
     def living(self) -> list[Store]:
         """The stores whose sessions a client uses and recoveryd knows."""
-        dead = (None, Generation.JSON_DEAD, Generation.OPENCODE_2, Generation.UNKNOWN)
-        return [store for store in self.stores if self.generation(store) not in dead]
+        found = ((store, self.generation(store)) for store in self.stores)
+        return [store for store, generation in found if generation is not None and generation.use == "edited"]

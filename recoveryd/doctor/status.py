@@ -14,16 +14,7 @@ from recoveryd.disk import LockOwner, lockers, watcher
 from recoveryd.ledger import Ledger, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
-GENERATIONS: Mapping[Generation | None, str] = {
-    Generation.JSON: "a tree of JSON files (OpenCode up to 1.1)",
-    Generation.JSON_DEAD: "a tree of JSON files that OpenCode left behind when it moved to a database",
-    Generation.SQLITE: "a database without events (OpenCode 1.2 to about 1.13)",
-    Generation.SQLITE_EVENTS: "a database with events (OpenCode 1.14 to 1.18)",
-    Generation.ROLLOUTS: "a growing file of lines for each thread (Codex)",
-    Generation.OPENCODE_2: "a database of OpenCode 2; what recoveryd knows of is frozen there",
-    Generation.UNKNOWN: "a database that recoveryd does not know",
-    None: "not readable",
-}
+NOT_READABLE = "not readable"  # in the place of a generation
 # How a `run` was started (`LockOwner.doing`).
 HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import islice
 
-from recoveryd.clients import Generation, Store
 from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
 from recoveryd.disk import lockers, stale
 from recoveryd.doctor.patient import Patient
-from recoveryd.doctor.status import GENERATIONS, HOW, watched_by
+from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
 from recoveryd.settings import paths
 from recoveryd.watch import folders
-
-_LOOK_S = 1.5  # for what has to go through all sessions
 
 
 def stores(patient: Patient) -> Iterator[Check]:
@@ -34,7 +30,7 @@ def stores(patient: Patient) -> Iterator[Check]:
 def store(patient: Patient) -> Iterator[Check]:
     for one in patient.stores:
         generation = patient.generation(one)
-        words = GENERATIONS[generation]
+        words = generation.words if generation else NOT_READABLE
         about = f"{one.root}: {words}"
         hint = f"Can you read and write there? See ls -l {one.root}."
         try:
@@ -42,9 +38,9 @@ def store(patient: Patient) -> Iterator[Check]:
             next(iter(one.session_ids()), None) if problem is None else None
         except RecoverydError as error:
             problem, hint = error.message, error.hint or hint
-        if generation is Generation.JSON_DEAD:
+        if generation is not None and generation.use == "left":
             yield ok("store", f"{about}. Nothing is repaired there.", about=one.id)
-        elif generation in (Generation.OPENCODE_2, Generation.UNKNOWN):
+        elif generation is not None and generation.use == "unknown":
             yield warn("store", f"{about}.", "Its sessions are left alone; a newer recoveryd may know it.", one.id)
         elif problem:
             yield fail("store", f"{one.root} can't be used, so nothing in it is repaired: {problem}", hint, one.id)
@@ -52,40 +48,7 @@ def store(patient: Patient) -> Iterator[Check]:
             yield ok("store", f"{about}.", about=one.id)
 
 
-def strangers(patient: Patient) -> Iterator[Check]:
-    deadline = time.monotonic() + _LOOK_S
-    for one in patient.living:
-        if one.watch_files:
-            continue  # rows: nothing else can lie between them
-        found, looked, complete = _strangers(one, deadline)
-        some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
-        if found:
-            names = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-            yield warn(
-                "strangers",
-                f"OpenCode takes every file in its message and part folders for a record, these too: {names}{some}.",
-                f"Move them out of {one.root}: with them the session can't be sent.",
-                one.id,
-            )
-        else:
-            yield ok("strangers", f"No foreign file lies in {one.root}{some}.", about=one.id)
-
-
-def _strangers(one: Store, deadline: float) -> tuple[list[str], int, bool]:
-    found: list[str] = []
-    looked = 0
-    for session in one.session_ids():
-        if time.monotonic() > deadline:
-            return found, looked, False
-        try:
-            found += one.strangers(session)
-        except RecoverydError:  # gone meanwhile, or not readable: `scan` says so
-            continue
-        looked += 1
-    return found, looked, True
-
-
-def id_wrap(patient: Patient) -> Iterator[Check]:
+def of_clients(patient: Patient) -> Iterator[Check]:
     living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
     for client in patient.clients.all():
         yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))

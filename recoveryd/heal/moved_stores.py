@@ -23,7 +23,7 @@ def follow(store: Store, ledger: Ledger) -> None:
         leads_here = os.path.realpath(before) == store.id
         if before == store.id or (os.path.lexists(before) and not leads_here):
             continue
-        sessions = [session for session in known.sessions(before) if store.greatest_id(session)]
+        sessions = [session for session in known.sessions(before) if store.has(session)]
         if leads_here or (mine and places.get(before) == mine):
             known.move(before, store.id, sessions)
         else:

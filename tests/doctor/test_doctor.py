@@ -18,14 +18,14 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.clients.connection_owner import Owner
-from recoveryd.clients.opencode import server_address
+from recoveryd.clients.opencode import generations, server_address
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
-from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.store import Store
 from recoveryd.core.errors import ConfigError, RecoverydError
 from recoveryd.core.health_check import Check
 from recoveryd.core.model import Change, Failure, Kind, Outcome
@@ -289,11 +289,11 @@ class TestStores:
         assert found.level == "warn" and "msg_0.json.bak" in found.says and "and 2 more" in found.says
 
     def test_time_is_bounded_and_it_says_so(self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from recoveryd.doctor import store_checks as doctor_stores
+        from recoveryd.clients.opencode import doctor_checks
 
         tree = Tree(tmp_path)
         tree.stuck()
-        monkeypatch.setattr(doctor_stores, "_LOOK_S", -1.0)
+        monkeypatch.setattr(doctor_checks, "_LOOK_S", -1.0)
         assert "0 sessions were looked at; there are more" in one("strangers", patient(state, tree.store)).says
 
 
@@ -359,12 +359,12 @@ class TestWrap:
         later = NOW + (1 << 36)
         tree.put(f"message/ses_1/{name(later)}.json", {})
         tree.put(f"message/ses_2/{name(later - 40 * 86_400_000)}.json", {})
-        assert before_wrap(tree.store, Generation.JSON, later, 1.0) == (1, True)
+        assert before_wrap(tree.store, generations.JSON, later, 1.0) == (1, True)
 
     def test_it_ends_in_time(self, tmp_path: Path) -> None:
         tree = Plain(tmp_path / "storage")
         tree.say("user", BEFORE)
-        assert before_wrap(tree.store, Generation.JSON, NOW, -1.0) == (0, False)
+        assert before_wrap(tree.store, generations.JSON, NOW, -1.0) == (0, False)
 
 
 class TestWatches:

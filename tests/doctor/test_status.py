@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config
+from recoveryd.clients.opencode import generations
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
-from recoveryd.doctor.status import GENERATIONS, books, status
+from recoveryd.doctor.status import books, status
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.settings import paths
 from recoveryd.settings.overrides import ignore, pause
@@ -50,24 +51,25 @@ def seen(*stores: Store, state: Path, **config: Any) -> Any:
 class TestGeneration:
     def test_a_tree_and_one_that_is_dead(self, tmp_path: Path) -> None:
         tree = Tree(tmp_path)
-        assert tree.store.generation() is Generation.JSON
+        assert tree.store.generation() is generations.JSON
         Base(tree.root.parent / "opencode-beta.db")
-        assert tree.store.generation() is Generation.JSON_DEAD
+        assert tree.store.generation() is generations.JSON_DEAD
 
-    @pytest.mark.parametrize(("version", "found"), [(OLD, Generation.SQLITE), (NEW, Generation.SQLITE_EVENTS)])
+    @pytest.mark.parametrize(("version", "found"), [(OLD, generations.SQLITE), (NEW, generations.SQLITE_EVENTS)])
     def test_a_database(self, tmp_path: Path, version: str, found: Generation) -> None:
         base = Base(tmp_path / "opencode.db", version)
         assert base.store.generation() is found
         base.run("CREATE TABLE session_v2 (id TEXT)")
-        assert base.store.generation() is Generation.OPENCODE_2
+        assert base.store.generation() is generations.OPENCODE_2
 
     def test_another_database(self, tmp_path: Path) -> None:
         base = Base(tmp_path / "opencode.db", OLD)
         base.run("DROP TABLE part")
-        assert base.store.generation() is Generation.UNKNOWN
+        assert base.store.generation() is generations.UNKNOWN
 
     def test_each_has_words(self) -> None:
-        assert set(GENERATIONS) == {*Generation, None}
+        known = [each for each in vars(generations).values() if isinstance(each, Generation)]
+        assert len({each.name for each in known}) == len({each.words for each in known}) == len(known) == 6
 
 
 def test_nothing_at_all(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
     assert store.generation is None and "no SQLite database" in store.problem
     (tmp_path / "opencode" / "storage").mkdir()
     [dead] = seen(OpencodeFiles(tmp_path / "opencode" / "storage"), state=tmp_path / "state").stores
-    assert dead.generation is Generation.JSON_DEAD and "dead" in dead.problem
+    assert dead.generation is generations.JSON_DEAD and "dead" in dead.problem
 
 
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
 from recoveryd.clients import Config
 from recoveryd.clients.find import recorded
+from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Store
 from recoveryd.core.errors import RecoverydError, RefusedError
@@ -80,7 +81,7 @@ class Driver:
     def _all(self, rng: random.Random, store: Store, session: str) -> str:
         look = _try(lambda: store.look(session))
         loaded = _try(lambda: store.load(session))
-        for more in (lambda: store.stamp(session), lambda: store.strangers(session)):
+        for more in (lambda: store.stamp(session), lambda: of_opencode(store).strangers(session)):
             _try(more)
         explain(hostile(rng) if look is None or look.failure is None or rng.random() < 0.1 else look.failure.error)
         verdict = _try(lambda: self._triage.judge(store, session))

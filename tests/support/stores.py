@@ -102,8 +102,8 @@ class Kept(Protocol):
     def cut_off(self, key: str) -> int:
         """Leave there what a crash in the middle of a write of `key` leaves; how many things."""
 
-    def foreign(self, owner: str) -> list[str]:
-        """Put what is no record where the client keeps them; as `strangers` names it, [] if that can't be."""
+    def foreign(self, owner: str) -> None:
+        """Put what is no record where the client keeps them, if that can be."""
 
     def limited(self, record: int, session: int) -> Store:
         """The same store, with other limits in bytes."""
@@ -244,12 +244,10 @@ class Files(_OpenCode):
         path.with_name(f".recoveryd-{path.name}").write_text("half")
         return 1
 
-    def foreign(self, owner: str) -> list[str]:
+    def foreign(self, owner: str) -> None:
         self.tree.put(f"part/{owner}/.hidden", b"x")  # passed over by the client
-        keys = [f"message/{SES}/notes.txt", f"part/{owner}/prt_2.json.bak"]
-        for key in keys:
+        for key in (f"message/{SES}/notes.txt", f"part/{owner}/prt_2.json.bak"):
             self.tree.put(key, b"x")
-        return keys
 
     def limited(self, record: int, session: int) -> Store:
         return OpencodeFiles(self.tree.root, max_file=record, max_session=session)
@@ -334,8 +332,8 @@ class Rows(_OpenCode):
     def cut_off(self, key: str) -> int:
         return 0  # SQLite takes it back
 
-    def foreign(self, owner: str) -> list[str]:
-        return []  # a row is a record, or of no session
+    def foreign(self, owner: str) -> None:
+        """A row is a record, or of no session."""
 
     def limited(self, record: int, session: int) -> Store:
         return OpencodeSqlite(self.base.path, max_row=record, max_session=session)

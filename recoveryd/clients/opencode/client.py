@@ -9,6 +9,7 @@ from functools import partial
 from recoveryd.clients.client import Cure, Prompt
 from recoveryd.clients.opencode import config_problems, doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
 from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
@@ -74,7 +75,9 @@ class Opencode:
     def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
         """Only sessions that have an old id are read."""
         ms = int(now * 1000)
-        if not wrapped_ids.tells_old(store.greatest_id(session), ms) or not goes_by_ids(store, self.server, session):
+        if not wrapped_ids.tells_old(of_opencode(store).greatest_id(session), ms) or not goes_by_ids(
+            store, self.server, session
+        ):
             return None
         return silence.ids_started_again(store.load(session), ms)
 
@@ -103,7 +106,8 @@ class Opencode:
         return doctor_checks.listening(self.server, self._settings.server_url or "")
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        return doctor_checks.id_wrap(self.server, stores, now)
+        yield from doctor_checks.strangers([(of_opencode(store), generation) for store, generation in stores])
+        yield from doctor_checks.id_wrap(self.server, stores, now)
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
         if kind is Kind.WRAPPED_IDS:
@@ -117,7 +121,7 @@ class Opencode:
         found = wrapped_ids.wrapped(session, now)
         if found is None:
             return Refusal("its ids are in the order of time", understood=False)
-        foreign = store.strangers(session.id)
+        foreign = of_opencode(store).strangers(session.id)
         if foreign:
             return Refusal(f"{foreign[0]} lies among its files and can't be given another id; see `recoveryd doctor`")
         names = wrapped_ids.new_ids(found)
@@ -127,7 +131,7 @@ class Opencode:
         also = f"; a revert is staged, and the next prompt takes back {len(kept)} newer ones with it" if kept else ""
         order = [names.get(message.id, message.id) for message in (*found.old, *found.new)]
         return Cure(
-            changes=tuple(store.renamed(session, names, kept)),
+            changes=tuple(of_opencode(store).with_new_ids(session, names, kept)),
             actions=("renumber",) * len(found.old),
             objections=lambda read: (
                 [] if wrapped_ids.in_order(read, order) else ["its ids are not in the order of time"]

@@ -1,16 +1,19 @@
-"""What `doctor` asks of OpenCode: the version that listens, and sessions whose ids started again."""
+"""What `doctor` asks of OpenCode: the version that listens, files that are no records, ids that started again."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 from recoveryd.clients.connection_owner import Owner
+from recoveryd.clients.opencode import generations
+from recoveryd.clients.opencode.opencode_store import OpencodeStore
 from recoveryd.clients.opencode.server import OpencodeServer
-from recoveryd.clients.opencode.server_address import strangers
+from recoveryd.clients.opencode.server_address import not_asked
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, ok, warn
+from recoveryd.core import Check, RecoverydError, ok, warn
 
 _LOOK_S = 1.5  # for what has to go through all sessions
 
@@ -51,12 +54,46 @@ def _untested(version: tuple[int, ...]) -> Check:
 def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
     """Another user's client at the usual address is as it should be; at the address that is configured it is not."""
     url, whose = next(iter(shut_out.items()))
-    says = f"{strangers(url, whose)}."
+    says = f"{not_asked(url, whose)}."
     if whose is Owner.UNKNOWN:
         return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
     if server_url:
         return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
     return ok("client", f"No client of yours listens (a plain TUI does not). {says}")
+
+
+def strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
+    """Whether files that are no records lie where the client takes each file for one."""
+    deadline = time.monotonic() + _LOOK_S
+    for one, generation in stores:
+        if generation is not generations.JSON:
+            continue  # rows: nothing else can lie between them
+        found, looked, complete = _strange_files(one, deadline)
+        some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
+        if found:
+            names = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+            yield warn(
+                "strangers",
+                f"OpenCode takes every file in its message and part folders for a record, these too: {names}{some}.",
+                f"Move them out of {one.root}: with them the session can't be sent.",
+                one.id,
+            )
+        else:
+            yield ok("strangers", f"No foreign file lies in {one.root}{some}.", about=one.id)
+
+
+def _strange_files(one: OpencodeStore, deadline: float) -> tuple[list[str], int, bool]:
+    found: list[str] = []
+    looked = 0
+    for session in one.session_ids():
+        if time.monotonic() > deadline:
+            return found, looked, False
+        try:
+            found += one.strangers(session)
+        except RecoverydError:  # gone meanwhile, or not readable: `scan` says so
+            continue
+        looked += 1
+    return found, looked, True
 
 
 def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
@@ -68,7 +105,7 @@ def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], 
     for one, generation in stores:
         count, complete = before_wrap(one, generation, now_ms, _LOOK_S)
         versions = server.listening_versions(one.id) if count else ()
-        mended = generation is Generation.SQLITE_EVENTS and all(version >= BY_TIME_SINCE for version in versions)
+        mended = generation is generations.SQLITE_EVENTS and all(version >= BY_TIME_SINCE for version in versions)
         if count and not mended:
             minded = True
             yield _minded(one, generation, count, complete=complete)
@@ -95,6 +132,6 @@ def _minded(store: Store, generation: Generation, count: int, *, complete: bool)
         f"{store.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "
         "from before 2026-08-14, when OpenCode's ids started again near zero. Older clients store a new prompt "
         "in them and never call the model.",
-        newer if generation is Generation.SQLITE_EVENTS else heals,
+        newer if generation is generations.SQLITE_EVENTS else heals,
         store.id,
     )

@@ -92,7 +92,7 @@ class LocalServers:
             return True
         self.shut_out[url] = whose
         # Another user's client at the usual address is no news; at the address that is configured it is.
-        self._say_once(f"{strangers(url, whose)}.", "WARNING" if url == self._configured else "INFO")
+        self._say_once(f"{not_asked(url, whose)}.", "WARNING" if url == self._configured else "INFO")
         return False
 
     def _headers(self, url: str) -> dict[str, str]:
@@ -124,7 +124,7 @@ class LocalServers:
             logger.log(level, "{}", text)
 
 
-def strangers(url: str, whose: Owner) -> str:
+def not_asked(url: str, whose: Owner) -> str:
     """What is wrong with who listens at an address, as a sentence without its full stop."""
     if whose is Owner.OTHER:
         return f"At {url} a process of another user listens: nothing is said to it"

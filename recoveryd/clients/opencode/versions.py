@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 
+from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
 from recoveryd.clients.store import Store
@@ -32,7 +33,7 @@ def forms_of(store: Store, server: OpencodeServer, session: str) -> tuple[Form, 
 
     A session's own version does not count: it is that of the client which made it.
     """
-    forms = [Form.named(name) for name in store.forms()]
+    forms = [Form.named(name) for name in of_opencode(store).forms()]
     forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, server, session)]
     return tuple(dict.fromkeys(forms))
 
@@ -42,7 +43,7 @@ def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:
 
     A store with a table of events (1.14 and later) is left out: what its events say could not be changed along.
     """
-    if "new" in store.forms():
+    if "new" in of_opencode(store).forms():
         return False
     versions = _versions(store, server, session)
     return not versions or min(versions) < BY_TIME_SINCE
@@ -50,4 +51,4 @@ def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:
 
 def _versions(store: Store, server: OpencodeServer, session: str) -> tuple[tuple[int, ...], ...]:
     """What the clients that have the session say; none where it does not matter, or nobody listens."""
-    return () if store.one_form else server.versions(store.id, session, store.about(session).directory)
+    return () if of_opencode(store).one_form else server.versions(store.id, session, store.about(session).directory)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from recoveryd.clients.opencode import ids
+from recoveryd.clients.opencode import generations, ids
 from recoveryd.clients.opencode.ids import WRAP_MS
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Json, Message, Part, Refusal, Session, StoreError, moment
@@ -30,9 +30,9 @@ def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: floa
     """How many sessions have messages from before the last wrap, and whether all were looked at in so many seconds."""
     deadline = time.monotonic() + seconds
     latest = f"msg_{(now_ms + ids.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
-    if generation is Generation.JSON:
+    if generation is generations.JSON:
         return _in_tree(store.root, latest, deadline)
-    if generation in (Generation.SQLITE, Generation.SQLITE_EVENTS):
+    if generation in (generations.SQLITE, generations.SQLITE_EVENTS):
         return _in_database(store.root, latest, deadline)
     return 0, True
 

@@ -14,6 +14,7 @@ import pytest
 
 from recoveryd.clients.opencode import replace_ids
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.wrapped_ids import Wrapped, new_ids, wrapped
 from recoveryd.clients.store import Store, stand, states
 from recoveryd.core import failpoint
@@ -49,7 +50,7 @@ class Planting:
     def changes(self, keep: Sequence[str] = ()) -> list[Change]:
         names = new_ids(self.found())
         assert isinstance(names, dict)
-        return self.store.renamed(self.session, names, keep)
+        return of_opencode(self.store).with_new_ids(self.session, names, keep)
 
 
 Plant = Callable[[Planted], Planting]
@@ -324,5 +325,7 @@ def test_the_disk_says_what_goes_wrong(tmp_path: Path) -> None:
 
 def test_a_session_that_is_not_there_has_no_greatest_id(plant: Plant) -> None:
     planting = plant(plain())
-    assert planting.store.greatest_id("ses_none") == ""
-    assert planting.store.greatest_id(planting.planted.id) == max(m["id"] for m in planting.planted.messages)
+    assert of_opencode(planting.store).greatest_id("ses_none") == ""
+    assert of_opencode(planting.store).greatest_id(planting.planted.id) == max(
+        m["id"] for m in planting.planted.messages
+    )

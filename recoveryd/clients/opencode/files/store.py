@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.clients.opencode import content as opencode_content
+from recoveryd.clients.opencode import generations, records, store_paths
 from recoveryd.clients.opencode import ids as ids_module
-from recoveryd.clients.opencode import records, store_paths
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Reader
@@ -95,7 +95,7 @@ class OpencodeFiles:
     def generation(self) -> Generation:
         """A tree that the client left for a database is dead. StoreError when that can't be told."""
         try:
-            return Generation.JSON_DEAD if self._moved_to() else Generation.JSON
+            return generations.JSON_DEAD if self._moved_to() else generations.JSON
         except OSError as error:
             raise tree.trouble(error, f"look at {self.root.parent}") from error
 
@@ -145,6 +145,10 @@ class OpencodeFiles:
     def about(self, session_id: str) -> About:
         """Title, folder and parent. An unknown session is an empty `About`. StoreError."""
         return self._reader.about(session_id)
+
+    def has(self, session_id: str) -> bool:
+        """Whether it has a message of the session."""
+        return bool(self._reader.greatest_id(session_id))
 
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
@@ -198,7 +202,7 @@ class OpencodeFiles:
                 changes.append(Change(key, before, after, mode))
         return changes
 
-    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+    def with_new_ids(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The same files under the new ids; the session's own file too, where a revert is staged."""
         found = self._reader.session_file(session.id)
         key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""

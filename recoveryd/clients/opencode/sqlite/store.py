@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.clients.opencode import records, store_paths
+from recoveryd.clients.opencode import generations, records, store_paths
 from recoveryd.clients.opencode.sqlite import replace_ids, rows, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
@@ -88,10 +88,10 @@ class OpencodeSqlite:
         """By the tables that are there."""
         found = self._database.read(self._tables.schema)
         if found.foreign:
-            return Generation.OPENCODE_2
+            return generations.OPENCODE_2
         if found.unknown:
-            return Generation.UNKNOWN
-        return Generation.SQLITE_EVENTS if found.events else Generation.SQLITE
+            return generations.UNKNOWN
+        return generations.SQLITE_EVENTS if found.events else generations.SQLITE
 
     def session_ids(self) -> Iterator[str]:
         """The ids of all sessions that have messages."""
@@ -109,6 +109,10 @@ class OpencodeSqlite:
     def about(self, session_id: str) -> About:
         """Title, folder and parent. An unknown session is an empty `About`."""
         return self._reader.about(session_id)
+
+    def has(self, session_id: str) -> bool:
+        """Whether it has a message of the session."""
+        return bool(self._reader.greatest_id(session_id))
 
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
@@ -153,7 +157,7 @@ class OpencodeSqlite:
                 found.append(Change(rows.key(table, identifier), before, after))
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)
 
-    def renamed(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
+    def with_new_ids(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """The same rows under the new ids; the session's own row too, where a revert is staged."""
         about = self.read(rows.key("session", session.id)) if session.revert else None
         return replace_ids.changes(session, about, names, keep)

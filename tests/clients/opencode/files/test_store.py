@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode import records
+from recoveryd.clients.opencode import generations, records
 from recoveryd.clients.opencode.files.store import find_stores
-from recoveryd.clients.store import Generation
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Change, Edit
 from recoveryd.disk import tree as reading
@@ -203,17 +202,29 @@ def test_only_a_database_that_the_client_went_over_to_makes_a_tree_dead(tree: Tr
     (folder / "opencode-dev.db").touch()  # no store
     tried = Base(folder / "opencode-local.db")
     os.utime(tried.path, (1, 1))  # of a channel that was tried before the tree was last written to
-    assert (tree.store.live(), tree.store.generation()) == (None, Generation.JSON)
+    assert (tree.store.live(), tree.store.generation()) == (None, generations.JSON)
     tried.say("user", NOW - 100)
-    assert (tree.store.live(), tree.store.generation()) == (None, Generation.JSON), "used beside it, for other sessions"
+    assert (tree.store.live(), tree.store.generation()) == (None, generations.JSON), (
+        "used beside it, for other sessions"
+    )
     tried.say("assistant", NOW - 90)
     assert "opencode-local.db" in (tree.store.live() or "")
     tried.path.unlink()
     (folder / "opencode.db").write_bytes(b"SQLite format 3\0, and then damaged")
-    assert tree.store.generation() is Generation.JSON_DEAD, "in doubt"
+    assert tree.store.generation() is generations.JSON_DEAD, "in doubt"
 
 
 def test_a_store_whose_parts_are_elsewhere_is_not_live(tree: Tree) -> None:
     (tree.root / "part").rename(tree.root / "elsewhere")
     (tree.root / "part").symlink_to(tree.root / "elsewhere")
     assert "is a symlink" in (tree.store.live() or "")
+
+
+def test_files_that_are_no_records_are_named_as_the_client_trips_over_them(tree: Tree) -> None:
+    _, answered = tree.small()
+    assert tree.store.strangers(SES) == []
+    tree.put(f"part/{answered}/.hidden", b"x")  # passed over by the client
+    foreign = [f"message/{SES}/notes.txt", f"part/{answered}/prt_2.json.bak"]
+    for key in foreign:
+        tree.put(key, b"x")
+    assert tree.store.strangers(SES) == foreign
