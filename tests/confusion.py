@@ -2,7 +2,7 @@
 
 `right` is the kind (None for a negative), `none` a kind that was missed, `wrong` any other kind; behind the counts,
 what those were taken for. `dev` was known while the table was written, `kept` (a fixed 30 %, by hash) and `more`
-(collected afterwards) were measured first.
+(collected afterwards) were measured first. `responses` was in sight while Codex was added.
 
 All others were collected and labelled before any of them was classified. Forms right before anything was mended: `half`
 136 of 154 (1 wrong), `other half` 123 of 140, `late` 21 of 23, `later` 15 of 20. After mending with the mistakes of
@@ -42,6 +42,7 @@ def sets() -> dict[str, list[Text]]:
         "dev": [row for row in rows if not is_kept(row)],
         "kept": [row for row in rows if is_kept(row)],
         "more": load("more_errors.json"),
+        "responses": load("responses_errors.json"),
         **{name: [row for row in further if row["round"] == number] for name, number in ROUNDS.items()},
     }
 

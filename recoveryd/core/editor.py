@@ -15,11 +15,12 @@ Edits = tuple[Edit, ...]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What a provider takes as the id and the name of a tool call. `illegal` matches one character that it refuses."""
+    """What a provider takes as id, name and input of a tool call. `illegal` matches one character that it refuses."""
 
     illegal: re.Pattern[str]
     longest_name: int
     longest_id: int | None = None  # None: any
+    longest_input: int | None = None  # characters of the JSON; None: any
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ class Group(StrEnum):
     STRUCTURE = "structure"  # which blocks follow each other
     ORDER = "order"  # what a turn begins with; a fault of the structure can bring it about
     SIGNATURE = "signature"  # thinking that the provider no longer accepts; it says either of the same block
+    ITEM = "item"  # an item of another provider or account: it says either of one that is reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +132,21 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.REASONING_ITEM: KindInfo(
         cause="a reasoning item that the provider does not find or can't read",
-        unrepaired="this is OpenAI's form of a conversation, which recoveryd can't check yet: "
-        "choose another model, or start a new session",
+        remedy="What the provider can't read is set aside in the ledger, whole and all of it at once.",
+        instead=_OTHER_MODEL,
+        group=Group.ITEM,
     ),
     Kind.REASONING_MISSING: KindInfo(
         cause="reasoning that the provider wants back",
         unrepaired="this provider wants its reasoning back, and taking parts away would make it worse: "
         "choose another model, or start a new session",
+    ),
+    Kind.FOREIGN_ITEM: KindInfo(
+        cause="an item that the provider does not know",
+        remedy="The field that it does not take is emptied; an item goes on as words, or is set aside in the ledger.",
+        instead=_OTHER_MODEL,
+        group=Group.ITEM,
+        local=True,
     ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
         cause="a conversation longer than the model can take",

@@ -40,6 +40,7 @@ class Kind(StrEnum):
     TRAILING_WHITESPACE = "trailing_whitespace"
     REASONING_ITEM = "reasoning_item"
     REASONING_MISSING = "reasoning_missing"
+    FOREIGN_ITEM = "foreign_item"
     CONTEXT_OVERFLOW = "context_overflow"
     UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
     WRAPPED_IDS = "wrapped_ids"  # no provider says it: the client takes each new prompt for an old one
@@ -139,13 +140,19 @@ class RecordedError:
 class Refused:
     """Why a provider refused a conversation, by its own words.
 
-    `ids` are those of the tool calls that it names; `position` is the `messages.N[.content.M]` of the sentence that
-    told the kind, and counts what was sent, not what is stored.
+    `ids` are those of the tool calls that it names; `position` is the `messages.N[.content.M]`, or `input[N]`, of the
+    sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it ("call_id").
+    `said` is the sentence of the tables that fitted.
     """
 
     kind: Kind
     ids: tuple[str, ...] = ()
     position: tuple[int, int | None] | None = None
+    field: str = ""
+    said: str = ""
+    names: tuple[str, ...] = ()  # of items, or the ends of what is encrypted: "rs_0496", "gAAA...c90="
+    limit: int = 0  # bytes that a request may have; 0: not told
+    sent: int = 0  # bytes that it had; 0: not told
 
 
 @dataclass(frozen=True, slots=True)

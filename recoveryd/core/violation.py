@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Json, Kind
 from recoveryd.core.request import Block
 
 
@@ -18,6 +18,8 @@ class Violation:
     reason: str
     part_id: str = ""  # of a part that is in no block, because the client can't send it
     excess: int = 0  # it is refused only because there are many such: with so many fewer of them, none is
+    field: str = ""  # of the block, where no more than that is refused
+    sources: tuple[Json, ...] = ()  # the images of the block that are meant, the very objects; (): the rules tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Claims:
     thinking on is wrong with it off: so it must be right in both.
     """
 
-    accused: frozenset[str] = frozenset()  # part ids of thinking blocks, and of media
+    accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of media, of whole items
+    fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
+    images: frozenset[tuple[str, int]] = frozenset()  # part id, and the place of the image in its content
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})

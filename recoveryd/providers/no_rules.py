@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Violation
 
 
 class NoRules:
@@ -15,19 +15,14 @@ class NoRules:
     protocols: frozenset[str] = frozenset()
     call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
 
-    def spoke(self, failure: Failure) -> bool:
-        """It is chosen where no other's rules hold."""
-        del failure
-        return False
-
-    def disowned(self, failure: Failure) -> str:
-        del failure
-        return ""
-
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         del claims
         stuck = (part for part in request.unsendable if part.by_client)
         return [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in stuck]
+
+    def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
+        del refused, request, named
+        return Claims()
 
     def bound(self, before: Request, after: Request) -> list[Block]:
         del before, after

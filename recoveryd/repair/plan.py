@@ -82,24 +82,10 @@ def objections(session: Session, wires: Sequence[Wire], provider: Provider, clai
 
 def claims_of(case: Case, request: Request) -> Claims:
     """What the error tells, looked up in the request that failed, not in the stored list."""
-    evidence = case.evidence
-    accused: frozenset[str] = frozenset()
-    if KINDS[evidence.kind].signature:
-        accused = _accused(case, request)
-    elif evidence.kind is Kind.MEDIA_REJECTED and not _found(case, request):
-        named = _named(case)  # an image that the rules find nothing wrong with: damaged further in, say
-        accused = frozenset(
-            {named.part_id} if named is not None and any(True for _ in case.provider.sources(named.body)) else ()
-        )
-    unfinished = frozenset(
-        block.part_id for block in request.blocks() if block.unfinished and block.body["tool_use_id"] in evidence.ids
-    )
-    return Claims(accused, unfinished)
-
-
-def _found(case: Case, request: Request) -> bool:
-    """Whether the rules alone find what the error speaks of."""
-    return any(v.kind is case.evidence.kind for v in case.provider.check(request, Claims()))
+    claims = case.provider.claims(case.evidence, request, _named(case))
+    if KINDS[case.evidence.kind].signature and not case.settings.keep_thinking:
+        return replace(claims, accused=frozenset(b.part_id for b in request.blocks() if b.is_thinking))
+    return claims
 
 
 def _named(case: Case) -> Block | None:
@@ -110,12 +96,3 @@ def _named(case: Case) -> Block | None:
     at = next((i for i, m in enumerate(messages) if m.id == case.failure.message), len(messages))
     session = replace(case.session, messages=messages[:at])
     return case.wires[0].stored(session).at(*case.evidence.position)
-
-
-def _accused(case: Case, request: Request) -> frozenset[str]:
-    """The thinking block that the error names and all behind it; all there is when it names none that can be found."""
-    named = _named(case)
-    thinking = [b.part_id for b in request.blocks() if b.is_thinking]
-    if named is None or named.part_id not in thinking or not case.settings.keep_thinking:
-        return frozenset(thinking)
-    return frozenset(thinking[thinking.index(named.part_id) :])

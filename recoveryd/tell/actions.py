@@ -33,6 +33,21 @@ ACTIONS: Mapping[str, Deed] = {
         "put", "put", "1 tool result right behind its call", "{n} tool results right behind their calls"
     ),
     "set_aside_thinking": Deed("take out", "took out", "1 thinking block{why}", "{n} thinking blocks{why}"),
+    "set_aside_reasoning": Deed(
+        "take out", "took out", "1 item that the provider can't read", "{n} items that the provider can't read"
+    ),
+    "set_aside_item": Deed(
+        "take out", "took out", "1 item that the provider does not know", "{n} items that the provider does not know"
+    ),
+    "drop_field": Deed(
+        "empty", "emptied", "1 field that the provider does not take", "{n} fields that the provider does not take"
+    ),
+    "as_message": Deed(
+        "put",
+        "put",
+        "1 item that the provider does not know in words",
+        "{n} items that the provider does not know in words",
+    ),
     "set_aside_blank": Deed("take out", "took out", "1 blank text", "{n} blank texts"),
     "mend_call": Deed(
         "give", "gave", "1 tool call a legal id, name or input", "{n} tool calls legal ids, names or inputs"

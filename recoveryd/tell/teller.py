@@ -52,11 +52,9 @@ class Teller:
         if self._told_before(event):
             return
         directory = _folder(store, failure.session)
-        client = self._clients.of(store)
-        server = client.server
+        server = self._clients.of(store).server
         goes_on = None if event.resumed else partial(server.has, failure, directory)
-        pressed = buttons(event, partial(self._pressed, store, failure), can_continue=goes_on)
-        toast = notice(event, pressed, client.go_on(event.session))
+        toast = notice(event, buttons(event, partial(self._pressed, store, failure), can_continue=goes_on))
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if event.outcome is Outcome.HEALED else "warning"

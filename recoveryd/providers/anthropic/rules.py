@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from recoveryd.core import Block, Claims, Json, Kind, Request, Turn, Violation
+from recoveryd.core import Block, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.media import sources
 
@@ -31,6 +31,21 @@ def check(request: Request, claims: Claims) -> list[Violation]:
     found += _rejected_thinking(turns, claims)
     found += _open_loop(turns, claims.thinking)
     return sorted(found, key=lambda v: v.turn)
+
+
+def accused(refused: Refused, request: Request, named: Block | None) -> frozenset[str]:
+    """The thinking block that the error names and all behind it; all there is when it names none that can be found.
+
+    Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
+    """
+    if kind_info(refused.kind).signature:
+        thinking = [b.part_id for b in request.blocks() if b.is_thinking]
+        known = named is not None and named.part_id in thinking
+        return frozenset(thinking[thinking.index(named.part_id) :] if named is not None and known else thinking)
+    if refused.kind is not Kind.MEDIA_REJECTED or named is None or not any(True for _ in sources(named.body)):
+        return frozenset()
+    found = any(v.kind is refused.kind for v in check(request, Claims()))
+    return frozenset() if found else frozenset({named.part_id})
 
 
 def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:

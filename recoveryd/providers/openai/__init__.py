@@ -1,1 +1,1 @@
-"""OpenAI's APIs: the sentences in which they refuse; they have no rules here yet."""
+"""OpenAI's APIs: what the Responses API refuses of a conversation, and in which sentences they say so."""

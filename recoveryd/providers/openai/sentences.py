@@ -23,21 +23,35 @@ tool_call_invalid
   OpenAI: duplicate value for tool_call_id | must have a tool_call_id | messages[#].tool_call_id | tool_calls: empty
   OpenAI: input[#].call_id: string | input[#].call_id: empty | input[#].name: string | input[#].name: empty
   OpenAI: input[#].arguments | supported values are: search, open_page
+  OpenAI: input[#].namespace: string | input[#].namespace: empty | input[#].input: string too long
 empty_content
   OpenAI: content: expected a string, got null | [#].content: expected * got null | messages[#].content: empty
   OpenAI: is too short - messages.#.content | content is a required property
 media_rejected
   OpenAI: does not represent a valid image | invalid base64 image_url | total image size | invalid image data
-  OpenAI: invalid image (based64) data
+  OpenAI: invalid image (based64) data | input[#].content[#].image_url | input[#].output[#].image_url
+  Codex, in OpenAI's place: invalid image in your last message
+  OpenAI, gateways: status 413 payload too large | status 413 request entity too large
+  gateways: request entity too large | request body size exceeds | is too large for upstream websocket
 reasoning_item
   OpenAI: of type reasoning was provided without | without its required reasoning item
   OpenAI: without its required following item | items are not persisted when store | item with id * not found
   OpenAI: invalid_encrypted_content | encrypted content * could not be | duplicate item found with id
   OpenAI: reasoning input items can only be | expected an id that begins with | input[#].encrypted_content
   OpenAI: input[#].summary | input[#].content: array too long | input item does not belong to this connection
+  OpenAI: encrypted content organization_id did not match
+  Copilot: input item id does not belong to this connection
+foreign_item
+  OpenAI: missing required parameter: input[#].id | input[#].id: string too long | unknown parameter: input[#]
+  OpenAI: supported values are: output_text and refusal | supported values are: input_text, input_image
+  OpenAI: supported values are: assistant, system, developer
+  OpenAI: supported values are * {apply_patch_call/code_interpreter_call/computer_call/custom_tool_call/function_call}
+  gateways: input.#.type: invalid input | input[#].type: invalid input
 context_overflow
   OpenAI: maximum context length is | context_length_exceeded | exceeds the context window
   OpenAI: input tokens exceed the configured limit
+  OpenAI: input[#].output: string too long | input[#].content[#].text: string too long
+  Codex, in OpenAI's place: ran out of room in the model's context window
 """
 )
 

@@ -13,24 +13,8 @@ from dataclasses import dataclass
 
 from recoveryd.core import Kind, RecordedError, Refused, clean
 from recoveryd.providers.find import LIKELY, SURE
+from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.rows import Row, squeeze
-
-_BLANKS = re.compile(r"\s+")
-# Smithy's `messages.1.member` counts from one, unlike all others: left out.
-_POSITION = re.compile(
-    r"messages ?[.\[] ?(\d{1,6})\]?(?! ?\.? ?member|\d)(?: ?\.? ?content ?[.\[] ?(\d{1,6}))?", re.IGNORECASE
-)
-_ID = re.compile(
-    r"(?<![A-Za-z0-9_-])"
-    r"(?:toolu_|tooluse_|call[_-]|fc_|chatcmpl-tool-|functions\.|[a-z]{2,20}-(?=[A-Za-z0-9]{8}\b))"
-    r"[A-Za-z0-9_:.-]{1,120}"
-)
-_NAMED = re.compile(
-    r"(?:immediately after|tool_result blocks|following ids|duplicate ids|response messages|blocks with id|call_ids?"
-    r"|function call|tool calls?|tool call id(?: was)?|tool id)"
-    r"\W{1,4}([A-Za-z0-9_-]{6,80}(?:, ?[A-Za-z0-9_-]{6,80}){0,40})",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +23,7 @@ class _Match:
     text: str  # unescaped
     start: int  # in the squeezed text
     end: int
+    said: str  # the words of the row
 
 
 def classify(error: RecordedError) -> Refused | None:
@@ -56,7 +41,12 @@ def classify(error: RecordedError) -> Refused | None:
         kind = error.kind  # but a name made from the status 413 says no more than "too large", and images may be that
     if kind is None:
         return None
-    return Refused(kind, named_ids(error), _position(only) if only is not None else None)
+    position, field = (None, "")
+    if only is not None:
+        position, field = named.place(only.text, only.start, only.end, error.texts)
+    limit, sent = named.sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
+    said = only.said if only is not None else ""
+    return Refused(kind, named_ids(error), position, field, said, named.items(error.texts), limit, sent)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:
@@ -66,31 +56,7 @@ def candidates(error: RecordedError) -> tuple[Kind, ...]:
 
 def named_ids(error: RecordedError) -> tuple[str, ...]:
     """Ids of tool calls that the error names, each once, in the order of the text."""
-    ids: dict[str, None] = {}
-    for text in error.texts:
-        for match in _ID.finditer(text):
-            _add(ids, match.group())
-        for match in _NAMED.finditer(text):
-            for one in match.group(1).split(","):
-                _add(ids, one.strip())
-    return tuple(ids)
-
-
-def _position(found: _Match) -> tuple[int, int | None] | None:
-    """The `messages.N[.content.M]` next to the words that matched, in their own sentence."""
-    text = _BLANKS.sub(" ", found.text)
-    letters = [index for index, char in enumerate(text) if char.isalnum()]
-    start, end = letters[found.start], letters[found.end - 1]
-    begin = text.rfind(". ", max(0, start - 300), start) + 1 or max(0, start - 300)
-    stop = text.find(". ", end, end + 300)
-    match = _POSITION.search(text, begin, stop if stop >= 0 else end + 300)
-    return (int(match[1]), int(match[2]) if match[2] else None) if match else None
-
-
-def _add(ids: dict[str, None], one: str) -> None:
-    one = one.rstrip(".:-")
-    if any(char.isdigit() or char.isupper() for char in one):
-        ids[one] = None
+    return named.calls(error.texts)
 
 
 def excerpt(error: RecordedError, length: int = 200) -> str:
@@ -123,7 +89,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them
             if row.kind is not None:
-                yield _Match(row.kind, texts[index], *found.span())
+                yield _Match(row.kind, texts[index], *found.span(), row.words)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -49,6 +49,11 @@ _FAMILIES = (
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),
     (
+        r"request (was |has been )?blocked",
+        "something in the conversation that the provider blocks, and it does not say what. Go back by a turn, "
+        "or start a new session.",
+    ),
+    (
         r"content.?filter|content.?policy|safety|flagged|moderation|usage policy",
         "the provider's filter. Put what you asked in other words.",
     ),

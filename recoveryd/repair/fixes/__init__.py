@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from recoveryd.core import Edits, Kind, Violation
-from recoveryd.repair.fixes import calls, content, media, thinking, tools, unicode, unsendable
+from recoveryd.repair.fixes import calls, content, items, media, thinking, tools, unicode, unsendable
 from recoveryd.repair.inputs import RepairInput, Settings
 
 Repair = Callable[[RepairInput, Violation], Sequence[Edits]]
@@ -25,6 +25,8 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.TOOL_CALL_INVALID: calls.invalid,
     Kind.INVALID_UNICODE: unicode.half,
     Kind.MEDIA_REJECTED: media.rejected,
+    Kind.REASONING_ITEM: items.unread,
+    Kind.FOREIGN_ITEM: items.foreign,
     Kind.UNSENDABLE_PART: unsendable.mended,
 }
 

@@ -9,6 +9,11 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def invalid(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """A legal id of its own, a legal name, an input that is an object; what is legal stays."""
+    """A legal id of its own, a legal name, an input that is an object; what is legal stays.
+
+    What the provider itself was to look up has no output that is stored beside it: such a call can go.
+    """
     assert violation.block is not None
+    if violation.block.type == "web_search_call":
+        return (given.editor.set_aside([violation.block], "set_aside_item"),)
     return (given.editor.mend_call(violation.block, given.provider.call_limits),)

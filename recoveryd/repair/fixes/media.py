@@ -12,6 +12,8 @@ def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Take out what is refused. Where it is only too large among many, any of those will do, so many as have to go: the
     latest, or first the parts that hold the most."""
     assert violation.block is not None
+    if violation.sources:
+        return (_meant(given, violation),)
     chosen = [[violation.block]]
     if violation.excess:
         latest = _refused(given)
@@ -22,6 +24,17 @@ def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
         return given.provider.media_fault(source, given.request)
 
     return [given.editor.take_out_media(blocks, fault, violation.reason) for blocks in chosen]
+
+
+def _meant(given: RepairInput, violation: Violation) -> Edits:
+    """All that the error means, at once: many images may have to go before a request is small enough."""
+    meant = [other for other in given.found if other.sources and other.block is not None]
+    reasons = {id(source): other.reason for other in meant for source in other.sources}
+
+    def fault(source: Json) -> str | None:
+        return reasons.get(id(source))
+
+    return given.editor.take_out_media([v.block for v in meant if v.block is not None], fault, violation.reason)
 
 
 def _refused(given: RepairInput) -> list[Block]:

@@ -26,6 +26,7 @@ from tests.support.parts import api_error
         ("`max_tokens` must be greater than `thinking.budget_tokens`.", "setting"),
         ("this model does not support image input (ref: 1)", "no images"),
         ("The model `gpt-5-turbo` does not exist", "model"),
+        ("Request blocked.", "Go back by a turn"),
         ("This content was flagged for possible cybersecurity risk.", "filter"),
         ('{"type":"overloaded_error","message":"Overloaded"}', "server"),
         ("<html><h1>502 Bad Gateway</h1></html>", "server"),

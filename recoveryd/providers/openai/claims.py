@@ -1,0 +1,175 @@
+"""What an error of the Responses API says that its rules can't tell from the items alone.
+
+Whether something encrypted can be read, only its issuer knows: of what is refused so, all goes at once, for a piece of
+it, or half of it, is refused like all of it. What the rules find in one item they find in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from recoveryd.core import Block, Claims, Json, Kind, Refused, Request
+from recoveryd.providers.openai import media
+from recoveryd.providers.openai.items import (
+    ENCRYPTED,
+    LONGEST_ARGUMENTS,
+    OUTPUT_OF,
+    OUTPUTS,
+    SEARCHES,
+    id_fault,
+    images,
+    is_lonely,
+    sources,
+    text,
+)
+
+_TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
+
+
+def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
+    """`named` is the item at `refused.position`, as the request had it."""
+    blocks = [block for block in request.blocks() if block.part_id]
+    match refused.kind:
+        case Kind.REASONING_ITEM:
+            return _of_items(refused, request, blocks, named)
+        case Kind.FOREIGN_ITEM:
+            return _foreign(refused, blocks, named)
+        case Kind.TOOL_CALL_INVALID:
+            return _call(refused, blocks)
+        case Kind.MEDIA_REJECTED:
+            return Claims(images=frozenset(_images(refused, request, blocks, named)))
+    return Claims()
+
+
+def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Claims:
+    """About reasoning and ids. What is said of one item holds for all that are like it."""
+    said = refused.said
+    if "connection" in said:
+        return Claims(fields=_fields(blocks, "id"))
+    if "duplicate item" in said:
+        return Claims(fields=_fields(_repeated(blocks), "id"))
+    if "expected an id" in said or refused.field == "id":
+        return Claims(fields=_fields([b for b in blocks if id_fault(b.body) or b is named], "id"))
+    if "required reasoning item" in said or "item with id" in said or "not persisted" in said:
+        return Claims(fields=_fields([b for b in blocks if b.body.get("id") in refused.names], "id"))
+    items = list(request.blocks())
+    lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
+    if "following item" in said or "was provided without" in said:
+        return Claims(accused=_parts(lonely))
+    written = [b for b in blocks if b.type == "reasoning" and b.body.get("content")]
+    if refused.field.startswith("content") or "content: array" in said:
+        return Claims(fields=_fields(written, "content"))
+    return Claims(accused=_parts(_unreadable(refused, blocks, named)), fields=_fields(written, "content"))
+
+
+def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
+    """The encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is named
+    or nothing else is left, for it is all that the model knows of what came before."""
+    encrypted = [block for block in blocks if block.type in ENCRYPTED]
+    if refused.field == "encrypted_content":
+        return [block for block in encrypted if not block.body.get("encrypted_content")]
+    if refused.field:  # of another part of it
+        return [block for block in encrypted if named is not None and block.part_id == named.part_id]
+    reasoning = [block for block in encrypted if block.type == "reasoning"]
+    compacted = [block for block in encrypted if block.type != "reasoning"]
+    spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
+    return [*reasoning, *spoken] or compacted
+
+
+def _is_named(body: Json, name: str) -> bool:
+    """Whether a name of an error means this item: its id, whole or cut in the middle, or the ends of its content."""
+    first, dots, last = name.partition("...")
+    last = last.lstrip(".")
+    whole = text(body, "id"), text(body, "encrypted_content")
+    if not dots:
+        return name in whole
+    return any(len(one) > len(first + last) and one.startswith(first) and one.endswith(last) for one in whole)
+
+
+def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
+    """An item, or a field of it, that is not known: all of its type, with the outputs of those that are calls."""
+    if named is None:
+        return Claims()
+    alike = [block for block in blocks if block.type == named.type]
+    if refused.field == "id" and "missing" in refused.said:
+        return Claims(accused=_parts(b for b in alike if not b.body.get("id") and b.type not in OUTPUTS))
+    if refused.field == "id":
+        return Claims(fields=_fields([b for b in blocks if id_fault(b.body)], "id"))
+    if "unknown parameter" in refused.said:
+        return Claims(fields=_fields(blocks, refused.field))
+    if named.type == "message":
+        return Claims()  # of those the rules find what is wrong
+    calls = {text(block.body, "call_id") for block in alike} - {""}
+    paired = OUTPUT_OF.keys() | OUTPUTS
+    whole = [b for b in blocks if b in alike or (b.type in paired and text(b.body, "call_id") in calls)]
+    return Claims(accused=_parts(whole))
+
+
+def _call(refused: Refused, blocks: list[Block]) -> Claims:
+    """Ids and names are found by the rules; how long an input may be, and what may be looked up, not all agree on."""
+    if refused.field.startswith("action"):
+        searches = [b for b in blocks if b.type == "web_search_call" and _action(b.body) not in SEARCHES]
+        return Claims(accused=_parts(searches))
+    if refused.field in ("arguments", "input"):
+        long = [b for b in blocks if len(text(b.body, refused.field)) > LONGEST_ARGUMENTS]
+        return Claims(fields=_fields(long, refused.field))
+    return Claims()
+
+
+def _action(body: Json) -> object:
+    action = body.get("action")
+    return action.get("type") if isinstance(action, dict) else None
+
+
+def _images(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Iterator[tuple[str, int]]:
+    """The one that is named; what the rules find; the oldest, so many as are too many bytes; or else all."""
+    held = [(block.part_id, place, part) for block in blocks for place, part in _pictures(block.body)]
+    if any(words in refused.said for words in _TOO_LARGE):
+        over = _excess(refused, request)
+        for part_id, place, part in held:
+            if over > 0:
+                yield part_id, place
+                over -= media.size(part)
+        return
+    if refused.position is not None and named is not None:
+        at = refused.position[1]
+        meant = [(part, place) for part, place, _ in held if part == named.part_id and at in (None, place)]
+        if meant:
+            yield from meant
+            return
+    if not any(media.fault(source) for block in blocks for source in sources(block.body)):
+        yield from ((part, place) for part, place, _ in held)
+
+
+def _pictures(body: Json) -> Iterator[tuple[int, Json]]:
+    if body.get("type") == "image_generation_call" and body.get("result"):
+        yield 0, body
+    yield from images(body)
+
+
+def _excess(refused: Refused, request: Request) -> int:
+    """Bytes that have to go; more than there are where the error does not tell the size."""
+    size = media.request_size(request)
+    if not refused.limit:
+        return size
+    return refused.sent - refused.limit + media.UNSEEN if refused.sent else size - refused.limit + media.UNSEEN
+
+
+def _repeated(blocks: list[Block]) -> list[Block]:
+    """The items whose id an earlier one has."""
+    seen: set[object] = set()
+    found = []
+    for block in blocks:
+        own = block.body.get("id")
+        if own and own in seen:
+            found.append(block)
+        seen.add(own)
+    return found
+
+
+def _parts(blocks: Iterable[Block]) -> frozenset[str]:
+    return frozenset(block.part_id for block in blocks)
+
+
+def _fields(blocks: Iterable[Block], field: str) -> frozenset[tuple[str, str]]:
+    return frozenset((block.part_id, field) for block in blocks if block.body.get(field))

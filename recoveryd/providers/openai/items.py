@@ -1,0 +1,111 @@
+"""What the Responses API says of single items: which belong together, which fields they take, which are encrypted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from recoveryd.core import Block, Json, Request
+
+# A call, and the type of its output.
+OUTPUT_OF: Mapping[str, str] = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "local_shell_call": "function_call_output",
+    "tool_search_call": "tool_search_output",
+}
+OUTPUTS = frozenset(OUTPUT_OF.values())
+ENCRYPTED = frozenset({"reasoning", "compaction", "context_compaction"})
+# What an id begins with. A wrong one is the id that another provider gave.
+_PREFIX: Mapping[str, str] = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "web_search_call": "ws",
+    "local_shell_call": "lsh",
+}
+_ROLES = frozenset({"user", "assistant", "system", "developer"})
+_OF_ASSISTANT = frozenset({"output_text", "refusal"})
+_OF_OTHERS = frozenset({"input_text", "input_image", "input_file"})
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 64, 1_048_576
+SEARCHES = frozenset({"search", "open_page", "find_in_page"})
+
+
+def items(request: Request) -> list[Block]:
+    """The items of a request, as they are sent."""
+    return list(request.blocks())
+
+
+def text(body: Json, field: str) -> str:
+    """A field that is a text; "" where it is none."""
+    value = body.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def call_fault(body: Json) -> str | None:
+    """What is illegal about the id or the name of a call, as half a sentence; None where nothing is."""
+    if body.get("type") not in OUTPUT_OF:
+        return None
+    call = body.get("call_id")
+    if isinstance(call, str) and not 0 < len(call) <= LONGEST_ID:
+        return f"a tool call has an empty id or one longer than {LONGEST_ID} characters"
+    for field in ("name", "namespace"):
+        name = body.get(field)
+        if isinstance(name, str) and not (len(name) <= LONGEST_NAME and _NAME.fullmatch(name)):
+            return f"a tool call has an empty or too long {field}, or one with illegal characters"
+    return None
+
+
+def id_fault(body: Json) -> str | None:
+    """Why the id of an item is refused; None where it isn't."""
+    own = text(body, "id")
+    if len(own) > LONGEST_ID:
+        return f"the id of an item is longer than {LONGEST_ID} characters"
+    prefix = _PREFIX.get(str(body.get("type")))
+    if own and prefix is not None and not own.startswith(prefix):
+        return f'the id of an item is another provider\'s: it does not begin with "{prefix}"'
+    return None
+
+
+def message_fault(body: Json) -> str | None:
+    """What a message says in the wrong form: its role, or a type of content that its role can't have."""
+    if body.get("type") != "message":
+        return None
+    role, content = body.get("role"), body.get("content")
+    if role not in _ROLES:
+        return "a message has a role that the provider does not know"
+    allowed = _OF_ASSISTANT if role == "assistant" else _OF_OTHERS
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    if any(part.get("type") not in allowed for part in parts):
+        return "a message has content of a type that its role can't have"
+    return None
+
+
+def is_lonely(blocks: Sequence[Block], index: int) -> bool:
+    """Whether the reasoning at `index` is not followed by what the model did then."""
+    if blocks[index].type != "reasoning":
+        return False
+    following = blocks[index + 1].body if index + 1 < len(blocks) else None
+    if following is None or following.get("type") in OUTPUTS:
+        return True
+    return following.get("type") == "message" and following.get("role") != "assistant"
+
+
+def sources(body: Json) -> Iterator[Json]:
+    """Each image of an item: in a message, in what a tool gave back, or one that the provider made."""
+    if body.get("type") == "image_generation_call":
+        if body.get("result"):
+            yield body
+        return
+    for _, part in images(body):
+        yield part
+
+
+def images(body: Json) -> Iterator[tuple[int, Json]]:
+    """Each image in the content of an item, with its place there."""
+    parts = body.get("output" if str(body.get("type")).endswith("_output") else "content")
+    for place, part in enumerate(parts if isinstance(parts, list) else ()):
+        if isinstance(part, Mapping) and part.get("type") == "input_image":
+            yield place, part

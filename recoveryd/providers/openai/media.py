@@ -1,0 +1,46 @@
+"""What the Responses API refuses of an image, told from its URL and its first bytes; and how large a request is.
+
+Limits by its error texts and its reference: PNG, JPEG, GIF or WebP, 20 MB of base64. How many images a request may
+have, and how large all of it may be, has changed, and gateways have limits of their own: that is what an error tells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from recoveryd.core import Json, Request, decoded, kind
+
+MAX_URL = 20_971_520  # characters
+_HEAD = 4096  # of base64, a multiple of four
+_DATA = re.compile(r"data:([a-z0-9.+/-]*);base64,", re.IGNORECASE)
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+UNSEEN = 64 * 1024  # bytes of a request beside its items: instructions and tools
+
+
+def fault(source: Json) -> str | None:
+    """Why an image is refused, as half a sentence; None where nothing tells."""
+    url = source.get("image_url")
+    if not isinstance(url, str) or url.startswith(("http://", "https://")):
+        return None
+    if not url:
+        return "it is empty"
+    head = _DATA.match(url)
+    if head is None:
+        return "it is no address of an image"
+    if len(url) > MAX_URL:
+        return f"it has {len(url) / 1e6:.1f} MB, and the provider takes 20"
+    data = decoded(url[head.end() : head.end() + _HEAD])
+    if not data or kind(data) not in _IMAGES or head[1].lower() not in _IMAGES:
+        return "it is no image that the provider can read"
+    return None
+
+
+def size(value: object) -> int:
+    """Bytes of a part of a request."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode("utf-8", "replace"))
+
+
+def request_size(request: Request) -> int:
+    """About how many bytes a request has."""
+    return UNSEEN + sum(size(block.body) + 1 for block in request.blocks())

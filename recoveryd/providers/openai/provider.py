@@ -1,0 +1,44 @@
+"""OpenAI's rules behind the port that the planner asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recoveryd.core import Block, CallLimits, Claims, Json, Refused, Request, Violation
+from recoveryd.providers.openai import claims, items, media, rules
+
+_LIMITS = CallLimits(
+    re.compile(r"[^a-zA-Z0-9_-]"),
+    items.LONGEST_NAME,
+    longest_id=items.LONGEST_ID,
+    longest_input=items.LONGEST_ARGUMENTS,
+)
+
+
+class Openai:
+    """The Responses API, as OpenAI serves it and others do after it."""
+
+    name = "openai"
+    protocols = frozenset({"openai.responses"})
+    call_limits = _LIMITS
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        return rules.check(request, claims)
+
+    def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
+        return claims.claims(refused, request, named)
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        del before, after
+        return []  # reasoning is not bound to what stands before it
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        return items.sources(body)
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        del request  # none of its limits hangs on how many there are
+        return media.fault(source)
+
+
+OPENAI = Openai()

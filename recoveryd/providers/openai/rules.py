@@ -1,0 +1,98 @@
+"""What the Responses API refuses: the items of a request in, violations out, each naming its kind and its part.
+
+Source of the rules: the API's reference, and its own error texts. Without an error only that is a violation which no
+provider of this API can take; of what depends on who answers, an error speaks first (`claims`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from recoveryd.core import Block, Claims, Json, Kind, Request, Violation
+from recoveryd.providers.openai import media
+from recoveryd.providers.openai.items import (
+    ENCRYPTED,
+    OUTPUT_OF,
+    OUTPUTS,
+    call_fault,
+    id_fault,
+    images,
+    items,
+    message_fault,
+    sources,
+    text,
+)
+
+_FIELD = {"content": "it may hold no text beside what is encrypted", "arguments": "it is longer than may be sent"}
+
+
+def check(request: Request, claims: Claims) -> list[Violation]:
+    """Every violation of `request`, in its order; what the client can't send at all comes first."""
+    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
+    blocks = items(request)
+    calls = {text(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}
+    answered = {text(b.body, "call_id") for b in blocks if b.type in OUTPUTS}
+    for turn, block in enumerate(blocks):
+        found += _pairs(turn, block, calls, answered)
+        if block.part_id:
+            found += _form(turn, block)
+            found += _accused(turn, block, claims)
+            found += _pictures(turn, block, claims)
+    return found
+
+
+def _pairs(turn: int, block: Block, calls: Mapping[str, Block], answered: set[str]) -> Iterator[Violation]:
+    call = text(block.body, "call_id")
+    if block.type in OUTPUT_OF and call and call not in answered:
+        yield Violation(Kind.TOOL_RESULT_MISSING, turn, block, "a tool call has no output")
+    if block.type in OUTPUTS and call and call not in calls:
+        yield Violation(Kind.TOOL_RESULT_ORPHAN, turn, block, "an output has no tool call")
+
+
+def _form(turn: int, block: Block) -> Iterator[Violation]:
+    reason = call_fault(block.body)
+    if reason is not None:
+        yield Violation(Kind.TOOL_CALL_INVALID, turn, block, reason)
+    reason = id_fault(block.body)
+    if reason is not None:
+        yield Violation(Kind.FOREIGN_ITEM, turn, block, reason, field="id")
+    reason = message_fault(block.body)
+    if reason is not None:
+        yield Violation(Kind.FOREIGN_ITEM, turn, block, reason)
+
+
+def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
+    """What the error speaks of, and still is as it was."""
+    if block.part_id in claims.accused and block.type != "message":
+        yield Violation(_kind(block), turn, block, "the provider does not take this item, or can't read it")
+    for part_id, field in sorted(claims.fields):
+        if part_id == block.part_id and _holds(block.body, field) and not (field == "id" and id_fault(block.body)):
+            reason = _FIELD.get(field, f"the provider does not take the {field} of this item")
+            kind = Kind.TOOL_CALL_INVALID if field in ("arguments", "input") else _kind(block)
+            yield Violation(kind, turn, block, reason, field="" if kind is Kind.TOOL_CALL_INVALID else field)
+
+
+def _kind(block: Block) -> Kind:
+    if block.type in ENCRYPTED:
+        return Kind.REASONING_ITEM
+    return Kind.TOOL_CALL_INVALID if block.type == "web_search_call" and block.body.get("id") else Kind.FOREIGN_ITEM
+
+
+def _holds(body: Json, field: str) -> bool:
+    """Whether a field has what was refused; of a long input: whether it still is too long."""
+    value = body.get(field)
+    if field in ("arguments", "input"):
+        return isinstance(value, str) and len(value) > 1_048_576
+    return bool(value)
+
+
+def _pictures(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
+    """The images of a block that are refused, as one violation."""
+    wrong = {id(source): reason for source in sources(block.body) if (reason := media.fault(source))}
+    meant = {id(part) for place, part in images(block.body) if (block.part_id, place) in claims.images}
+    if block.type == "image_generation_call" and (block.part_id, 0) in claims.images:
+        meant.add(id(block.body))
+    refused = tuple(source for source in sources(block.body) if id(source) in meant or id(source) in wrong)
+    if refused:
+        reason = next(iter(wrong.values()), "the provider does not take it")
+        yield Violation(Kind.MEDIA_REJECTED, turn, block, reason, sources=refused)

@@ -1,0 +1,110 @@
+"""What an error names besides its kind: tool calls, items, a place in the request, sizes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_BLANKS = re.compile(r"\s+")
+# Smithy's `messages.1.member` counts from one, unlike all others: left out.
+_POSITION = re.compile(
+    r"messages ?[.\[] ?(\d{1,6})\]?(?! ?\.? ?member|\d)(?: ?\.? ?content ?[.\[] ?(\d{1,6}))?"
+    r"|(?<![\w.])input ?[.\[] ?(\d{1,6})\]?(?!\d)(?:\.(?:content|output)[.\[](\d{1,6})\]?)?"
+    r"(?:\.(\w{1,40}(?:[.\[]\w{1,40}\]?){0,8}))?",
+    re.IGNORECASE,
+)
+_ID = re.compile(
+    r"(?<![A-Za-z0-9_-])"
+    r"(?:toolu_|tooluse_|call[_-]|fc_|chatcmpl-tool-|functions\.|[a-z]{2,20}-(?=[A-Za-z0-9]{8}\b))"
+    r"[A-Za-z0-9_:.-]{1,120}"
+)
+_NAMED = re.compile(
+    r"(?:immediately after|tool_result blocks|following ids|duplicate ids|response messages|blocks with id|call_ids?"
+    r"|function call|tool calls?|tool call id(?: was)?|tool id)"
+    r"\W{1,4}([A-Za-z0-9_-]{6,80}(?:, ?[A-Za-z0-9_-]{6,80}){0,40})",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:rs|msg|fc|fco|ctc|ctco|ws|cmp|lsh|am)_[A-Za-z0-9_-]{0,200}(?:\.{3,4}[A-Za-z0-9_=-]{1,40})?"
+)
+_ENDS = re.compile(r"encrypted content (\S{1,40}\.\.\.\S{1,40}) could")
+_SIZE = re.compile(
+    r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,6})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
+)
+_UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_AT_MOST = re.compile(
+    r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
+)
+
+Position = tuple[int, int | None]
+
+
+def calls(texts: Iterable[str]) -> tuple[str, ...]:
+    """Ids of tool calls, each once, in the order of the texts."""
+    ids: dict[str, None] = {}
+    for text in texts:
+        for match in _ID.finditer(text):
+            _add(ids, match.group())
+        for match in _NAMED.finditer(text):
+            for one in match.group(1).split(","):
+                _add(ids, one.strip())
+    return tuple(ids)
+
+
+def items(texts: Iterable[str]) -> tuple[str, ...]:
+    """Ids of items ("rs_0496", "cmp_34....b7bd"), and the ends of what is encrypted ("gAAA...c90=")."""
+    found: dict[str, None] = {}
+    for text in texts:
+        found.update((match[1], None) for match in _ENDS.finditer(text))
+        found.update((match[0], None) for match in _ITEM.finditer(text))
+    return tuple(found)
+
+
+def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[Position | None, str]:
+    """The `messages.N[.content.M]` or `input[N]...` next to words that matched, in their own sentence, and its field.
+
+    `start` and `end`: of the words, among the letters and digits of `text`. `others` are texts of which one may be the
+    place and nothing else: a `param`.
+    """
+    text = _BLANKS.sub(" ", text)
+    letters = [index for index, char in enumerate(text) if char.isalnum()]
+    first, last = letters[start], letters[end - 1]
+    begin = text.rfind(". ", max(0, first - 300), first) + 1 or max(0, first - 300)
+    stop = text.find(". ", last, last + 300)
+    match = _POSITION.search(text, begin, stop if stop >= 0 else last + 300)
+    match = match or next(filter(None, (_POSITION.fullmatch(other) for other in others)), None)
+    match = match or _only_item(text)
+    if match is None:
+        return None, ""
+    number, content = (match[1], match[2]) if match[1] else (match[3], match[4])
+    return (int(number), int(content) if content else None), match[5] or ""
+
+
+def _only_item(text: str) -> re.Match[str] | None:
+    """The one `input[N]` of a text that speaks of no other."""
+    found = [match for match in _POSITION.finditer(text) if match[3]]
+    return found[0] if len({match[0] for match in found}) == 1 else None
+
+
+def sizes(texts: Iterable[str]) -> tuple[int, int]:
+    """How many bytes a request may have, and how many it had; 0 for what is not told."""
+    for text in texts:
+        found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]
+        told = [size for _, size in found if size >= 1024]
+        if len(told) >= 2:
+            return min(told), max(told) if max(told) > min(told) else 0
+        if told:
+            match = next(match for match, size in found if size == told[0])
+            if _AT_MOST.search(text[: match.start()]):
+                return told[0], 0
+    return 0, 0
+
+
+def _bytes(number: str, unit: str) -> int:
+    return int(float(number.replace(",", "")) * _UNITS[unit[0].lower()])
+
+
+def _add(ids: dict[str, None], one: str) -> None:
+    one = one.rstrip(".:-")
+    if any(char.isdigit() or char.isupper() for char in one):
+        ids[one] = None

@@ -1,0 +1,255 @@
+"""The rules of the Responses API on the items of a request, and what its errors say that those do not tell."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from recoveryd.core import Block, Claims, Failure, Kind, RecordedError, Request, Turn, texts_of
+from recoveryd.providers import classify, provider_of
+from recoveryd.providers.openai.provider import OPENAI
+
+Item = dict[str, Any]
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGP4z8AARwzEcQCukw/x0F8jngAAAABJRU5ErkJggg=="
+)
+CUSTOM: Item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "apply_patch", "input": "x"}
+
+
+def request(*items: Item) -> Request:
+    """The items of an input, each with its place as the id of its part; `own`: made by the client."""
+    turns = []
+    for number, item in enumerate(items):
+        made = bool(item.get("own"))
+        body = {key: value for key, value in item.items() if key != "own"}
+        turns.append(Turn("x", (Block(body, "m", "" if made else str(number), unfinished=made),), (("m", ""),)))
+    return Request(tuple(turns), flat=True)
+
+
+def user(*parts: Item, text: str = "go") -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}, *parts]}
+
+
+def answer(text: str = "done") -> Item:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def reasoning(sealed: str | None = "gAAAAxyz1", **fields: Any) -> Item:
+    return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed, **fields}
+
+
+def call(call_id: str = "call_1", name: str = "shell", **fields: Any) -> Item:
+    return {"type": "function_call", "id": "fc_1", "call_id": call_id, "name": name, "arguments": "{}", **fields}
+
+
+def output(call_id: str = "call_1", value: Any = "ok") -> Item:
+    return {"type": "function_call_output", "call_id": call_id, "output": value}
+
+
+def image(data: bytes = PNG, mime: str = "image/png", url: str | None = None) -> Item:
+    full = f"data:{mime};base64,{base64.b64encode(data).decode()}"
+    return {"type": "input_image", "image_url": full if url is None else url}
+
+
+def said(words: str, param: str | None = None) -> RecordedError:
+    return RecordedError(texts_of({"message": json.dumps({"error": {"message": words, "param": param}})}))
+
+
+def blamed(sent: Request, words: str, param: str | None = None) -> list[tuple[str, str, str]]:
+    """What is violated once this error was said: kind, part and field (of images their places)."""
+    refused = classify(said(words, param))
+    assert refused is not None, words
+    named = sent.at(*refused.position) if refused.position else None
+    return found(sent, OPENAI.claims(refused, sent, named))
+
+
+def found(sent: Request, claims: Claims | None = None) -> list[tuple[str, str, str]]:
+    told = []
+    for v in OPENAI.check(sent, claims or Claims()):
+        assert v.block is not None
+        content = v.block.body.get("content") or v.block.body.get("output") or ()
+        places = [str(at) for at, part in enumerate(content) if any(part is source for source in v.sources)]
+        told.append((str(v.kind), v.block.part_id, v.field or ",".join(places)))
+    return told
+
+
+def test_who_speaks_this_protocol_is_held_to_its_rules() -> None:
+    assert provider_of(Failure("store", "thread", "turn", 0, provider="any", protocol="openai.responses")) is OPENAI
+    assert provider_of(Failure("store", "thread", "turn", 0, provider="openai", protocol="openai.chat")) is None
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [user(), reasoning(), call(), output(), answer()],
+        [user(image()), answer()],
+        [user(), call("c" * 64), output("c" * 64), answer()],
+        [user(), CUSTOM, {"type": "custom_tool_call_output", "call_id": "c", "output": [image()]}],
+        [user(), {"type": "agent_message", "author": "a", "recipient": "b", "content": []}],
+        [user(), reasoning(None, content=[{"type": "reasoning_text", "text": "a local model"}]), answer()],
+        [user(), {"type": "web_search_call", "id": "ws_1", "action": {"type": "other"}}, answer()],
+    ],
+)
+def test_what_some_provider_takes_is_no_violation_before_an_error_says_so(items: list[Item]) -> None:
+    assert found(request(*items)) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "field"),
+    [
+        (call("c" * 65), "tool_call_invalid", ""),
+        (call(""), "tool_call_invalid", ""),
+        (call(name="mcp.srv/tool x"), "tool_call_invalid", ""),
+        (call(name=""), "tool_call_invalid", ""),
+        (call(namespace="a b"), "tool_call_invalid", ""),
+        (call(id="fc_" + "x" * 80), "foreign_item", "id"),
+        (call(id="toolu_1"), "foreign_item", "id"),
+        ({**answer(), "id": "rs_1"}, "foreign_item", "id"),
+        ({"type": "message", "role": "tool", "content": []}, "foreign_item", ""),
+        ({**user(), "role": "assistant"}, "foreign_item", ""),
+        (user(image(url="")), "media_rejected", "1"),
+        (user(image(url="file:///a.png")), "media_rejected", "1"),
+        (user(image(), image(b"no image", "image/png")), "media_rejected", "2"),
+        (user(image(mime="image/bmp")), "media_rejected", "1"),
+    ],
+)
+def test_what_no_provider_takes_is_found_without_an_error(item: Item, kind: str, field: str) -> None:
+    pair = [output(item["call_id"])] if "call_id" in item else []
+    assert (kind, "1", field) in found(request(user(), item, *pair, answer()))
+
+
+def test_a_call_without_output_and_an_output_without_call() -> None:
+    sent = request(user(), call("call_1"), output("call_2"))
+    assert found(sent) == [("tool_result_missing", "1", ""), ("tool_result_orphan", "2", "")]
+
+
+ENCRYPTED = "The encrypted content gAAA...xyz1 could not be verified. Reason: Encrypted content could not be decrypted."
+
+
+def test_reasoning_that_cant_be_read_is_meant_whole_and_all_of_it() -> None:
+    sent = request(user(), reasoning(), call(), output(), reasoning("gAAAAother"), answer())
+    assert blamed(sent, ENCRYPTED) == [("reasoning_item", "1", ""), ("reasoning_item", "4", "")]
+
+
+def test_a_compaction_is_meant_only_if_it_is_named_or_nothing_else_is_left() -> None:
+    compaction = {"type": "compaction", "id": "cmp_340123b7bd", "encrypted_content": "gAAAAlong_zz=="}
+    sent = request(compaction, user(), reasoning(), answer())
+    assert blamed(sent, ENCRYPTED) == [("reasoning_item", "2", "")]
+    for words in ("gAAA...zz==", "for item cmp_34....b7bd", "for item cmp_340123b7bd"):
+        assert ("reasoning_item", "0", "") in blamed(sent, f"The encrypted content {words} could not be verified.")
+    left = request(compaction, user(), answer())
+    assert blamed(left, "The encrypted content could not be verified.") == [("reasoning_item", "0", "")]
+
+
+def test_reasoning_without_its_encrypted_content_goes_and_the_other_stays() -> None:
+    sent = request(user(), reasoning(None), answer(), user(), reasoning(""), call(), output(), reasoning(), answer())
+    words = "Missing required parameter: 'input[1].encrypted_content'."
+    assert blamed(sent, words) == [("reasoning_item", "1", ""), ("reasoning_item", "4", "")]
+
+
+def test_reasoning_that_nothing_follows_is_all_found_by_one_error() -> None:
+    sent = request(user(), reasoning(), user(), reasoning(id="rs_2"), answer(), reasoning(id="rs_3"), user())
+    words = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
+    assert blamed(sent, words) == [("reasoning_item", "1", ""), ("reasoning_item", "5", "")]
+
+
+def test_text_beside_what_is_encrypted_is_one_field() -> None:
+    text = [{"type": "reasoning_text", "text": "x"}]
+    sent = request(user(), reasoning(content=text), answer(), reasoning(), answer())
+    words = "Invalid 'input[1].content': array too long. Expected an array with maximum length 0, but got 1 instead."
+    assert blamed(sent, words) == [("reasoning_item", "1", "content")]
+
+
+def test_an_id_that_came_before_is_emptied_the_second_time() -> None:
+    sent = request(user(), reasoning(id="rs_1"), answer(), reasoning(id="rs_1"), answer())
+    words = "Duplicate item found with id rs_1. Remove duplicate items from your input and try again."
+    assert blamed(sent, words) == [("reasoning_item", "3", "id")]
+
+
+def test_ids_of_another_connection_are_all_emptied() -> None:
+    sent = request(user(), {**answer(), "id": "msg_1"}, call(), output())
+    assert [part for _, part, field in blamed(sent, "input item ID does not belong to this connection")] == ["1", "2"]
+
+
+def test_an_item_of_a_type_that_is_not_known_is_meant_with_all_of_its_type_and_their_outputs() -> None:
+    agent = {"type": "agent_message", "author": "a", "recipient": "b", "content": []}
+    sent = request(user(), agent, answer(), agent)
+    for words, param in [
+        ("input.1.type: Invalid input", None),
+        ("Invalid value: 'agent_message'. Supported values are: 'apply_patch_call', and 'message'.", "input[1].type"),
+        ("Invalid value: 'agent_message'. Supported values are: 'apply_patch_call', and 'message'.", "input[1]"),
+    ]:
+        assert blamed(sent, words, param) == [("foreign_item", "1", ""), ("foreign_item", "3", "")]
+    custom = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "apply_patch", "input": "x"}
+    sent = request(
+        user(), custom, {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"}, call(), output()
+    )
+    assert [part for _, part, _ in blamed(sent, "input.1.type: Invalid input")] == ["1", "2"]
+
+
+def test_what_a_person_wrote_and_answers_are_never_meant_whole() -> None:
+    assert blamed(request(user(), answer()), "input.0.type: Invalid input") == []
+
+
+def test_a_field_that_is_not_known_is_emptied_wherever_it_is() -> None:
+    sent = request(user(), {**answer(), "phase": "x"}, {**answer(), "phase": "y"}, answer())
+    assert [p for _, p, field in blamed(sent, "Unknown parameter: 'input[1].phase'.") if field == "phase"] == ["1", "2"]
+
+
+def test_searches_of_a_kind_that_is_not_known_and_those_without_an_id() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search"}}
+    sent = request(user(), search, {**search, "action": {"type": "other"}}, {**search, "id": None}, answer())
+    words = "Invalid value: 'other'. Supported values are: 'search', 'open_page', and 'find_in_page'."
+    assert blamed(sent, words, "input[2].action.type") == [("tool_call_invalid", "2", "")]
+    words = "Missing required parameter: 'input[3].id'."
+    assert blamed(sent, words) == [("foreign_item", "3", "")]
+
+
+def test_an_input_that_is_too_long() -> None:
+    sent = request(user(), call(arguments="x" * 1_048_577), output(), answer())
+    words = (
+        "Invalid 'input[1].arguments': string too long. Expected a string with maximum length 1048576, but got more."
+    )
+    assert found(sent) == []
+    assert blamed(sent, words) == [("tool_call_invalid", "1", "")]
+
+
+def test_the_image_that_is_named_and_no_other() -> None:
+    sent = request(user(image(), image(), image()), answer(), call(), output(value=[image(), image()]))
+    words = "Invalid 'input[0].content[2].image_url'. Expected a base64-encoded data URL, but got something else."
+    assert blamed(sent, words) == [("media_rejected", "0", "2")]
+    words = "The image data you provided does not represent a valid image."
+    assert blamed(sent, words, "input[3].output[1].image_url") == [("media_rejected", "3", "1")]
+
+
+def test_an_image_that_is_not_named_is_the_one_that_the_rules_find_or_else_all() -> None:
+    words = "Invalid image in your last message. Please remove it and try again."
+    sent = request(user(image(), image(url="")), user(image()))
+    assert blamed(sent, words) == [("media_rejected", "0", "2")]
+    sent = request(user(image(), image()), call(), output(value=[image()]))
+    assert blamed(sent, words) == [("media_rejected", "0", "1,2"), ("media_rejected", "2", "0")]
+
+
+def test_the_oldest_images_go_until_the_request_is_small_enough() -> None:
+    large = image(PNG + b"x" * 300_000)  # 400 KB of base64
+    sent = request(*(user(large) for _ in range(10)))
+    words = "unexpected status 413 Payload Too Large: (4000000 bytes > 3000000 bytes). Reduce historical images."
+    assert [part for _, part, _ in blamed(sent, words)] == ["0", "1", "2"]
+    words = "unexpected status 413 Payload Too Large: request body size exceeds maximum allowed size: 3145728 bytes"
+    assert [part for _, part, _ in blamed(sent, words)] == ["0", "1", "2"]
+    words = "unexpected status 413 Payload Too Large: <html><title>413 Request Entity Too Large</title></html>"
+    assert [part for _, part, _ in blamed(sent, words)] == [str(number) for number in range(10)]
+
+
+def test_images_that_the_provider_made_count_as_well() -> None:
+    made = {"type": "image_generation_call", "id": "ig_1", "result": "A" * 300_000}
+    sent = request(user(), made, answer())
+    words = "unexpected status 413 Payload Too Large: request too large"
+    refused = classify(RecordedError(texts_of({"message": words})))
+    assert refused is not None
+    [violation] = OPENAI.check(sent, OPENAI.claims(refused, sent, None))
+    assert violation.kind is Kind.MEDIA_REJECTED
+    assert violation.sources[0]["type"] == "image_generation_call"
