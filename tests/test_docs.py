@@ -173,7 +173,7 @@ class TestCompletion:
             return set(asked(["bash", "-c", ask]))
 
         assert offered("") >= set(TOP)
-        assert offered("st") == {"status"}
+        assert offered("sta") == {"start", "status"}
         for name, parser in COMMANDS.items():
             assert offered(*name.split(), "--") >= {o for o in options(parser) if o.startswith("--")}, name
         assert offered("scan", "--kind", "tool_c") == {Kind.TOOL_CALL_INVALID}

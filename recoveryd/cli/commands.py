@@ -56,4 +56,7 @@ _MODULES = {
     "ignore": "pause",
     "uninstall": "install",
     "man": "completion",
+    "start": "switch",
+    "stop": "switch",
+    "restart": "switch",
 }

@@ -13,11 +13,12 @@ from rich.console import Console
 
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, console, render, wrapped
+from recoveryd.cli.output import Result, render, wrapped
+from recoveryd.cli.steps import Steps, short
 from recoveryd.clients import Config, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
-from recoveryd.service import Manager, Service, base, of_this_system, shell_settings
+from recoveryd.service import Background, Manager, Service, base, of_this_system, shell_settings
 from recoveryd.service import uninstall as leave
 from recoveryd.settings import load, paths
 
@@ -33,7 +34,7 @@ def install(arguments: argparse.Namespace) -> int:
     made = _service(arguments, config, strict=strict)
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
-    steps = _Steps(shown=not arguments.json)
+    steps = Steps(shown=not arguments.json)
     state = private_files.folder(paths.state_dir())
     private_files.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
@@ -57,10 +58,11 @@ def uninstall(arguments: argparse.Namespace) -> int:
     config = arguments.config or paths.config_file()
     if arguments.purge and (count := leave.recoveries(state)):
         insist(_lost(count), yes=arguments.yes)
-    steps = _Steps(shown=not arguments.json)
+    steps = Steps(shown=not arguments.json)
     with suppress(RecoverydError):
         manager.check()  # the manager says where its files are; without it they are removed all the same
     manager.stop(steps.say)
+    Background(state).stop(steps.say)
     empty = manager.gone(steps.say)
     leave.while_alone(state)
     locks = leave.drop_locks(state)
@@ -71,28 +73,10 @@ def uninstall(arguments: argparse.Namespace) -> int:
 
     def show(out: Console) -> None:
         if kept:
-            wrapped(out, _short(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
+            wrapped(out, short(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
         wrapped(out, "The program goes the way it came: pipx uninstall recoveryd, or remove its venv.")
 
     return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
-
-
-class _Steps:
-    """What was done, told at once to a person."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self.said: list[str] = []
-        self._out = console() if shown else None
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-        if self._out:
-            wrapped(self._out, _short(text))
-
-
-def _short(text: str) -> str:
-    """With paths as people write them."""
-    return text.replace(f"{Path.home()}/", "~/")
 
 
 def _manager() -> Manager:

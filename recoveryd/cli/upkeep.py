@@ -10,6 +10,8 @@ from recoveryd.cli.commands import Commands, command, later
 
 def add(commands: Commands) -> None:
     _status(commands)
+    _logs(commands)
+    _switches(commands)
     _doctor(commands)
     _pause(commands)
     _ignore(commands)
@@ -20,6 +22,20 @@ def add(commands: Commands) -> None:
 def _status(commands: Commands) -> None:
     help = "say what is watched, and what came of it"
     command(commands, "status", help, "recoveryd status")
+
+
+def _logs(commands: Commands) -> None:
+    made = command(commands, "logs", "show what the daemon logged", "recoveryd logs -f", json=False)
+    made.add_argument("-f", "--follow", action="store_true", help="go on with what is logged from now on")
+    made.add_argument("--session", metavar="ID", help="what is about this session alone")
+    made.add_argument("-n", "--lines", type=count, default=200, metavar="N", help="the newest so many (default: 200)")
+
+
+def _switches(commands: Commands) -> None:
+    """The service that is installed, or else a process in the background."""
+    command(commands, "start", "have it run now: the service, or in the background", "recoveryd start")
+    command(commands, "stop", "end it; an installed service starts at the next login", "recoveryd stop")
+    command(commands, "restart", "end it and start it again", "recoveryd restart")
 
 
 def _doctor(commands: Commands) -> None:

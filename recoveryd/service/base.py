@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from recoveryd.core import RecoverydError, RefusedError, __version__
 from recoveryd.disk import private_files
@@ -22,6 +22,7 @@ _OTHERWISE = "Without it: `recoveryd run` in a terminal (or in tmux, to leave it
 _LATER = "Try again, or log in anew."
 
 Say = Callable[[str], object]
+Verb = Literal["start", "stop", "restart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ class Manager(Protocol):
 
     def start(self, service: Service, say: Say) -> None:
         """Have it run now, in place of one that runs, and at each login."""
+
+    def switch(self, verb: Verb, say: Say) -> None:
+        """Start, stop or restart what is installed. Stopped, it is started again at the next login."""
 
     def stop(self, say: Say) -> None:
         """Have it run no more, neither now nor at the next login."""

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import MARK, Say, Service, asked, remove, silent, template, unreachable, write
+from recoveryd.service.base import MARK, Say, Service, Verb, asked, remove, silent, template, unreachable, write
 from recoveryd.settings import paths
 
 LABEL = "recoveryd"
-_TRIES, _PAUSE_S = 5, 1.0  # a service that was just stopped is still in the way for a moment
+_TRIES, _PAUSE_S = 5, 1.0
 
 
 class Launchd:
@@ -63,6 +63,20 @@ class Launchd:
             write(path, text, say)
         self._call("bootout", f"{self._domain}/{LABEL}")
         self._call("enable", f"{self._domain}/{LABEL}")
+        self._load(say)
+
+    def switch(self, verb: Verb, say: Say) -> None:
+        if verb == "start" and self.state() == "active":
+            say("it runs already")
+            return
+        self._call("bootout", f"{self._domain}/{LABEL}")
+        if verb == "stop":
+            say("stopped, until you log in again or `recoveryd start`")
+        else:
+            self._load(say)
+
+    def _load(self, say: Say) -> None:
+        """Take the plist in; a service that was just stopped is still in the way for a moment."""
         for left in reversed(range(_TRIES)):
             done = self._call("bootstrap", self._domain, str(self._plist))
             if not done.returncode:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import Say, Service, asked, remove, silent, template, unreachable, write
+from recoveryd.service.base import Say, Service, Verb, asked, remove, silent, template, unreachable, write
 
 UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
@@ -74,13 +74,23 @@ class Systemd:
         self._must("daemon-reload")
         self._must("enable", UNIT)
         say("enabled: it starts when you log in")
+        self._started("restart", say)
+
+    def switch(self, verb: Verb, say: Say) -> None:
+        if verb != "stop":
+            self._started(verb, say)
+            return
+        self._must("stop", UNIT)
+        say("stopped, until you log in again or `recoveryd start`")
+
+    def _started(self, verb: Verb, say: Say) -> None:
         try:
-            done = self._call("restart", UNIT, timeout=_PATIENCE_S)
+            done = self._call(verb, UNIT, timeout=_PATIENCE_S)
         except subprocess.TimeoutExpired:
             say("starting: it is still looking through your sessions (`systemctl --user status recoveryd`)")
             return
         if done.returncode:
-            raise self._not_started(strict=service.strict)
+            raise self._not_started(strict=self.was_strict())
         say(f"running: {self._show('StatusText') or 'recoveryd'}")
 
     def stop(self, say: Say) -> None:
@@ -114,7 +124,7 @@ class Systemd:
 
     def _not_started(self, *, strict: bool) -> RecoverydError:
         status = self._show("ExecMainStatus")
-        hint = "The log says why: journalctl --user -u recoveryd -n 20"
+        hint = "The log says why: recoveryd logs (or journalctl --user -u recoveryd -n 20)"
         if status == "75":
             hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
         elif strict:

@@ -27,7 +27,7 @@ from tests.conftest import Run
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 # Held to the page where they are run: tests/service and tests/demo.
-ELSEWHERE = {"install", "uninstall", "demo"}
+ELSEWHERE = {"install", "uninstall", "demo", "start", "stop", "restart"}
 Codes = tuple[str, int]
 
 
@@ -218,6 +218,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("status", 0): _types("status"),
     ("doctor", 0): _types("doctor"),
     ("doctor", 1): _damaged,
+    ("logs", 0): _types("logs"),
     ("pause", 0): _types("pause"),
     ("unpause", 0): _types("unpause"),
     ("ignore", 0): _types("ignore", "STUCK"),
@@ -249,6 +250,8 @@ ENDS_ELSEWHERE = {
     ("uninstall", 4),
     ("demo", 0),
     ("demo", 1),
+    *((name, code) for name in ("start", "restart") for code in (0, 1, 75)),
+    *(("stop", code) for code in (0, 1, 4)),
     ("run", 0),
 }
 

@@ -29,6 +29,8 @@ READING = (
     ("report", "SESSION"),
     ("report", "rnone"),
     ("status",),
+    ("logs",),
+    ("stop",),
     ("doctor",),
     ("config", "show"),
     ("config", "check"),

@@ -1,0 +1,25 @@
+"""What a command does, step by step, told while it does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recoveryd.cli.output import console, wrapped
+
+
+class Steps:
+    """What was done, told at once to a person."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self.said: list[str] = []
+        self._out = console() if shown else None
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        if self._out:
+            wrapped(self._out, short(text))
+
+
+def short(text: str) -> str:
+    """With paths as people write them."""
+    return text.replace(f"{Path.home()}/", "~/")

@@ -1,0 +1,75 @@
+"""`recoveryd start`, `stop` and `restart`: the service that is installed, or else a process in the background."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+from recoveryd.cli.common import config_of
+from recoveryd.cli.output import Result, render
+from recoveryd.cli.steps import Steps
+from recoveryd.core import BusyError, RefusedError
+from recoveryd.disk import LockOwner, watchers
+from recoveryd.doctor import HOW
+from recoveryd.service import Background, Manager, base, of_this_system
+from recoveryd.settings import paths
+
+
+def start(arguments: argparse.Namespace) -> int:
+    return _switched(arguments, lambda manager, say: manager.switch("start", say), _begin)
+
+
+def stop(arguments: argparse.Namespace) -> int:
+    return _switched(arguments, lambda manager, say: manager.switch("stop", say), _end)
+
+
+def restart(arguments: argparse.Namespace) -> int:
+    def again(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
+        background.stop(say)
+        _begin(arguments, background, say)
+
+    return _switched(arguments, lambda manager, say: manager.switch("restart", say), again)
+
+
+def _switched(
+    arguments: argparse.Namespace,
+    service: Callable[[Manager, base.Say], None],
+    process: Callable[[argparse.Namespace, Background, base.Say], None],
+) -> int:
+    base.refuse_sudo(os.environ)
+    manager, background = of_this_system(os.environ), Background(paths.state_dir())
+    steps = Steps(shown=not arguments.json)
+    installed = manager.state() not in ("absent", "none")
+    if installed and background.pid() is None:
+        service(manager, steps.say)
+    else:
+        process(arguments, background, steps.say)
+    running = manager.state() == "active" or background.pid() is not None
+    data = {"steps": steps.said, "service": installed, "running": running}
+    return render(Result(data, lambda _: None), as_json=arguments.json)
+
+
+def _begin(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
+    if pid := background.pid():
+        say(f"it runs already, in the background (pid {pid})")
+        return
+    config_of(arguments)  # one that is not sound is said here, and not in the log
+    if other := _others():
+        raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).")
+    named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
+    background.start((*base.command(), *named, "run"), os.environ, say)
+    say("it ends when the machine does; `recoveryd install` starts it at each login")
+
+
+def _end(_: argparse.Namespace, background: Background, say: base.Say) -> None:
+    if background.stop(say):
+        return
+    if other := _others():
+        hint = "End it there (Ctrl-C in a terminal)."
+        raise RefusedError(f"recoveryd runs {HOW.get(other[0].doing, '')} ({other[0]}), not by `start`.", hint)
+    say("nothing runs")
+
+
+def _others() -> list[LockOwner]:
+    return watchers(paths.lock_dir(paths.state_dir()))

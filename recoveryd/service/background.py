@@ -1,0 +1,108 @@
+"""`recoveryd run` as a process in the background, where no manager of services has it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.core import RecoverydError
+from recoveryd.disk import private_files
+from recoveryd.service.base import Say
+
+_FILE = "background.pid"
+_READY_S = 60.0  # for the first look at all sessions; it goes on without us
+_END_S = 35.0  # for the one repair that is under way, and the last toast
+_PAUSE_S = 0.05
+
+
+class Background:
+    """The process that `start` made for this state folder.
+
+    It holds a lock on the file with its process id for as long as it lives, so what a crash leaves is not believed.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._file = state / _FILE
+
+    def pid(self) -> int | None:
+        """The process that runs, or None."""
+        try:
+            with self._file.open("rb") as file:
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    return None
+                return int(file.read() or 0) or None
+        except (OSError, ValueError):
+            return None
+
+    def start(self, command: Sequence[str], env: Mapping[str, str], say: Say) -> None:
+        """Start `command`, and wait until it is ready. RecoverydError: it ended at once, or can't be started."""
+        file = os.open(private_files.folder(self._state) / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            self._start(command, env, file, say)
+        except OSError as error:
+            raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", "Try again.") from error
+        finally:
+            os.close(file)
+
+    def _start(self, command: Sequence[str], env: Mapping[str, str], lock: int, say: Say) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:
+            ears.bind(f"{folder}/ready")
+            ears.settimeout(_PAUSE_S)
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                env={**env, "NOTIFY_SOCKET": f"{folder}/ready"},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # the log has it all
+                start_new_session=True,
+                pass_fds=[lock],
+            )
+            os.pwrite(lock, str(process.pid).encode(), 0)
+            status = _heard(ears, process)
+        code = process.poll()
+        if code is not None:
+            raise RecoverydError(f"recoveryd ended at once (with {code}).", "The log says why: recoveryd logs")
+        process.returncode = 0  # it outlives us, and nobody waits for it
+        say(f"running in the background (pid {process.pid}): {status}")
+
+    def stop(self, say: Say) -> bool:
+        """End it, if it runs, and wait for that. RecoverydError: it does not end."""
+        pid = self.pid()
+        if pid is None:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _END_S
+        while self.pid() is not None:
+            if time.monotonic() > deadline:
+                raise RecoverydError(f"recoveryd (pid {pid}) does not end.", f"`kill -9 {pid}` loses nothing.")
+            time.sleep(_PAUSE_S)
+        self._file.unlink(missing_ok=True)
+        say(f"stopped (pid {pid})")
+        return True
+
+
+def _heard(ears: socket.socket, process: subprocess.Popen[bytes]) -> str:
+    """What it says that it does, once it is ready; what is known then if it ended, or takes long."""
+    status, deadline = "it is still looking through your sessions", time.monotonic() + _READY_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(TimeoutError):
+            for line in ears.recv(65536).decode("utf-8", "replace").splitlines():
+                if line.startswith("STATUS="):
+                    status = line.removeprefix("STATUS=")
+                if line == "READY=1":
+                    return status
+    return status

@@ -1,0 +1,170 @@
+"""`start`, `stop` and `restart` where no service is installed, with real processes in a home of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recoveryd.core.errors import RecoverydError
+from recoveryd.disk.locks import StoreLock
+from recoveryd.service import background, base
+from recoveryd.service.background import Background
+from recoveryd.settings import paths
+from tests.cli.contract import faults
+from tests.conftest import Run
+from tests.support.managers import Fakes
+from tests.support.trees import Tree
+
+READY = """
+import os, signal, socket, sys
+signal.signal(signal.SIGTERM, {term})
+ears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+ears.sendto(b"STATUS=doing well\\nREADY=1", os.environ["NOTIFY_SOCKET"])
+while True: signal.pause()
+"""
+ENDS, STAYS = ("lambda *_: sys.exit()", "signal.SIG_IGN")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Background]:
+    """Ended in any case."""
+    one = Background(tmp_path / "state")
+    yield one
+    if pid := one.pid():
+        os.kill(pid, signal.SIGKILL)
+
+
+def program(term: str = ENDS) -> list[str]:
+    return [sys.executable, "-c", READY.format(term=term)]
+
+
+def test_it_outlives_whoever_started_it_and_is_ended(made: Background) -> None:
+    said: list[str] = []
+    made.start(program(), os.environ, said.append)
+    pid = made.pid()
+    assert pid is not None and said == [f"running in the background (pid {pid}): doing well"]
+    assert os.getsid(pid) == pid, "no terminal that could take it along"
+    assert Background(made._state).pid() == pid
+    assert made.stop(said.append) and said[-1] == f"stopped (pid {pid})"
+    assert made.pid() is None and not made.stop(said.append)
+    assert list(made._state.iterdir()) == []
+
+
+def test_a_file_that_a_crash_left_is_not_believed(made: Background) -> None:
+    """Whatever process has that number by now."""
+    made.start(program(), os.environ, print)
+    os.kill(made.pid() or 0, signal.SIGKILL)
+    wait_gone(made)
+    (made._state / "background.pid").write_text(str(os.getpid()))
+    assert made.pid() is None and not made.stop(print)
+    made.start(program(), os.environ, print)
+    assert made.pid() not in (None, os.getpid())
+
+
+def wait_gone(made: Background) -> None:
+    deadline = time.monotonic() + 10
+    while made.pid() is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_one_that_ends_at_once_or_can_not_be_started_is_told(made: Background) -> None:
+    with pytest.raises(RecoverydError, match=r"ended at once \(with 3\)"):
+        made.start([sys.executable, "-c", "raise SystemExit(3)"], os.environ, print)
+    with pytest.raises(RecoverydError, match="can't be started: No such file"):
+        made.start(["/no/where"], os.environ, print)
+    assert made.pid() is None
+
+
+def test_one_that_takes_long_is_not_waited_for(made: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_READY_S", 0.1)
+    said: list[str] = []
+    made.start([sys.executable, "-c", "import time; time.sleep(60)"], os.environ, said.append)
+    assert "still looking through your sessions" in said[0] and made.pid()
+
+
+def test_one_that_does_not_end_is_told(made: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.start(program(STAYS), os.environ, print)
+    monkeypatch.setattr(background, "_END_S", 0.1)
+    with pytest.raises(RecoverydError, match="does not end") as caught:
+        made.stop(print)
+    assert f"kill -9 {made.pid()}" in caught.value.hint
+
+
+@pytest.fixture
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: Tree) -> Iterator[Fakes]:
+    """No service is installed; what `start` leaves is ended."""
+    made = Fakes(tmp_path / "fakes")
+    monkeypatch.setenv("PATH", f"{made.path}:{os.environ['PATH']}")
+    yield made
+    Background(paths.state_dir()).stop(print)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real program; twice is as good as once."""
+
+    def said(command: str) -> tuple[int, bool, str]:
+        code, out, _ = run(command, "--json")
+        document = json.loads(out)
+        assert faults(command, document) == [] and document["service"] is False
+        return code, document["running"], " ".join(document["steps"])
+
+    assert said("stop") == (0, False, "nothing runs")
+    code, running, words = said("start")
+    assert (code, running) == (0, True) and "watching" in words
+    assert said("start")[:2] == (0, True) and "runs already" in said("start")[2]
+    first = Background(paths.state_dir()).pid()
+    assert said("restart")[:2] == (0, True)
+    assert Background(paths.state_dir()).pid() not in (None, first)
+    assert run("stop")[:2][0] == 0 and Background(paths.state_dir()).pid() is None
+    assert "recoveryd ends" in run("logs")[1]
+    monkeypatch.setattr(base, "command", lambda: (sys.executable, "-c", "raise SystemExit(1)"))
+    for command in ("start", "restart"):
+        code, _, err = run(command)
+        assert code == 1 and "recoveryd logs" in err
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tmp_path: Path) -> None:
+    """Such as one in a terminal."""
+    with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
+        for command, expected in (("start", 75), ("restart", 75), ("stop", 4)):
+            code, _, err = run(command)
+            assert code == expected and f"pid {os.getpid()}" in err
+
+
+def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None:
+    unit = Path.home() / ".config/systemd/user/recoveryd.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("# recoveryd install\n")
+    script = fakes.path / "systemctl"
+    script.write_text(
+        script.read_text().replace("  restart)", "  is-active) echo active ;;\n  stop) ;;\n  start|restart)")
+    )
+    for command in ("start", "stop", "restart"):
+        fakes.calls()
+        code, out, _ = run(command, "--json")
+        document = json.loads(out)
+        assert (code, document["service"], faults(command, document)) == (0, True, [])
+        assert f"--user {command} recoveryd.service" in fakes.calls()
+    assert Background(paths.state_dir()).pid() is None
+    (fakes.folder / "failing").write_text("1")
+    assert run("start")[0] == 1
+    script.write_text(script.read_text().replace("stop) ;;", "stop) exit 1 ;;"))
+    assert run("stop")[0] == 1
+
+
+@pytest.mark.usefixtures("fakes")
+def test_uninstall_ends_it_too(run: Run) -> None:
+    assert run("start")[0] == 0
+    code, out, _ = run("uninstall")
+    assert code == 0 and "stopped (pid" in out
+    assert not paths.state_dir().exists()
