@@ -27,7 +27,7 @@ from recoveryd.core import (
     Try,
     kind_info,
 )
-from recoveryd.diagnose import Diagnosis, left_alone, standing, undone
+from recoveryd.diagnose import Diagnosis, left_alone, standing, undone, unread
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.settings import paths
@@ -149,7 +149,7 @@ def find(
         unread = replace(unread, title=about.title)
         found = Finding(silence.failure, about.title, silence.kind, "")
         found = replace(found, reason=silence.reason, evidence=silence.evidence)
-        healed = _healed(store, ledger, found) if ledger is not None else None
+        healed = _healed(store, recovery, ledger, found) if ledger is not None else None
         if healed is not None:
             return healed
         alone = left_alone(config, paths.state_dir(), store, session)
@@ -160,12 +160,16 @@ def find(
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
-def _healed(store: Store, ledger: Ledger, found: Finding) -> Finding | None:
-    done = standing(store, ledger, found.failure)
+def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding) -> Finding | None:
+    done, says = standing(store, ledger, found.failure), ""
+    late = unread(recovery.clients.of(store), store, ledger, found.failure) if done is None else None
+    if late is not None:
+        done, says = late[0], f"; {late[1]}"
     if done is None:
         return None
     kind = done.kind or found.kind
-    told = replace(found, kind=kind, action=done.detail, reason=str(kind), recovery=done.id)
+    action = done.detail if says in done.detail else done.detail + says
+    told = replace(found, kind=kind, action=action, reason=str(kind), recovery=done.id)
     return replace(told, healed=True, earlier=True)
 
 

@@ -5,10 +5,21 @@ Imports `core`, `clients`, `providers`, `settings` and `ledger`; writes nothing.
 
 from __future__ import annotations
 
-from recoveryd.diagnose.diagnosis import Diagnosis, standing, tries, undone
+from recoveryd.diagnose.diagnosis import Diagnosis, standing, tries, undone, unread
 from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.silent import unsendable
 from recoveryd.diagnose.triage import Next, Triage
 
-__all__ = ["Diagnosis", "Next", "Triage", "left_alone", "standing", "state_of", "tries", "undone", "unsendable"]
+__all__ = [
+    "Diagnosis",
+    "Next",
+    "Triage",
+    "left_alone",
+    "standing",
+    "state_of",
+    "tries",
+    "undone",
+    "unread",
+    "unsendable",
+]

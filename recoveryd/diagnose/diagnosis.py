@@ -14,6 +14,8 @@ from recoveryd.diagnose.guard import since_success
 from recoveryd.ledger import Ledger, digest
 from recoveryd.providers import elsewhere, excerpt
 
+_RECENT = 20  # recoveries of a session that are looked at
+
 
 class Diagnosis:
     """Looks at sessions and writes nothing. Errors of the store pass through."""
@@ -75,6 +77,19 @@ def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
         if left and [digest(now) for now in store.read_all([*left])] == [*left.values()]:
             return entry
     return None
+
+
+def unread(client: Client, store: Store, ledger: Ledger, failure: Failure) -> tuple[Entry, str] | None:
+    """The repair that stands before a failure, and what its user does, where the client has not read it since.
+
+    Such a failure tells nothing of what is stored: the client sent what it had in memory.
+    """
+    made = (entry for entry in ledger.history(_RECENT, failure.session) if entry.store == store.id)
+    newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
+    if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
+        return None
+    late = client.unread(store, failure.session, newest.time)
+    return (newest, late) if late else None
 
 
 def tries(client: Client, store: Store, ledger: Ledger, failure: Failure, answered: int) -> list[Try]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from recoveryd.clients import SETTLE_S, Client, Clients, Config, Look, Quiet, Store
 from recoveryd.core import KINDS, Failure, Kind, Silence, note
 from recoveryd.diagnose import silent
-from recoveryd.diagnose.diagnosis import tries
+from recoveryd.diagnose.diagnosis import tries, unread
 from recoveryd.diagnose.explain import explain, what_stands
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger import Handled, Ledger
@@ -81,6 +81,9 @@ class Triage:
         if found is None or found.kind is None:
             return _AGAIN if look.running else _NOTHING
         failure, kind = found.failure, found.kind
+        late = unread(client, store, self._ledger, failure)
+        if late is not None:
+            return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")
         now = self.clock()
         if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)

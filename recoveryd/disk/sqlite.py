@@ -26,7 +26,7 @@ _SPACE = "Free some space; it is tried again then."
 _SENTENCES = {
     sqlite3.SQLITE_CORRUPT: (
         "is damaged",
-        "Quit OpenCode and keep a copy of it; `sqlite3 FILE .recover` saves what can be read.",
+        "Quit {user} and keep a copy of it; `sqlite3 FILE .recover` saves what can be read.",
     ),
     sqlite3.SQLITE_NOTADB: ("is no SQLite database", "It is left alone."),
     sqlite3.SQLITE_READONLY: ("can't be written to", _PERMISSION),
@@ -60,8 +60,16 @@ def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T
 class Database:
     """A database of another program. Nothing of it stays open between two calls, and no symlink is followed."""
 
-    def __init__(self, path: Path, *, max_row: int = tree.MAX_FILE, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_row: int = tree.MAX_FILE,
+        busy_s: float = BUSY_S,
+        user: str = "the program that uses it",
+    ) -> None:
         self.path = path
+        self._user = user  # as sentences name it
         self._max_row = max_row
         self._busy_s = busy_s
         self._wal = path.with_name(path.name + "-wal")
@@ -94,7 +102,7 @@ class Database:
         A database in WAL mode that nobody has open is read as a file that can't change: to join it in the usual way
         would leave `-wal` and `-shm` behind. If somebody came in meanwhile, it is read once more.
         """
-        with _GATE, in_words(self.path, "read", self._max_row):
+        with _GATE, in_words(self.path, "read", self._user, self._max_row):
             for _ in range(_ATTEMPTS):
                 before = self.files()
                 if before[1] or not self._uses_wal():
@@ -112,7 +120,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection that may write, no transaction begun. BusyStoreError, StoreError."""
-        with _GATE, in_words(self.path, "write to"):
+        with _GATE, in_words(self.path, "write to", self._user):
             self.check()
             with closing(self._connect("mode=rw")) as connection:
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -153,7 +161,7 @@ def settled(files: Files) -> bool:
 
 
 @contextmanager
-def in_words(path: Path, doing: str, max_row: int = tree.MAX_FILE) -> Iterator[None]:
+def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) -> Iterator[None]:
     """SQLite's errors as StoreError or BusyStoreError, in a sentence about `path`."""
     try:
         yield
@@ -165,7 +173,7 @@ def in_words(path: Path, doing: str, max_row: int = tree.MAX_FILE) -> Iterator[N
             raise StoreError(f"A row of {path} is too large: at most {max_row:,} bytes are read.") from error
         reason, hint = _SENTENCES.get(code, (f"can't be used: SQLite says {str(error)!r}", ""))
         kind = StoreError if code in _LASTING or code not in _SENTENCES else DiskError
-        raise kind(f"Can't {doing} {path}: it {reason}.", hint) from error
+        raise kind(f"Can't {doing} {path}: it {reason}.", hint.format(user=user)) from error
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from recoveryd.diagnose import unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
-from recoveryd.providers import VERSION, classify, family, provider_of
+from recoveryd.providers import VERSION, classify, provider_of
 from recoveryd.repair import objections
 
 FORMAT = 1
@@ -115,11 +115,11 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
     made["failure"] = {
         "message": shaper.messages.of(failure.message),
         "kind": kind,
-        "family": family(failure),
+        "family": None if (provider := provider_of(failure)) is None else provider.name,
         "model": model_shape(failure.model),
         "running": bool(store.look(session.id).running),
     }
-    provider, found = provider_of(failure), {}
+    found = {}
     if provider is not None:
         wires = client.wires(store, failure)
         found = {wire.form_name: objections(session, [wire], provider, Claims()) for wire in wires}

@@ -1,4 +1,4 @@
-"""The shape of a stored session without a word of what it says: roles, types, lengths, flags. Pure.
+"""The shape of a stored session without a word of what it says: roles, types, lengths, flags.
 
 Nothing of the session's own text gets through: a value is either one of the words listed here, a number, or yes or no.
 """
@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from recoveryd.core import Edit, Json, Message, Part, Session
+from recoveryd.clients import recorded
+from recoveryd.core import Edit, Json, Message, Part, RecordedError, Session
 from recoveryd.providers import LIKELY, SURE, squeeze
 
 
@@ -114,7 +115,7 @@ class Shaper:
         if message.data.get("summary") is True:
             shape["summary"] = True
         if message.error is not None:
-            shape["error"] = error_shape(message.error)
+            shape["error"] = error_shape(recorded(message.error))
         return shape
 
     def _stored(self, part: Part) -> dict[str, Any]:
@@ -165,22 +166,17 @@ def model_shape(model: object) -> str:
     return "-".join(said)
 
 
-def error_shape(error: Json) -> dict[str, Any]:
+def error_shape(error: RecordedError) -> dict[str, Any]:
     """An error: its kind of name, its figures, and those sentences of it that providers are known to say."""
-    data = error.get("data")
-    data = data if isinstance(data, Mapping) else {}
-    texts = [text for text in (data.get("message"), data.get("responseBody")) if isinstance(text, str)]
-    together = "\n".join(texts)
+    together = "\n".join(error.texts)
     place = _PLACE.search(together)
-    status = data.get("statusCode")
     return {
-        "name": _known(error.get("name"), _ERRORS),
-        "status": status if isinstance(status, int) and 0 <= status < 1000 else None,
-        "retryable": data.get("isRetryable") is True,
+        "name": _known(error.name, _ERRORS),
+        "status": error.status if error.status is not None and 0 <= error.status < 1000 else None,
         "types": [name for name in _ERROR_TYPES if name in together],
         "says": known_wording(together),
         "place": [int(n) if n else None for n in place.groups()] if place else None,
-        "lengths": [len(text) for text in texts],
+        "lengths": [len(text) for text in error.texts],
     }
 
 

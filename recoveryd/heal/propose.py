@@ -119,22 +119,21 @@ class Proposer:
         planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned
-        rules, asked = provider, planned.claims
+        asked, late = planned.claims, client.unread(store, session.id, self._clock())
 
         def still(found: Session) -> list[str]:
-            return [v.reason for v in objections(found, client.wires(store, failure), rules, asked)]
+            return [v.reason for v in objections(found, client.wires(store, failure), provider, asked)]
 
         return Proposal(
             changes=tuple(store.changes(session, planned.edits)),
             actions=actions_of(planned.edits),
             kind=kind,
-            objections=lambda found: [
-                v.reason for v in objections(found, client.wires(store, failure), provider, asked)
-            ],
+            objections=still,
             kinds=tuple(dict.fromkeys((*known, *planned.kinds))),
             edits=planned.edits,
             places=places(session, planned.edits),
             claims=asked,
+            also=f"; {late}" if late else "",
         )
 
     def _cured(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Proposal | Refusal:

@@ -1,12 +1,12 @@
 """What a provider refuses of a request, and its words for it: one folder a family of rules. Pure.
 
-Imports `core` alone. Everybody asks `find` for the family; nobody outside names one.
+Imports `core` alone. Everybody asks `find` for the provider; nobody outside names one.
 """
 
 from __future__ import annotations
 
 from recoveryd.providers.base import Provider
-from recoveryd.providers.find import LIKELY, SURE, family, provider_of, rules_for, unknown
+from recoveryd.providers.find import LIKELY, SURE, provider_of, rules_for, unknown
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
@@ -23,7 +23,6 @@ __all__ = [
     "classify",
     "elsewhere",
     "excerpt",
-    "family",
     "provider_of",
     "rules_for",
     "squeeze",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
 
 
 class Provider(Protocol):
@@ -22,6 +22,12 @@ class Provider(Protocol):
     @property
     def call_limits(self) -> CallLimits:
         """What it takes as the id and the name of a tool call."""
+
+    def spoke(self, failure: Failure) -> bool:
+        """Whether its rules hold for the request behind a failure: by the address that was asked, else by names."""
+
+    def disowned(self, failure: Failure) -> str:
+        """Why they don't hold although the request has its form, as a clause; "" where it has not."""
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         """Every violation, in the order of the request; what the client can't send at all comes first."""

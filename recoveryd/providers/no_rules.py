@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 
 
 class NoRules:
@@ -14,6 +14,15 @@ class NoRules:
     name = "unknown"
     protocols: frozenset[str] = frozenset()
     call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
+
+    def spoke(self, failure: Failure) -> bool:
+        """It is chosen where no other's rules hold."""
+        del failure
+        return False
+
+    def disowned(self, failure: Failure) -> str:
+        del failure
+        return ""
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         del claims

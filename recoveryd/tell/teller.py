@@ -52,9 +52,11 @@ class Teller:
         if self._told_before(event):
             return
         directory = _folder(store, failure.session)
-        server = self._clients.of(store).server
+        client = self._clients.of(store)
+        server = client.server
         goes_on = None if event.resumed else partial(server.has, failure, directory)
-        toast = notice(event, buttons(event, partial(self._pressed, store, failure), can_continue=goes_on))
+        pressed = buttons(event, partial(self._pressed, store, failure), can_continue=goes_on)
+        toast = notice(event, pressed, client.go_on(event.session))
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if event.outcome is Outcome.HEALED else "warning"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from recoveryd.clients import client_title
 from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.failure_words import cause
@@ -21,32 +22,38 @@ def headline(event: Event) -> str:
     return f"{marked(event)}: {cause(event.kind)} ({event.detail})"
 
 
-def notice(event: Event, buttons: tuple[Button, ...] = ()) -> Toast:
-    """A desktop notice: which session, what was done and where, how to go on."""
+GO_ON = "Say “continue” to go on; an open TUI shows it once the session is loaded again"
+
+
+def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON) -> Toast:
+    """A desktop notice: whose session, what was done and where, how to go on (`Client.go_on`)."""
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
     name = clean(event.title, 80) or event.session
-    body = _healed(event) if event.outcome is Outcome.HEALED else f"{_unhealed(event)}\n{_next_step(event)}"
-    return Toast(f"Session {news}: {name}", body.strip(), buttons, news, event.session, name)
+    healed = event.outcome is Outcome.HEALED
+    body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
+    return Toast(
+        f"{client_title(event.store)} session {news}: {name}", body.strip(), buttons, news, event.session, name
+    )
 
 
 _NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}
 _LINES = 5  # deeds that "Show" shows
 
 
-def _healed(event: Event) -> str:
+def _healed(event: Event, go_on: str) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
     place = where(event.places)
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
-    rest = f"{degraded}\n{_going_on(event)}\nUndo: recoveryd undo {event.id}"
+    rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: recoveryd undo {event.id}"
     return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
 
 
-def _going_on(event: Event) -> str:
+def _going_on(event: Event, go_on: str) -> str:
     """What there is to do after a repair: nothing, if the session was told to go on."""
     if event.resumed:
         return "It was told to go on."
     problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
-    return f"{problem}Say “continue” to go on; an open TUI shows it once the session is loaded again."
+    return f"{problem}{go_on}."
 
 
 def _unhealed(event: Event) -> str:
@@ -57,10 +64,10 @@ def _unhealed(event: Event) -> str:
     return f"{capital(cause(event.kind))}. {event.detail}"
 
 
-def _next_step(event: Event) -> str:
+def _next_step(event: Event, go_on: str) -> str:
     """What a refusal asks of the user is in its detail."""
     if event.resumed or event.not_resumed:
-        return _going_on(event)
+        return _going_on(event, go_on)
     if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
         return f"What it is: recoveryd explain --session {event.session}"
     if event.outcome in (Outcome.CONFLICT, Outcome.FAILED):

@@ -581,7 +581,7 @@ def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) ->
     assert fake.paths() == ["/tui/show-toast"], "nothing ran, and nobody asked to go on"
     shown = fake.asked[-1].body
     assert shown["message"].startswith(
-        "Session healed: <b>My</b>[1m session\n\nTurn 1, tool bash: put 1 tool result right behind its call."
+        "OpenCode session healed: <b>My</b>[1m session\n\nTurn 1, tool bash: put 1 tool result right behind its call."
     )
     assert shown["variant"] == "success"
 

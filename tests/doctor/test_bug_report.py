@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients import Config
+from recoveryd.clients import Config, recorded
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
@@ -282,8 +282,8 @@ def test_a_record_of_any_shape_has_one(part: dict[str, Any], state: dict[str, An
     for made in (
         shaper.part(part),
         shaper.part({**part, "state": state}),
-        error_shape(part),
-        error_shape({"data": state}),
+        error_shape(recorded(part)),
+        error_shape(recorded({"data": state})),
     ):
         said = json.dumps(made)
         assert not [w for w in _leaves([part, state]) if len(w) > 7 and w not in NAMES and w in said]

@@ -260,9 +260,9 @@ def test_what_its_user_stopped_stays_stopped(play: Play) -> None:
 def test_the_user_of_the_tui_sees_what_was_done(play: Play) -> None:
     if not play.seen:
         pytest.skip("tmux is not installed")
-    assert any("Session healed: The " in s and "Undo: recoveryd undo r" in s for s in play.screens)
+    assert any("OpenCode session healed: The " in s and "Undo: recoveryd undo r" in s for s in play.screens)
     # The last notices stay for some seconds; those before give way to the client's own errors.
-    assert any("Session given up: The " in s and "3 times and is refused again." in s for s in play.screens)
+    assert any("OpenCode session given up: The " in s and "3 times and is refused again." in s for s in play.screens)
 
 
 def test_a_toast_is_plain_text_on_the_screen(stage: tuple[Harness, Play]) -> None:

@@ -40,7 +40,9 @@ HEALED = Event(
     ("cancel_tool", "close_turn"),
     places=("turn 14, tool bash", "end of turn 14"),
 )
-TOAST = Toast("Session healed: Fix the build", "Took out 1 blank text.", (), "healed", "ses_1", "Fix the build")
+TOAST = Toast(
+    "OpenCode session healed: Fix the build", "Took out 1 blank text.", (), "healed", "ses_1", "Fix the build"
+)
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_a_hostile_title_is_plain_text(screen: Screen, tmp_path: Path) -> None:
     assert desktop.show(Toast("Twice", f"{HOSTILE}\n<a href='http://127.0.0.1'>here</a>")) == ""
     screen.picture(tmp_path / "hostile.png")
     in_body, in_title = screen.history()
-    assert in_title["summary"] == f"Session healed: {SHOWN_AS}"[:79] + "…"
+    assert in_title["summary"] == f"OpenCode session healed: {SHOWN_AS}"[:79] + "…"
     assert in_title["message"].splitlines()[0].startswith("<b>Session healed: ‹b›x‹/b›‹img src=")
     assert in_body["body"].startswith(
         '&lt;b&gt;x&lt;/b&gt;&lt;img src="http://127.0.0.1/x.png"&gt;&amp;#x202e;&amp;lt;gnp'
@@ -214,7 +216,7 @@ def test_the_daemon_heals_in_its_time_whatever_becomes_of_its_notices(
         screen.dunst.send_signal(signal.SIGCONT)
         daemon.wait(lambda: screen.displayed() == 1, "it is not used again")
         (toast,) = screen.history()
-        assert toast["summary"] == "Session healed: stuck"
+        assert toast["summary"] == "OpenCode session healed: stuck"
         assert toast["body"].startswith("Turn 1, tool bash: put 1 tool result right behind its call.")
         assert set(daemon.by_session()) == {first.id, second.id}
         assert_quiet(daemon, notices=1)

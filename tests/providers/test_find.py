@@ -8,7 +8,9 @@ import pytest
 
 from recoveryd.clients.find import recorded
 from recoveryd.core.model import Failure
-from recoveryd.providers.find import ANTHROPIC, family, unknown
+from recoveryd.providers.find import provider_of, unknown
+
+ANTHROPIC = "anthropic"
 
 
 def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> Failure:
@@ -18,6 +20,12 @@ def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-so
 
 def asked(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> str | None:
     return family(failed(url, provider, model))
+
+
+def family(failure: Failure) -> str | None:
+    """Whose rules hold."""
+    found = provider_of(failure)
+    return None if found is None else found.name
 
 
 VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic/models/claude"

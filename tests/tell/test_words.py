@@ -90,7 +90,7 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
 
 def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> None:
     toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)))
-    assert (toast.title, toast.news) == ("Session healed: My session", "healed")
+    assert (toast.title, toast.news) == ("OpenCode session healed: My session", "healed")
     assert (toast.session, toast.name) == ("ses_1", "My session")
     done, how, back = toast.body.splitlines()
     assert done == "Turn 2, text: took out 1 blank text."
@@ -102,7 +102,7 @@ def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> Non
 
 @pytest.mark.parametrize("title", ["", " \n", "\u200b\u3164"])
 def test_a_session_without_a_title_is_named_by_its_id(title: str) -> None:
-    assert notice(event(title=title)).title == "Session healed: ses_1"
+    assert notice(event(title=title)).title == "OpenCode session healed: ses_1"
     assert notice(event(title=title)).name == "ses_1"
 
 
@@ -121,7 +121,7 @@ def test_a_degraded_mode_is_said() -> None:
 )
 def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, then: str) -> None:
     toast = notice(event(outcome, detail="The disk is full."))
-    assert (toast.title, toast.news) == ("Session stuck: My session", "stuck")
+    assert (toast.title, toast.news) == ("OpenCode session stuck: My session", "stuck")
     assert toast.body == "An empty message or text. The disk is full." + then
     assert "healed" not in toast.title + toast.body
 
@@ -137,7 +137,7 @@ def test_the_last_notice_says_why_and_until_when() -> None:
     given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, reason, "My session")
     assert given_up.outcome is Outcome.GAVE_UP
     toast = notice(given_up)
-    assert (toast.title, toast.news) == ("Session given up: My session", "given up")
+    assert (toast.title, toast.news) == ("OpenCode session given up: My session", "given up")
     assert toast.body.splitlines() == [
         f"{reason} It is left alone until a prompt is answered.",
         "What it is: recoveryd explain --session ses_1",
@@ -183,10 +183,10 @@ def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None
 
 def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:
     toast = notice(event(resumed=True))
-    assert toast.title == "Session healed: My session"
+    assert toast.title == "OpenCode session healed: My session"
     assert toast.body.splitlines() == ["Took out 1 blank text.", "It was told to go on.", "Undo: recoveryd undo rabc"]
     toast = notice(event(Outcome.REFUSED, kind=Kind.ASSISTANT_PREFILL, resumed=True))
-    assert (toast.title, toast.news) == ("Session resumed: My session", "resumed")
+    assert (toast.title, toast.news) == ("OpenCode session resumed: My session", "resumed")
     said = "It was refused for a request that ends with the assistant's words."
     assert toast.body.splitlines() == [said, "It was told to go on."]
 

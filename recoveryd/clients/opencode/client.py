@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from recoveryd.clients.client import Cure, Prompt
-from recoveryd.clients.opencode import config_problems, doctor_checks, interrupted_turn, prompting, silence, wrapped_ids
+from recoveryd.clients.opencode import (
+    config_problems,
+    doctor_checks,
+    interrupted_turn,
+    prompting,
+    records,
+    silence,
+    wrapped_ids,
+)
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.protocols import protocol_of
@@ -38,7 +46,7 @@ class Opencode:
     """The `Client` of OpenCode's sessions. `minutes` without a write are waited for before a turn counts as cut off."""
 
     name = "opencode"
-    title = "OpenCode"
+    title = records.TITLE
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings

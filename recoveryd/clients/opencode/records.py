@@ -10,6 +10,7 @@ from typing import Any
 from recoveryd.core import Edit, Json, Message, Part, Session, StoreError
 from recoveryd.disk import valid_id
 
+TITLE = "OpenCode"  # what people call it
 # Release builds (latest, beta, prod) use `opencode.db`, an older beta its own; `local` is a build from source, `stable`
 # that of Nix. A channel may have any name, so others have to be configured.
 CHANNELS = ("beta", "canary", "dev", "local", "next", "nightly", "preview", "prod", "snapshot", "stable")

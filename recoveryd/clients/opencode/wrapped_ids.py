@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from recoveryd.clients.opencode import generations, ids
+from recoveryd.clients.opencode import generations, ids, records
 from recoveryd.clients.opencode.ids import WRAP_MS
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Json, Message, Part, Refusal, Session, StoreError, moment
@@ -58,7 +58,7 @@ def _in_database(path: Path, latest: str, deadline: float) -> tuple[int, bool]:
         found = in_time(db, deadline, lambda: int(db.execute(_SESSIONS, (latest,)).fetchone()[0]))
         return found or 0, found is not None
 
-    return Database(path).read(work)
+    return Database(path, user=records.TITLE).read(work)
 
 
 _TIMED = re.compile(r"(?:msg|prt)_([0-9a-f]{12})")

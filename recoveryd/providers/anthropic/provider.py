@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Refused, Request, Violation
-from recoveryd.providers.anthropic import media, rules
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
+from recoveryd.providers.anthropic import endpoint, media, rules
 from recoveryd.providers.anthropic.block_rules import LONGEST_NAME
 from recoveryd.providers.anthropic.bound_thinking import unbound
 
@@ -19,6 +19,12 @@ class Anthropic:
     name = "anthropic"
     protocols = frozenset({"anthropic.messages"})
     call_limits = _LIMITS
+
+    def spoke(self, failure: Failure) -> bool:
+        return endpoint.spoke(failure)
+
+    def disowned(self, failure: Failure) -> str:
+        return endpoint.disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         return rules.check(request, claims)

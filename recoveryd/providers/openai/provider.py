@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
 from recoveryd.providers.openai import claims, items, media, rules
 
 _LIMITS = CallLimits(
@@ -22,6 +22,13 @@ class Openai:
     name = "openai"
     protocols = frozenset({"openai.responses"})
     call_limits = _LIMITS
+
+    def spoke(self, failure: Failure) -> bool:
+        return failure.protocol in self.protocols
+
+    def disowned(self, failure: Failure) -> str:
+        del failure
+        return ""
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         return rules.check(request, claims)

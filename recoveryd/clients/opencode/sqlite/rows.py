@@ -82,7 +82,7 @@ def has_messages(path: Path, messages: Sequence[str]) -> bool:
         return all(db.execute("SELECT 1 FROM message WHERE id = ?", (one,)).fetchone() for one in messages)
 
     try:
-        return Database(path).read(work)
+        return Database(path, user=records.TITLE).read(work)
     except StoreError:
         return True
 

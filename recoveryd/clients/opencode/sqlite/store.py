@@ -43,7 +43,7 @@ class OpencodeSqlite:
         self.lock_path = self.watch_path = self.root.parent
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
-        self._database = Database(self.root, max_row=max_row, busy_s=busy_s)
+        self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=records.TITLE)
         self._tables = rows.Tables(self._database)
         self._reader = RowReader(self.id, self._database, self._tables, max_session)
         self._cursor = Cursor(self._database, self._tables, clock)

@@ -406,3 +406,10 @@ def test_writes_to_the_wal_and_the_database_touch_all_sessions(new: Base) -> Non
     for file, touched in (("opencode.db-wal", [None]), ("opencode.db", [None]), ("opencode.db-shm", []), ("log", [])):
         assert list(new.store.touched((file,))) == touched
     assert list(new.store.touched(("log", "opencode.db"))) == []
+
+
+def test_of_a_damaged_database_it_says_which_program_to_quit(base: Base) -> None:
+    base.path.write_bytes(base.path.read_bytes()[:100] + b"\xff" * 5000)
+    with pytest.raises(StoreError) as caught:
+        list(base.store.session_ids())
+    assert "Quit OpenCode" in caught.value.hint

@@ -1,0 +1,95 @@
+"""Whether a request went to Anthropic's models in the form of its Messages API: by the address, else by the names."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from recoveryd.core import Failure
+
+_NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
+_CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
+# Other makers' models, some of which are served in Anthropic's form, with rules of their own about thinking.
+_OTHERS = re.compile(
+    r"deepseek|kimi|moonshot|minimax|abab|glm|z-?ai|zhipu|qwen|qwq|mimo|longcat|doubao|seed-|ernie|hunyuan|step-|gpt"
+    r"|codex|gemini|gemma|grok|llama|mistral|mixtral|magistral|devstral|codestral|ministral|nova-|nemotron|phi-|granite"
+)
+# Makers that answer at `/messages` themselves, whatever the model is called there: some take Claude's names for theirs.
+_OTHER_HOSTS = (
+    "deepseek.com",
+    "moonshot.cn",
+    "moonshot.ai",
+    "kimi.com",
+    "minimax.io",
+    "minimax.chat",
+    "minimaxi.com",
+    "z.ai",
+    "bigmodel.cn",
+    "aliyuncs.com",
+    "volces.com",
+    "bytepluses.com",
+    "xiaomimimo.com",
+    "longcat.chat",
+    "siliconflow.cn",
+    "siliconflow.com",
+    "modelscope.cn",
+    "baidubce.com",
+    "tencent.com",
+    "stepfun.com",
+    "stepfun.ai",
+    "x.ai",
+    "openai.com",
+    "mistral.ai",
+)
+
+
+def spoke(failure: Failure) -> bool:
+    """Tell whether Anthropic's rules hold for the request behind a failure.
+
+    The address that was asked is the best witness: a proxy of any name that speaks Anthropic's Messages API gets that
+    form, and an "anthropic" behind another API does not. Without an address the provider's name has to do. Of either
+    it must be Anthropic's own models that answer: who else speaks that API has other rules. A client that speaks but
+    one protocol says which.
+    """
+    if failure.protocol not in ("", "anthropic.messages"):
+        return False
+    host, path = _address(failure)
+    if not path:
+        return failure.provider in _NAMES and _may_be_claude(failure.model, own=True)
+    vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
+    own = vertex or _is_of(host, ("anthropic.com",))
+    spoken = vertex or path.endswith("/messages")
+    return spoken and not _is_of(host, _OTHER_HOSTS) and _may_be_claude(failure.model, own=own)
+
+
+def disowned(failure: Failure) -> str:
+    """Say why a request in Anthropic's form is not held to its rules, as a clause; "" for any other request."""
+    host, path = _address(failure)
+    if not path.endswith("/messages") and (path or failure.provider not in _NAMES):
+        return ""
+    who = failure.provider or "this provider"
+    at = f"{who} at {host}" if host else who
+    model = f"model ({failure.model})" if failure.model else "model"
+    return f"{at} is asked in Anthropic's form, but the {model} is not known to be Anthropic's and has other rules"
+
+
+def _may_be_claude(model: str, *, own: bool) -> bool:
+    """Whether a model is Anthropic's by its name; `own`: it is asked where Anthropic's models are, by whatever name."""
+    name = model.lower()
+    if _OTHERS.search(name):
+        return False
+    return own or _CLAUDE.search(name) is not None
+
+
+def _is_of(host: str, domains: tuple[str, ...]) -> bool:
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def _address(failure: Failure) -> tuple[str, str]:
+    """Host and path of the address that the error tells; "" and "" when it tells none."""
+    url = failure.error.url
+    try:
+        parts = urlsplit(url)
+        return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/") or "/") if "://" in url else ("", "")
+    except ValueError:
+        return "", ""
