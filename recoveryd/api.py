@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, holding, recorded
-from recoveryd.core import KINDS, Event, Failure, NotFoundError, Outcome
+from recoveryd.core import KINDS, Event, NotFoundError, Outcome, Silence
 from recoveryd.diagnose import Diagnosis, standing, unread
 from recoveryd.disk import private_files
 from recoveryd.heal import Lifecycle, Recovery, follow
@@ -61,16 +61,16 @@ def recover(
     return None
 
 
-def _done(recovery: Recovery, store: Store, ledger: Ledger, failure: Failure) -> bool:
+def _done(recovery: Recovery, store: Store, ledger: Ledger, found: Silence) -> bool:
     """Whether the failure was repaired, or is of a client that has not read the repair yet."""
-    if standing(store, ledger, failure) is not None:
+    if standing(store, ledger, found) is not None:
         return True
-    return unread(recovery.clients.of(store), store, ledger, failure) is not None
+    return unread(recovery.clients.of(store), store, ledger, found.failure) is not None
 
 
 def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:
-    found = Diagnosis(recovery.clients).of(store, session)
-    if found is None or found.kind is None or _done(recovery, store, ledger, found.failure):
+    found = Diagnosis(recovery.clients, ledger).of(store, session)
+    if found is None or found.kind is None or _done(recovery, store, ledger, found):
         return None
     if KINDS[found.kind].opt_in and found.kind not in config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on

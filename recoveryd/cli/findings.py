@@ -24,6 +24,7 @@ from recoveryd.core import (
     Outcome,
     RecoverydError,
     Refusal,
+    Silence,
     Try,
     kind_info,
 )
@@ -63,6 +64,7 @@ class Finding:
     recovery: str = ""
     ignored: bool = False
     undone: Try | None = None  # it was repaired, and the user took that back
+    stamp: str = ""  # what the session was like when its repair was planned
     reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
     evidence: Json = field(default_factory=dict)  # ids, times, and which rule
 
@@ -142,14 +144,14 @@ def find(
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
     unread = Finding(Failure(store.id, session, "", 0), "", None, "", reason=UNREADABLE)
     try:
-        silence = Diagnosis(recovery.clients).of(store, session)
+        silence = Diagnosis(recovery.clients, ledger).of(store, session)
         if silence is None:
             return None
         about = store.about(session)
         unread = replace(unread, title=about.title)
         found = Finding(silence.failure, about.title, silence.kind, "")
         found = replace(found, reason=silence.reason, evidence=silence.evidence)
-        healed = _healed(store, recovery, ledger, found) if ledger is not None else None
+        healed = _healed(store, recovery, ledger, found, silence) if ledger is not None else None
         if healed is not None:
             return healed
         alone = left_alone(config, paths.state_dir(), store, session)
@@ -160,8 +162,8 @@ def find(
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
-def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding) -> Finding | None:
-    done, says = standing(store, ledger, found.failure), ""
+def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding, silence: Silence) -> Finding | None:
+    done, says = standing(store, ledger, silence), ""
     late = unread(recovery.clients.of(store), store, ledger, found.failure) if done is None else None
     if late is not None:
         done, says = late[0], f"; {late[1]}"
@@ -181,6 +183,7 @@ def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Fin
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
     if ledger is not None:
         found = replace(found, undone=undone(store, ledger, failure))
+    found = replace(found, stamp=store.stamp(failure.session).digest)
     found = _proposed(store, recovery, found, name)
     pending = ledger.pending() if ledger is not None else []
     cut_off = [entry for entry in pending if entry.session == failure.session and is_of(store, entry.store)]

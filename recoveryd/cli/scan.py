@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +19,8 @@ from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, dead, holding
-from recoveryd.core import Event, Outcome, RecoverydError
+from recoveryd.core import Event, Failure, Outcome, RecoverydError
+from recoveryd.diagnose import undone
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
@@ -29,7 +31,7 @@ MOST = 20  # records of a diff; `show` has all of them
 
 @dataclass
 class _Seen:
-    """What a scan came upon. `due`: which of `found` are to be repaired, their store, and its stamp of the session.
+    """What a scan came upon. `due`: which of `found` are to be repaired, and their stores.
 
     `others`: how many are stuck on another kind than was asked for. `unreadable`: why a store could not be looked into,
     by its id.
@@ -41,7 +43,7 @@ class _Seen:
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
-    due: list[tuple[int, Store, str]] = field(default_factory=list)
+    due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
 
     @property
@@ -77,10 +79,11 @@ def scan(arguments: argparse.Namespace) -> int:
             raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
             count = sum(bool(seen.found[number].changes) for number, *_ in seen.due)
-            asked = _asks(arguments, count)
-            if asked and not agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?"):
+            if _asks(arguments, count) and not agreed(
+                "Make this repair?" if count == 1 else f"Make these {count} repairs?"
+            ):
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
-            _repair(recovery, seen, asked=asked)
+            _repair(recovery, ledger, seen, named=bool(arguments.session))
 
     def show(out: Console) -> None:
         _show(out, seen, diff=bool(arguments.session) and not _plans(arguments), advise=not config.dry_run)
@@ -115,7 +118,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
                 seen.ignored.append(finding)
                 continue
             if _plans(arguments) and _is_due(arguments, config, finding):
-                seen.due.append((len(seen.found), store, _stamp(store, session)))
+                seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
                     with bar.aside():
                         _announce(finding)
@@ -181,27 +184,32 @@ def _stamp(store: Store, session: str) -> str:
         return ""
 
 
-def _repair(recovery: Recovery, seen: _Seen, *, asked: bool) -> None:
-    """Repair what is due, then read all of it back: what is told is what stands then.
+def _repair(recovery: Recovery, ledger: Ledger, seen: _Seen, *, named: bool) -> None:
+    """Repair what is due and as it was shown, then read all of it back: what is told is what stands then.
 
-    `asked`: somebody agreed to what they were shown, so what changed since is left alone.
+    `named`: by the user, who may want a repair that was undone to be made again.
     """
     ended: dict[tuple[str, str], Event] = {}  # by store and session: a copy of the session may be in another store
     lifecycle = Lifecycle(recovery, lambda store, failure, event: ended.update({(store.id, failure.session): event}))
-    for number, store, stamp in seen.due:
+    for number, store in seen.due:
         finding = seen.found[number]
         assert finding.kind is not None
-        if asked and _stamp(store, finding.failure.session) != stamp:
+        if _stamp(store, finding.failure.session) != finding.stamp:
             seen.found[number] = replace(
                 finding, action="not repaired: the session changed meanwhile; scan again", changes=()
             )
         else:
-            lifecycle.begin(store, finding.failure, finding.kind, finding.recovery)
+            still = partial(_not_undone, store, ledger, finding.failure, named=named)
+            lifecycle.begin(store, finding.failure, finding.kind, finding.recovery, still)
     lifecycle.finish()
-    for number, store, _ in seen.due:
+    for number, store in seen.due:
         finding = seen.found[number]
         if (store.id, finding.failure.session) in ended:
             seen.found[number] = _became(finding, ended[store.id, finding.failure.session])
+
+
+def _not_undone(store: Store, ledger: Ledger, failure: Failure, *, named: bool) -> bool:
+    return named or undone(store, ledger, failure) is None
 
 
 def _became(finding: Finding, event: Event) -> Finding:

@@ -10,6 +10,7 @@ from recoveryd.clients.client import Asked, Client, Prompt, Server
 from recoveryd.clients.find import Clients, Config, client_title, content_of, dead, find_stores, holding, recorded, sole
 from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.clients.store import (
+    About,
     Content,
     Generation,
     Look,
@@ -26,6 +27,7 @@ from recoveryd.clients.store import (
 
 __all__ = [
     "SETTLE_S",
+    "About",
     "Asked",
     "Client",
     "Clients",

@@ -24,7 +24,7 @@ class Look:
     last_answer: int = 0  # when the model last finished a whole answer (a tool call alone is none); 0: never
     silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
     earlier: tuple[Failure, ...] = ()  # those before it, the newest first, if nothing was answered in between
-    asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt or answer that names them
+    asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt, answer or command that names them
 
     @property
     def newer(self) -> bool:

@@ -16,7 +16,7 @@ from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusa
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose import Next, Triage, left_alone
+from recoveryd.diagnose import Next, Triage, left_alone, undone
 from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
 from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.providers import VERSION
@@ -157,7 +157,11 @@ class Healer:
             self._foretell(store, failure, kind)
             return "open"  # a dry run does not count
         key = failure.store, failure.session, failure.message
-        event = self._lifecycle.begin(store, failure, kind, still=lambda: self._ledger.handled(*key) == known)
+
+        def still() -> bool:
+            return self._ledger.handled(*key) == known and undone(store, self._ledger, failure) is None
+
+        event = self._lifecycle.begin(store, failure, kind, still=still)
         return "open" if event.outcome in _LOOKED_AT_AGAIN else "done"
 
     def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:

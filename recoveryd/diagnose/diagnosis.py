@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
-from recoveryd.clients import Client, Clients, Look, Store
-from recoveryd.core import ELSEWHERE, REFUSED, Entry, Failure, Outcome, Session, Silence, Try
+from recoveryd.clients import Client, Clients, Look, Store, is_of
+from recoveryd.core import ELSEWHERE, REFUSED, Entry, Failure, Kind, Outcome, Session, Silence, Try
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.explain import explain, recorded, what_stands
 from recoveryd.diagnose.guard import since_success
@@ -18,10 +18,14 @@ _RECENT = 20  # recoveries of a session that are looked at
 
 
 class Diagnosis:
-    """Looks at sessions and writes nothing. Errors of the store pass through."""
+    """Looks at sessions and writes nothing. Errors of the store pass through.
 
-    def __init__(self, clients: Clients, clock: Callable[[], float] = time.time) -> None:
+    `ledger`: what was repaired in them, so that it does not hide what broke since.
+    """
+
+    def __init__(self, clients: Clients, ledger: Ledger | None, clock: Callable[[], float] = time.time) -> None:
         self._clients = clients
+        self._ledger = ledger
         self._clock = clock
 
     def of(self, store: Store, session: str) -> Silence | None:
@@ -29,18 +33,22 @@ class Diagnosis:
         (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
         failure = look.failure
         spoke = failure is not None and failure.error.answered
-        found = explain(look, refused, _Finder(client, store, session, look, self._clock()), spoke=spoke)
+        finder = _Finder(client, store, session, look, self._ledger, self._clock())
+        found = explain(look, refused, finder, spoke=spoke)
         return found if found is not None or failure is None or look.newer else _refused(failure)
 
 
 class _Finder:
     """Looks everything up at once, for a person who waits for the answer."""
 
-    def __init__(self, client: Client, store: Store, session: str, look: Look, now: float) -> None:
+    def __init__(
+        self, client: Client, store: Store, session: str, look: Look, ledger: Ledger | None, now: float
+    ) -> None:
         self._client = client
         self._store = store
         self._session = session
         self._running = look.running
+        self._ledger = ledger
         self._now = now
 
     @cached_property
@@ -55,6 +63,9 @@ class _Finder:
         found = self._store.unreadable(self._session, whole=True)
         return silent.unreadable(self._client, self._store, self._loaded) if found else None
 
+    def repaired(self, failure: Failure) -> bool:
+        return self._ledger is not None and _standing(self._store, self._ledger, failure) is not None
+
     def ids_started_again(self) -> Silence | None:
         return self._client.ids_started_again(self._store, self._session, self._now)
 
@@ -67,16 +78,34 @@ class _Finder:
         return silent.unanswered(self._client, self._store, self._loaded)
 
 
-def standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
-    """The repair of this failure, if it was made and still stands: the next prompt will be accepted.
+def standing(store: Store, ledger: Ledger, found: Silence) -> Entry | None:
+    """The repair of what a session was found stuck on, if it was made and stands: the next prompt will be accepted.
 
-    Known also when its images are gone, and of a store that was moved or copied: what is stored says it.
+    Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
+    can't be sent now is never one that was repaired.
     """
-    for entry in ledger.repairs(failure.session, failure.message):
-        left = ledger.left(entry.id) if entry.outcome is Outcome.HEALED else {}
-        if left and [digest(now) for now in store.read_all([*left])] == [*left.values()]:
-            return entry
-    return None
+    return None if found.kind is Kind.UNSENDABLE_PART else _standing(store, ledger, found.failure)
+
+
+def _standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
+    made = ledger.repairs(failure.session, failure.message)
+    return next((entry for entry in made if _made(store, entry) and _stands(store, ledger, entry)), None)
+
+
+def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
+    """Whether a failure was repaired, and all that was ever written for it stands: what is broken now is new."""
+    made = [entry for entry in ledger.repairs(failure.session, failure.message) if _made(store, entry)]
+    return bool(made) and all(_stands(store, ledger, entry) for entry in made)
+
+
+def _made(store: Store, entry: Entry) -> bool:
+    """Whether a repair was ended whole. A copy of the store keeps what its user took back in the store itself."""
+    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and not is_of(store, entry.store))
+
+
+def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    left = ledger.left(entry.id)
+    return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
 
 
 def unread(client: Client, store: Store, ledger: Ledger, failure: Failure) -> tuple[Entry, str] | None:

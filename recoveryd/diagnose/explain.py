@@ -19,6 +19,9 @@ class Finder(Protocol):
     def unreadable(self) -> Silence | None:
         """A part that the client can't read."""
 
+    def repaired(self, failure: Failure) -> bool:
+        """Whether a failure was repaired, and what was written then stands: what else is broken came since."""
+
     def ids_started_again(self) -> Silence | None:
         """Ids because of which the client takes new prompts for old ones, or will."""
 
@@ -43,7 +46,7 @@ def what_stands(look: Look) -> tuple[Look, Silence | None]:
     failure, refused = next(told, (look.failure, None))
     if refused is None or (failure is not look.failure and _asks_another(look, failure)):
         failure, refused = look.failure, None
-    if look.newer and _asks_another(look, failure):
+    if _asks_another(look, failure):
         return replace(look, failure=None), None
     return replace(look, failure=failure), Silence(failure, refused.kind, recorded(failure)) if refused else None
 
@@ -68,7 +71,8 @@ def explain(look: Look, recorded: Silence | None, find: Finder, *, spoke: bool) 
     `recorded`: the failure that stands in it, if its kind is known; `spoke`: whether a provider spoke in it.
     """
     if recorded is not None and not look.newer:
-        return recorded
+        broken = find.unreadable() if find.repaired(recorded.failure) else None
+        return broken or recorded
     if look.running and not look.silent:
         return find.cut_off() or find.unreadable() or recorded
     if look.newer or (look.failure is not None and not spoke):

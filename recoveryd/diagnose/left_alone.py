@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePath
 
-from recoveryd.clients import Config, Store, lineage
+from recoveryd.clients import About, Config, Store, lineage
 from recoveryd.settings import ignored
 
 
 def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
     """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
 
-    A folder stands for all in it, by whatever path it is reached; a session that does not say where it is (its own
-    record is gone, say) may be in any. Errors of the store pass.
+    A folder stands for all in it, by whatever path it is reached. A session whose own record is gone may be in any
+    folder, and the subagent of any session. Errors of the store pass.
     """
     names = (*config.ignore, *ignored(state_dir))
     folders = [name for name in names if name.startswith("/")]
     return bool(names) and any(
-        of in names or (folders and not about.directory) or any(_is_in(about.directory, name) for name in folders)
+        of in names or _in_doubt(about, folders) or any(_is_in(about.directory, name) for name in folders)
         for of, about in lineage(store, session)
     )
+
+
+def _in_doubt(about: About, folders: list[str]) -> bool:
+    return about == About() or bool(folders and not about.directory)
 
 
 def _is_in(folder: str, other: str) -> bool:

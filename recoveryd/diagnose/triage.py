@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recoveryd.clients import SETTLE_S, Client, Clients, Config, Look, Quiet, Store
-from recoveryd.core import KINDS, Failure, Kind, Silence, note
+from recoveryd.core import KINDS, Failure, Kind, Outcome, Silence, note
 from recoveryd.diagnose import silent
-from recoveryd.diagnose.diagnosis import tries, unread
+from recoveryd.diagnose.diagnosis import all_stand, tries, unread
 from recoveryd.diagnose.explain import explain, what_stands
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger import Handled, Ledger
@@ -101,14 +101,21 @@ class Triage:
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self.config))
 
+    def repaired(self, store: Store, failure: Failure) -> bool:
+        """Whether a failure was repaired, and all that was written for it stands."""
+        handled = self._handled(failure)
+        return handled is not None and handled.outcome is Outcome.HEALED and all_stand(store, self._ledger, failure)
+
     def _handled(self, failure: Failure) -> Handled | None:
         return self._ledger.handled(failure.store, failure.session, failure.message)
 
     def _guarded(self, store: Store, failure: Failure, kind: Kind, answered: int, state: str) -> Verdict:
         handled = self._handled(failure)
+        # What broke behind a repair that stands is told of the same message, and is new.
+        new = kind is Kind.UNSENDABLE_PART and self.repaired(store, failure)
         verdict = decide(
             failure,
-            handled,
+            None if new else handled,
             tries=tries(self._clients.of(store), store, self._ledger, failure, answered),
             undone=self._ledger.taken_back(failure.session, answered, failure.message),
             max_retries=self.config.max_retries,
@@ -187,6 +194,9 @@ class _Finder:
             return None
         self._wait()
         return silent.unreadable(self._client, self._store, self._store.load(self._session))
+
+    def repaired(self, failure: Failure) -> bool:
+        return self._triage.repaired(self._store, failure)
 
     def _to_be_read(self) -> bool:
         """Whether the session is not known to be sound, as it is now."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loguru import logger
 
 from recoveryd.clients import Config, Store, is_of, root, untouched
-from recoveryd.core import Change, DiskError, Entry, Event, Failure, Outcome, RecoverydError
+from recoveryd.core import Change, DiskError, Entry, Event, Failure, Outcome, RecoverydError, Silence
 from recoveryd.diagnose import standing, state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger import Judged, Ledger, Record, joined
@@ -90,7 +90,7 @@ class Book:
 
     def standing(self, store: Store, failure: Failure, event: Event) -> Event | None:
         """The repair of this failure that was made and stands, as its event: another process may have been first."""
-        entry = standing(store, self._ledger, failure)
+        entry = standing(store, self._ledger, Silence(failure, event.kind))
         return None if entry is None else self._as_made(event, entry)
 
     def _as_made(self, event: Event, entry: Entry) -> Event:

@@ -67,6 +67,7 @@ class Recovery:
         self._callbacks = callbacks or Callbacks()
         self.clients = clients or Clients(config, clock)
         self._proposer = Proposer(config, state_dir, self.clients, clock)
+        self._diagnosis = Diagnosis(self.clients, ledger, clock)
         self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
@@ -116,7 +117,7 @@ class Recovery:
             with recovery_lock(self._state_dir, store.id):
                 if event.outcome is Outcome.PENDING:
                     if not still():
-                        return replace(event, detail="Another process saw to it meanwhile.")
+                        return replace(event, detail="It was seen to meanwhile: repaired, or its repair undone.")
                     return self._book.standing(store, failure, event) or self._repair(store, failure, event)
                 event = self._confirm(store, failure, event)
                 if event.outcome is Outcome.HEALED:
@@ -146,11 +147,8 @@ class Recovery:
         failpoint.reach("confirm")
         if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
             return event
-        if event.id not in self._proposed:  # made by a process that is gone: much may have come since
-            found = Diagnosis(self.clients, self._clock).of(store, event.session)
-            if found is None or found.failure.message != event.message:
-                logger.info("{}: the client wrote over the repair, and the session went on since", marked(event))
-                return event
+        found = self._diagnosis.of(store, event.session)
+        if event.id not in self._proposed and found is not None:  # made by a process that is gone: it knew the error
             failure = found.failure
         logger.info("{}: the client wrote over the repair; it is made again", marked(event))
         return self._repair(store, failure, event)
@@ -183,7 +181,10 @@ class Recovery:
                 return healed
         applied = False
         for _ in range(ROUNDS):
-            session, planned, read = self._planned(store, failure, event, written=written)
+            made = self._planned(store, failure, event, written=written)
+            if made is None:
+                return self._went_on(store, failure, event, written=written)
+            session, planned, read = made
             event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
             if isinstance(planned, Refusal):
                 if written:
@@ -209,13 +210,18 @@ class Recovery:
 
     def _planned(
         self, store: Store, failure: Failure, event: Event, *, written: bool
-    ) -> tuple[Session, Proposal | Refusal, Stamp]:
-        """What to write, made from what is read when all is quiet and no turn runs, with the stamp of that."""
+    ) -> tuple[Session, Proposal | Refusal, Stamp] | None:
+        """What to write, made from what is read when all is quiet and no turn runs, with the stamp of that.
+
+        None where the session is not stuck on this failure any more.
+        """
         assert event.kind is not None
         while True:
             read = settled(store, failure.session, self._clock)
             self._at_rest(store, failure, event)
             session = store.load(failure.session)
+            if not self._still_stuck(store, failure, session, written=written):
+                return None
             earlier = self._proposed.get(event.id)
             planned = self._proposer.propose(store, session, failure, event.kind, event.id, earlier)
             if isinstance(planned, Refusal):
@@ -224,6 +230,24 @@ class Recovery:
                 for line in thinking(session, planned.edits, event.kind):
                     logger.debug("{}: {}", marked(event), line)
                 return session, planned, read
+
+    def _still_stuck(self, store: Store, failure: Failure, session: Session, *, written: bool) -> bool:
+        """Whether `failure` is what keeps the session from going on: its user may have gone on since it was looked at.
+
+        What was `written` may have taken the failure away: then it counts for as long as nothing came behind it.
+        """
+        found = self._diagnosis.of(store, session.id)
+        if found is not None:
+            return found.failure.message == failure.message
+        return written and session.newest is not None and session.newest.id == failure.message
+
+    def _went_on(self, store: Store, failure: Failure, event: Event, *, written: bool) -> Event:
+        """The session is not stuck on the failure any more: nothing is written, and what was written stays."""
+        if written:
+            logger.info("{}: the client wrote over the repair, and the session went on since", marked(event))
+            return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+        made = self._book.standing(store, failure, event)
+        return made or self._not_now(store, event, "It is not stuck on this any more: it went on, or was seen to.")
 
     def _allowed(self, store: Store, session: str) -> None:
         """ActiveError while nothing may be written, DiskError where nothing ever is."""

@@ -7,6 +7,10 @@ import re
 
 import pytest
 
+from recoveryd.clients import Config
+from recoveryd.core.model import Kind
+from recoveryd.heal.recovery import Recovery
+from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
@@ -66,15 +70,41 @@ class TestRepair:
         assert NEW in out and "Would take out" in out and "nothing was written" in out
         assert not paths.state_dir().exists()
 
-    def test_what_changed_since_it_was_shown_is_left_alone(
-        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("asked", [True, False], ids=["with a question", "without one"])
+    @pytest.mark.parametrize("argv", [[], ["--yes"], ["--json"]])
+    @pytest.mark.parametrize("since", ["prompted", "answered", "answered elsewhere"])
+    def test_what_changed_since_it_was_looked_at_is_left_alone(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, asked: bool, argv: list[str], since: str
     ) -> None:
         session = tree.stuck(blank_answer, EMPTY)
-        monkeypatch.setattr("recoveryd.cli.scan._asks", lambda *_: True)
-        monkeypatch.setattr("recoveryd.cli.scan.agreed", lambda *_: bool(tree.prompted(session)))
-        code, out, _ = run("scan", "--repair")
+        model = {"providerID": "google", "modelID": "gemini-2.5-pro"} if since == "answered elsewhere" else {}
+
+        def change(*_: object) -> bool:
+            return bool(tree.prompted(session) if since == "prompted" else tree.answered(session, **model))
+
+        monkeypatch.setattr("recoveryd.cli.scan._asks", lambda *_: asked or not change())
+        monkeypatch.setattr("recoveryd.cli.scan.agreed", change)
+        code, out, _ = run("scan", "--repair", *argv)
         assert code == 1 and "changed meanwhile" in out
         assert json.loads(run("history", "--json")[1]) == []
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_what_was_undone_since_it_was_looked_at_is_left_alone(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, named: bool
+    ) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        before = tree.files()
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+
+            def repaired_and_undone(*_: object) -> bool:
+                recovery = Recovery(ledger, Config(), paths.state_dir())
+                event = recovery.attempt(tree.store, tree.failure(session), Kind.EMPTY_CONTENT)
+                return not undo(tree.store, ledger, ledger.get(event.id))
+
+            monkeypatch.setattr("recoveryd.cli.scan._asks", repaired_and_undone)
+            code, out, _ = run("scan", "--repair", *(("--session", session) if named else ()))
+        assert code == 1 and tree.files() == before, out
+        assert [entry["outcome"] for entry in json.loads(run("history", "--json")[1])] == ["undone"]
 
 
 class TestLedger:

@@ -14,6 +14,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Failure, Kind, Outcome
+from recoveryd.core.silence import Silence
 from recoveryd.diagnose.diagnosis import standing, undone
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.disk import private_files
@@ -259,4 +260,4 @@ def test_an_older_ledger_learns_to_leave_traces(tmp_path: Path) -> None:
         assert ledger.changes(healed[0].id) == []
         assert ledger.tries(healed[0].store, healed[0].session, 0) == []
         failure = Failure(healed[0].store, healed[0].session, "msg_none", 0)
-        assert standing(Tree(tmp_path).store, ledger, failure) is None
+        assert standing(Tree(tmp_path).store, ledger, Silence(failure, healed[0].kind)) is None

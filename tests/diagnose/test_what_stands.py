@@ -36,7 +36,7 @@ class Scene:
         """The verdict of the daemon, its kind, and the message; then the reason and the message that `scan` tells."""
         session, config, clients = self.tree._write(self.made), Config(), Clients(Config())
         verdict = Triage(self._ledger, config, print, clients, lambda: time.time() + 5).judge(self.tree.store, session)
-        told = Diagnosis(clients).of(self.tree.store, session)
+        told = Diagnosis(clients, self._ledger).of(self.tree.store, session)
         failed = verdict.failure.message if verdict.failure else None
         return [verdict.next, verdict.kind, failed, told and told.reason, told and told.failure.message]
 
@@ -51,7 +51,7 @@ def scene(tmp_path: Path) -> Scene:
     [GEMINI, {**MODEL, "providerID": "openrouter"}, {**MODEL, "modelID": "kimi-k2"}],
     ids=["another maker", "another provider", "other rules there"],
 )
-@pytest.mark.parametrize("then", ["asked", "began", "was stopped", "hit a limit"])
+@pytest.mark.parametrize("then", ["asked", "began", "was stopped", "hit a limit", "ran a command"])
 def test_a_refusal_does_not_count_once_another_provider_is_asked(
     scene: Scene, model: dict[str, Any], then: str
 ) -> None:
@@ -63,6 +63,8 @@ def test_a_refusal_does_not_count_once_another_provider_is_asked(
         scene.made.assistant(error=ABORTED, bare=True, **model)
     elif then == "hit a limit":
         prompt = scene.made.assistant(error=LIMIT, bare=True, **model)
+    elif then == "ran a command":  # `!ls`, in a client in which the other model is chosen by now
+        scene.made.assistant(tool("bash"), finish=None, bare=True, **model)
     verdict, kind, failed, reason, message = scene.found()
     assert (kind, failed) == (None, None)
     assert verdict in (Next.NOTHING, Next.AGAIN)
@@ -71,6 +73,7 @@ def test_a_refusal_does_not_count_once_another_provider_is_asked(
         "began": (None, None),
         "was stopped": (None, None),
         "hit a limit": (ELSEWHERE, prompt["id"]),
+        "ran a command": (None, None),
     }[then]
 
 

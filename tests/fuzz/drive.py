@@ -62,7 +62,7 @@ class Driver:
             return time.time() + 10.0  # all is quiet by then
 
         self._recovery = Recovery(self.ledger, self._config, folder, clock=clock)
-        self._diagnosis = Diagnosis(self._recovery.clients)
+        self._diagnosis = Diagnosis(self._recovery.clients, self.ledger)
         self._triage = Triage(self.ledger, self._config, lambda *_: None, self._recovery.clients, clock)
 
     def look_over(self, store: Store) -> None:

@@ -14,6 +14,7 @@ import recoveryd.daemon.daemon as module
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Kind, Outcome
+from recoveryd.core.silence import Silence
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose.diagnosis import standing, undone
 from recoveryd.heal.moved_stores import find, follow
@@ -162,22 +163,27 @@ def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> No
     tree, bench = Tree(tmp_path), Bench(tmp_path)
     follow(tree.store, bench.ledger)
     session = tree.stuck()
+    shutil.copytree(tmp_path / "opencode", tmp_path / "earlier")
     event = bench.attempt(tree, session)
     shutil.copytree(tmp_path / "opencode", tmp_path / "copy")
     shutil.move(tmp_path / "opencode", tmp_path / "unmounted")
-    copy = OpencodeFiles(tmp_path / "copy" / "storage")
+    copy, earlier = (OpencodeFiles(tmp_path / name / "storage") for name in ("copy", "earlier"))
     follow(copy, bench.ledger)
     failure = copy.look(session).failure
     assert failure is not None
+    found = Silence(failure, event.kind)
     assert find([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
     assert [entry.store for entry in bench.ledger.history(9)] == [tree.store.id]
     assert bench.ledger.handled(copy.id, session, event.message) is not None
-    assert standing(copy, bench.ledger, failure) is not None, "what is stored in it was repaired"
+    assert standing(copy, bench.ledger, found) is not None, "what is stored in it was repaired"
     shutil.move(tmp_path / "unmounted", tmp_path / "opencode")
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
-    assert standing(copy, bench.ledger, failure) is None
-    found = undone(copy, bench.ledger, failure)
-    assert found is not None and found.recovery == event.id
+    assert standing(tree.store, bench.ledger, found) is None
+    assert standing(copy, bench.ledger, found) is not None, "nobody took it back there"
+    assert standing(earlier, bench.ledger, found) is None, "nor made it there"
+    for store in (copy, earlier):
+        back = undone(store, bench.ledger, failure)
+        assert back is not None and back.recovery == event.id, "and nobody makes it against the user's wish"
 
 
 def test_a_moved_store_is_found_without_a_word_in_the_ledger(tmp_path: Path) -> None:

@@ -483,12 +483,20 @@ def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(
     assert bench.ledger.pending() == []
 
 
-def test_while_a_turn_runs_it_is_not_made_again_but_after(tree: Tree, bench: Bench) -> None:
+@pytest.mark.parametrize("answered", [False, True])
+def test_while_a_turn_runs_it_is_not_made_again_but_after_unless_that_was_answered(
+    tree: Tree, bench: Bench, answered: bool
+) -> None:
+    """Answered on what the client had written over, by whatever provider, the session is not stuck any more."""
     session = tree.stuck(blank_answer, EMPTY)
     failure, blank = tree.failure(session), tree.part(session, "text", 1)
     event = bench.attempt(tree, session)
     write_over(blank, text=" ")
-    tree.running(session)
+    if answered:
+        tree.running(session)
+    else:
+        tree.prompted(session)
+        tree.begun(session)
     before = tree.files()
     waits = bench.recovery.confirm(tree.store, failure, event)
     assert waits.outcome is Outcome.PENDING
@@ -496,9 +504,13 @@ def test_while_a_turn_runs_it_is_not_made_again_but_after(tree: Tree, bench: Ben
     assert tree.files() == before
     newest = tree.store.load(session).messages[-1]
     path = tree.root / "message" / session / f"{newest.id}.json"
-    write_over(path, time={"created": newest.created, "completed": newest.created + 1})
+    ended = {"created": newest.created, "completed": newest.created + 1}
+    write_over(path, time=ended, **({} if answered else {"error": {"name": "MessageAbortedError", "data": {}}}))
+    before = tree.files()
     assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
-    assert refusal(tree.store.load(session), thinking=False) is None
+    assert bench.ledger.pending() == bench.ledger.unconfirmed() == []
+    assert (tree.files() == before) is answered
+    assert (refusal(tree.store.load(session), thinking=False) is None) is not answered
 
 
 def test_what_was_repaired_again_since_is_left_to_that(tree: Tree, bench: Bench) -> None:

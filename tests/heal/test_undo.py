@@ -80,7 +80,7 @@ def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(tree: 
     if own:
         tree.begun(session)
     tree.part(session, "tool").write_bytes(b'{"id":"cut')
-    found = Diagnosis(bench.recovery.clients).of(tree.store, session)
+    found = Diagnosis(bench.recovery.clients, bench.ledger).of(tree.store, session)
     assert found is not None and found.kind is Kind.UNSENDABLE_PART
     event = bench.recovery.attempt(tree.store, found.failure, found.kind)
     assert event.outcome is Outcome.HEALED, event.detail

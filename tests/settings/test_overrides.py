@@ -184,11 +184,16 @@ class TestLeftAlone:
     def test_a_folder_and_all_in_it(self, tree: Tree, directory: str, name: str, expected: bool) -> None:
         assert self.alone(tree, tree.stuck(directory=directory), "ses_other", name) is expected
 
-    def test_a_session_whose_record_is_gone_may_be_in_the_folder(self, tree: Tree) -> None:
-        session = tree.stuck(directory="/home/me/secret")
-        next((tree.root / "session").rglob(f"{session}.json")).unlink()
-        assert self.alone(tree, session, "/home/me/secret")
-        assert not left_alone(Config(ignore=("ses_other",)), tree.root, tree.store, session)
+    @pytest.mark.parametrize("gone", ["the session", "the one above it"])
+    def test_a_session_whose_record_is_gone_may_be_of_what_is_named(self, tree: Tree, gone: str) -> None:
+        """In its folder, or the subagent of the session."""
+        session, above = tree.stuck(directory="/tmp/worktree"), tree.stuck(directory="/home/me/secret")
+        tree.began(above, session)
+        lost = session if gone == "the session" else above
+        next((tree.root / "session").rglob(f"{lost}.json")).unlink()
+        assert left_alone(Config(ignore=("/home/me/secret",)), tree.root, tree.store, session)
+        assert left_alone(Config(ignore=("ses_any",)), tree.root, tree.store, session)
+        assert not left_alone(Config(), tree.root, tree.store, session)
 
     def test_a_session_by_its_id(self, tree: Tree) -> None:
         session = tree.stuck()

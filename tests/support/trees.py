@@ -67,11 +67,12 @@ class Tree:
         made.failed("continue", api_error(words, 400, **error))
         return self._write(made)
 
-    def answered(self, session: str) -> str:
-        """The next prompt, answered, and not before now."""
+    def answered(self, session: str, **model: Any) -> str:
+        """The next prompt, answered, and not before now; `model`: by another one than before (providerID, modelID)."""
         made = self._builders[session]
-        made.user("continue")
-        answer = made.assistant("fine")
+        asked = made.user("continue")
+        asked["model"] = model or asked["model"]
+        answer = made.assistant("fine", **model)
         now = int(time.time() * 1000) + 5
         answer["time"] = {"created": now, "completed": now + 1}
         return self._write(made)

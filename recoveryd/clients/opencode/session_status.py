@@ -27,9 +27,12 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
         parent = message.data.get("parentID")
         if by_shell(message, (str((part or {}).get("type")) for part in parts(message.id))):
             shell.add(parent)  # the client stores a prompt of its own before it
-        if message.role not in ("user", "assistant") or not shell.isdisjoint((message.id, parent)):
+        if message.role not in ("user", "assistant"):
             continue
-        error, asked = message.error, asked if any(asked) else _asks(message)
+        asked = asked if any(asked) else _asks(message)  # a command says which model is chosen now
+        if not shell.isdisjoint((message.id, parent)):
+            continue
+        error = message.error
         if message.role == "user":
             newest_user = newest_user or (None if failures else message.id)
         elif error is not None and error.get("name") != "MessageAbortedError":

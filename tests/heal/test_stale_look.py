@@ -1,0 +1,108 @@
+"""What a session was stuck on when it was looked at may be over when it is to be written: then nothing is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients import Config
+from recoveryd.clients.find import Clients
+from recoveryd.core.model import Kind, Outcome
+from recoveryd.diagnose.diagnosis import Diagnosis, undone
+from recoveryd.diagnose.triage import Next, Triage
+from recoveryd.heal.undo import undo
+from recoveryd.tell.callbacks import Callbacks
+from tests.support.trees import EMPTY, Bench, Tree, blank_answer
+
+GEMINI = {"providerID": "google", "modelID": "gemini-2.5-pro"}
+ANSWERED = pytest.mark.parametrize("model", [GEMINI, {}], ids=["another provider", "the same"])
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@ANSWERED
+def test_a_prompt_that_was_answered_since_the_look(tree: Tree, bench: Bench, model: dict[str, Any]) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    tree.answered(session, **model)
+    before = tree.files()
+    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    assert (event.outcome, tree.files(), bench.ledger.history(9)) == (Outcome.PENDING, before, [])
+    assert "not stuck on this any more" in event.detail
+
+
+@ANSWERED
+def test_a_prompt_that_was_answered_while_the_parent_system_was_told(
+    tree: Tree, tmp_path: Path, model: dict[str, Any]
+) -> None:
+    bench = Bench(tmp_path, Callbacks(on_abort=lambda session: tree.answered(session, **model)))
+    session = tree.stuck()
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert (event.outcome, bench.ledger.history(9)) == (Outcome.PENDING, [])
+    assert {name: tree.files()[name] for name in before} == before
+
+
+def test_what_the_user_undid_since_the_look_is_not_made_again(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    failure = tree.failure(session)
+    event = bench.attempt(tree, session)
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    before = tree.files()
+    again = bench.recovery.attempt(
+        tree.store, failure, Kind.TOOL_RESULT_MISSING, still=lambda: undone(tree.store, bench.ledger, failure) is None
+    )
+    assert (again.outcome, tree.files()) == (Outcome.PENDING, before)
+
+
+def test_what_another_process_repaired_since_the_look_is_its_heal(tree: Tree, bench: Bench) -> None:
+    """Of a part that can't be sent nothing is left to be found then."""
+    session = tree.stuck()
+    tree.part(session, "text", 1).write_bytes(b"{")
+    failure = tree.failure(session)
+    first = bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART)
+    assert first.outcome is Outcome.HEALED
+    before = tree.files()
+    second = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    assert (second.id, second.outcome, tree.files()) == (first.id, Outcome.HEALED, before)
+
+
+class TestBehindARepairThatStands:
+    """A part that breaks while a healed session waits for its prompt: a failure of its own, of the same message."""
+
+    def test_it_is_found_and_mended_once(self, tree: Tree, bench: Bench) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        first = bench.attempt(tree, session)
+        assert first.outcome is Outcome.HEALED
+        assert self._judged(tree, bench, session) == (Next.NOTHING, Kind.EMPTY_CONTENT)
+        broken = tree.part(session, "text", 0)
+        broken.write_bytes(b"{")
+        assert self._judged(tree, bench, session) == (Next.RECOVER, Kind.UNSENDABLE_PART)
+        failure = tree.failure(session)
+        second = bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART)
+        assert second.outcome is Outcome.HEALED and second.id != first.id and second.message == first.message
+        assert self._judged(tree, bench, session)[0] is Next.NOTHING
+
+    def test_what_a_repair_wrote_and_somebody_broke_again_is_not_new(self, tree: Tree, bench: Bench) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        event = bench.attempt(tree, session)
+        written = next(c.key for c in event.changes if c.after is not None and c.key.startswith("part/"))
+        (tree.root / written).write_bytes(b"{")
+        assert self._judged(tree, bench, session)[0] is Next.NOTHING
+
+    def _judged(self, tree: Tree, bench: Bench, session: str) -> tuple[Next, Kind | None]:
+        """What the daemon does, and what a person is told."""
+        config, clients, later = Config(), Clients(Config()), tree.failure(session).time / 1000 + 60
+        verdict = Triage(bench.ledger, config, print, clients, lambda: later).judge(tree.store, session)
+        found = Diagnosis(clients, bench.ledger).of(tree.store, session)
+        return verdict.next, found.kind if found is not None else None
