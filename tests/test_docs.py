@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from recoveryd.core.model import Kind
 from recoveryd.doctor.checks import _CHECKS, CODES
 from recoveryd.settings.load import load
 from tests.conftest import Run
+from tests.support.trees import EMPTY, Tree, blank_answer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -179,6 +181,24 @@ class TestCompletion:
         assert offered("scan", "--kind", "tool_c") == {Kind.TOOL_CALL_INVALID}
         assert offered("completion", "") >= {"bash", "zsh", "fish"}
         assert offered("ledger", "f") == {"forget"}
+
+    def test_bash_offers_the_ids_that_the_ledger_has(
+        self, run: Run, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        assert run("completion", "recoveries") == (0, "", "")
+        assert run("scan", "--repair")[0] == 0
+        name = run("completion", "recoveries")[1].strip()
+        assert run("completion", "sessions")[1].split() == [session]
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "recoveryd").write_text(f'#!/bin/sh\nexec {sys.executable} -m recoveryd "$@"\n')
+        (tmp_path / "bin" / "recoveryd").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+        path = script(run, "bash", tmp_path)
+        for words, wanted in ((["undo"], name), (["scan", "--session"], session), (["ledger", "forget"], session)):
+            line = " ".join(["recoveryd", *words, "''"])
+            ask = f"source {path}; COMP_WORDS=({line}); COMP_CWORD={len(words) + 1}; _shtab_recoveryd"
+            assert wanted in asked(["bash", "-c", f"{ask}; echo ${{COMPREPLY[@]}}"]), words
 
     @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
     def test_fish_offers_what_there_is(self, run: Run, tmp_path: Path) -> None:

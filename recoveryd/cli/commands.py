@@ -6,6 +6,7 @@ import argparse
 import difflib
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from recoveryd.core import UsageError
@@ -35,10 +36,19 @@ def command(commands: Commands, name: str, help: str, example: str, *, json: boo
     """`help` is a line of at most 60 characters, so that the list of commands has a line for each."""
     description = f"{help[:1].upper()}{help[1:]}."
     made = commands.add_parser(name, help=help, description=description, epilog=f"example: {example}")
+    everywhere(made, default=argparse.SUPPRESS)  # what stands before the command holds where nothing stands behind it
     if json:
         made.add_argument("--json", action="store_true", help="print the result as JSON")
     made.set_defaults(run=later(name))
     return made
+
+
+def everywhere(parser: argparse.ArgumentParser, *, default: object = None) -> None:
+    """The options that may stand before the command and behind it."""
+    parser.add_argument("--config", type=Path, metavar="FILE", default=default, help="another configuration file")
+    how_much = parser.add_mutually_exclusive_group()
+    for name, help in (("quiet", "say results and errors alone"), ("verbose", "log all that it does, on stderr")):
+        how_much.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=default or False, help=help)
 
 
 def later(name: str, function: str = "") -> Callable[[argparse.Namespace], int]:

@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import shtab
 
+from recoveryd.cli.common import known_ledger
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.output import OK
 from recoveryd.cli.parser import make_parser
 
+IDS = ("recoveries", "sessions")  # what the scripts ask for
+_ASKED = {"id": "recoveries", "session": "sessions"}  # by the name of the argument
+_MOST = 200
+
 
 def completion(arguments: argparse.Namespace) -> int:
-    parser = make_parser()
-    for action in _actions(parser):
-        if action.type is Path:
-            action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
-    sys.stdout.write(shtab.complete(parser, arguments.shell).rstrip("\n") + "\n")
+    if arguments.shell in IDS:
+        sys.stdout.writelines(f"{name}\n" for name in _ids(arguments.shell))
+    else:
+        sys.stdout.write(script(arguments.shell))
     return OK
 
 
 def man(_: argparse.Namespace) -> int:
     sys.stdout.write(manual(make_parser()))
     return OK
+
+
+def script(shell: str) -> str:
+    """The completion script of a shell."""
+    parser = make_parser()
+    for action in _actions(parser):
+        if action.type is Path:
+            action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
+        elif action.dest in _ASKED:
+            action.complete = shtab.cmd(f"recoveryd completion {_ASKED[action.dest]} 2>/dev/null")  # type: ignore[attr-defined]
+    return f"{shtab.complete(parser, shell).rstrip()}\n"
+
+
+def _ids(what: str) -> Iterable[str]:
+    """The newest that the ledger has."""
+    with known_ledger() as ledger:
+        entries = ledger.history(_MOST)
+    return dict.fromkeys(entry.id if what == "recoveries" else entry.session for entry in entries)
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from recoveryd.cli import shell_files
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render, wrapped
@@ -34,7 +35,7 @@ def install(arguments: argparse.Namespace) -> int:
     made = _service(arguments, config, strict=strict)
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
-    steps = Steps(shown=not arguments.json)
+    steps = Steps(shown=not (arguments.json or arguments.quiet))
     state = private_files.folder(paths.state_dir())
     private_files.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
@@ -42,6 +43,9 @@ def install(arguments: argparse.Namespace) -> int:
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
+    shell_files.put(steps.say)
+    for note in shell_files.notes():
+        steps.say(f"note: {note}")
     log = paths.log_file(state)
 
     def show(out: Console) -> None:
@@ -58,12 +62,12 @@ def uninstall(arguments: argparse.Namespace) -> int:
     config = arguments.config or paths.config_file()
     if arguments.purge and (count := leave.recoveries(state)):
         insist(_lost(count), yes=arguments.yes)
-    steps = Steps(shown=not arguments.json)
+    steps = Steps(shown=not (arguments.json or arguments.quiet))
     with suppress(RecoverydError):
         manager.check()  # the manager says where its files are; without it they are removed all the same
     manager.stop(steps.say)
     Background(state).stop(steps.say)
-    empty = manager.gone(steps.say)
+    empty = [*manager.gone(steps.say), *shell_files.take(steps.say)]
     leave.while_alone(state)
     locks = leave.drop_locks(state)
     kept = None if arguments.purge else leave.tidy(state, config, steps.say)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from recoveryd.cli import upkeep
-from recoveryd.cli.commands import Commands, Parser, command
+from recoveryd.cli.commands import Commands, Parser, command, everywhere
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -18,7 +17,7 @@ _EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a che
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="recoveryd", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"recoveryd {__version__}")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="another configuration file")
+    everywhere(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _run(commands)
     _scan(commands)

@@ -17,15 +17,16 @@ T = TypeVar("T")
 
 
 class Bar:
-    """Nothing is shown unless stderr is a terminal that can draw, and there are many."""
+    """Nothing is shown unless stderr is a terminal that can draw, and there are many; nor if not `shown`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shown: bool = True) -> None:
+        self._shown = shown
         self._bar: Progress | None = None
 
     def over(self, items: Iterable[T], total: int) -> Iterator[T]:
         """`items`, one by one; gone from the screen when they are through."""
         out = console(stderr=True)
-        if total < MANY or not out.is_terminal or out.is_dumb_terminal:
+        if not self._shown or total < MANY or not out.is_terminal or out.is_dumb_terminal:
             yield from items
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

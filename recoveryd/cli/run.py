@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
         config = config_of(arguments)
         if arguments.dry_run:
             config = config.model_copy(update={"dry_run": True})
-        setup(arguments.log_level or config.log.level, log, stream)
+        shown = "WARNING" if arguments.quiet else "DEBUG" if arguments.verbose else None
+        setup(arguments.log_level or config.log.level, log, stream, shown)
         return config
 
     try:

@@ -101,7 +101,7 @@ def _plans(arguments: argparse.Namespace) -> bool:
 
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
-    seen, bar = _Seen(), Bar()
+    seen, bar = _Seen(), Bar(shown=not arguments.quiet)
     for store, sessions in _listed(stores_of(config), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):

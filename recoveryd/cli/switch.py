@@ -39,7 +39,7 @@ def _switched(
 ) -> int:
     base.refuse_sudo(os.environ)
     manager, background = of_this_system(os.environ), Background(paths.state_dir())
-    steps = Steps(shown=not arguments.json)
+    steps = Steps(shown=not (arguments.json or arguments.quiet))
     installed = manager.state() not in ("absent", "none")
     if installed and background.pid() is None:
         service(manager, steps.say)

@@ -107,7 +107,11 @@ def _report(commands: Commands) -> None:
 def add_shell(commands: Commands) -> None:
     help = "print the completion script of a shell"
     made = command(commands, "completion", help, 'eval "$(recoveryd completion bash)"', json=False)
-    made.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell; `recoveryd man` says where it goes")
+    made.add_argument(
+        "shell",
+        choices=["bash", "zsh", "fish", "recoveries", "sessions"],
+        help="the shell; `recoveryd man` says where it goes. The last two: the ids that the scripts offer",
+    )
     command(commands, "man", "print the manual page", "recoveryd man | man -l -", json=False)
 
 

@@ -30,19 +30,22 @@ _QUIETER = {"watchdog": logging.WARNING, "asyncio": logging.WARNING, "desktop_no
 _HARMLESS = "called when the thread is inactive"
 
 
-def setup(level: str = "INFO", log_file: Path | None = None, stream: TextIO | None = None) -> None:
+def setup(
+    level: str = "INFO", log_file: Path | None = None, stream: TextIO | None = None, shown: str | None = None
+) -> None:
     """Send all of the process's log, the standard library's and its warnings too, to `stream` (stderr) and `log_file`.
 
-    The file is 0600 and rotated. One that can't be opened is said on `stream`, and costs nothing else.
+    `shown`: another level for `stream` than for the file. The file is 0600 and rotated. One that can't be opened is
+    said on `stream`, and costs nothing else.
     """
     stream = stream or sys.stderr
     logger.remove()
     logger.configure(patcher=_clean)
     form = _journal_format if _is_journal(stream) else _PERSON
-    logger.add(stream, level=level, format=form, backtrace=False, diagnose=False)
+    logger.add(stream, level=shown or level, format=form, backtrace=False, diagnose=False)
     if log_file is not None:
         _add_file(log_file, level)
-    _bridge(level)
+    _bridge(min(level, shown or level, key=lambda name: logger.level(name).no))
 
 
 def _add_file(path: Path, level: str) -> None:

@@ -30,7 +30,7 @@ from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 COMMANDS = [command.prog.partition(" ")[2] for _, command in subparsers(make_parser())]
 # What prints no result, or a text for another program; the actions of `ledger` have it each.
-WITHOUT_JSON = ("run", "ledger", "completion", "man")
+WITHOUT_JSON = ("run", "logs", "ledger", "completion", "man")
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -608,3 +608,27 @@ def test_undo_finds_a_store_that_a_broken_configuration_names(tree: Tree, run: R
     code, out, err = run("undo", name)
     assert code == 0 and f"Took back {name}" in out
     assert err.startswith("recoveryd: warning: ") and "max_retry" in err
+
+
+def test_options_of_all_commands_stand_before_and_behind(run: Run, tmp_path: Path) -> None:
+    """What stands behind holds."""
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    for file in (one, other):
+        file.write_text("max_retries = 2\n")
+    for words, wanted in (
+        (["--config", one, "config", "path"], one),
+        (["config", "path", "--config", one], one),
+        (["--config", one, "config", "path", "--config", other], other),
+    ):
+        assert run(*map(str, words)) == (0, f"{wanted}\n", "")
+    assert run("ledger", "prune", "--config", str(tmp_path / "none"))[0] == 3
+    assert run("-q", "config", "path", "-v")[0] == 0 and run("status", "-q", "-v")[0] == 2
+
+
+def test_quiet_and_verbose(run: Run, tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    """The result is the same; what is told beside it is less, or more."""
+    tree.stuck()
+    _, out, err = run("scan")
+    assert run("scan", "--quiet")[1] == out
+    _, verbose, said = run("scan", "--verbose")
+    assert verbose == out and len(said) >= len(err)

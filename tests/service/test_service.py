@@ -6,6 +6,7 @@ import io
 import json
 import os
 import plistlib
+import shutil
 import stat
 import sys
 import sysconfig
@@ -135,6 +136,35 @@ def test_install_writes_the_unit_starts_it_and_says_so(
 def test_paths_are_shown_as_people_write_them(capsys: pytest.CaptureFixture[str]) -> None:
     main(["install"])
     assert "wrote: ~/.config/systemd/user/recoveryd.service\n" in capsys.readouterr().out
+
+
+def test_completion_and_manual_page_are_put_where_the_shells_look(
+    home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what there is on this machine; with what a person still has to do. A file of somebody else is left."""
+    for name in ("bash", "zsh", "fish", "man"):
+        (fakes.path / name).write_text("#!/bin/sh\n")
+        (fakes.path / name).chmod(0o755)
+    before = tree(home)
+    code, out, _ = run("install")
+    said = " ".join(out.split())
+    share = home / ".local/share"
+    files = ["bash-completion/completions/recoveryd", "zsh/site-functions/_recoveryd"]
+    files += ["fish/vendor_completions.d/recoveryd.fish", "man/man1/recoveryd.1"]
+    assert code == 0 and all((share / name).is_file() and f"wrote: {share / name}" in said for name in files)
+    assert (share / files[1]).read_text().startswith("#compdef recoveryd")
+    assert "$fpath" in said and ("is not on the PATH" in said) is (shutil.which("recoveryd") is None)
+    assert f"unchanged: {share / files[3]}" in " ".join(run("install")[1].split())
+    assert run("uninstall")[0] == 0 and tree(home) == before
+    (share / files[0]).parent.mkdir(parents=True)
+    (share / files[0]).write_text("mine")
+    run("uninstall")
+    assert (share / files[0]).read_text() == "mine"
+    monkeypatch.setenv("PATH", f"{fakes.path}:/usr/bin:/bin")
+    code, out, _ = run("install")
+    said = " ".join(out.split())
+    assert (code, (share / files[0]).read_text()) == (0, "mine") and f"not written: {share / files[0]} is not" in said
+    assert "is not on the PATH" in said
 
 
 def test_install_again_changes_nothing_and_starts_the_new_program(home: Path, run: Run, fakes: Fakes) -> None:

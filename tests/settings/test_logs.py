@@ -199,3 +199,14 @@ def test_the_log_file_is_not_inherited_by_commands(tmp_path: Path, err: Terminal
     fds = [fd for fd in Path("/proc/self/fd").iterdir() if fd.resolve() == path.resolve()]
     assert fds
     assert not any(os.get_inheritable(int(fd.name)) for fd in fds)
+
+
+def test_the_screen_may_have_another_level_than_the_file(tmp_path: Path) -> None:
+    for shown, seen in (("DEBUG", ["a", "b", "c"]), ("WARNING", ["c"]), (None, ["b", "c"])):
+        err, path = io.StringIO(), tmp_path / f"{shown}.log"
+        logs.setup("INFO", path, err, shown)
+        logger.debug("a")
+        logger.info("b")
+        logger.warning("c")
+        assert [line.split()[-1] for line in err.getvalue().splitlines()] == seen
+        assert [line.split()[-1] for line in path.read_text().splitlines()] == ["b", "c"]

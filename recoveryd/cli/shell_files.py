@@ -1,0 +1,67 @@
+"""The completion of each shell, and the manual page: put where shell and man(1) look for them, and taken away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from recoveryd.cli.completion import script
+from recoveryd.cli.manual import manual
+from recoveryd.cli.parser import make_parser
+from recoveryd.core import RecoverydError
+from recoveryd.service import base
+
+_NOTE = f"From `{base.MARK}`, which writes this file anew."
+_FILES = {
+    "bash": Path("bash-completion", "completions", "recoveryd"),
+    "zsh": Path("zsh", "site-functions", "_recoveryd"),
+    "fish": Path("fish", "vendor_completions.d", "recoveryd.fish"),
+    "man": Path("man", "man1", "recoveryd.1"),
+}
+
+
+def put(say: base.Say) -> None:
+    """Write them for each of these programs that there is. What can't be written is said: the service does without."""
+    for name, file in _FILES.items():
+        if shutil.which(name):
+            try:
+                base.write(_folder() / file, _text(name), say)
+            except RecoverydError as error:
+                say(f"not written: {error.message}")
+
+
+def take(say: base.Say) -> list[Path]:
+    """Remove them; the folders that may be empty now."""
+    folders = []
+    for place in {_folder(), _usual()}:
+        for file in _FILES.values():
+            base.remove(place / file, say)
+            folders += [(place / file).parent, (place / file).parent.parent]
+    return folders if _folder() == _usual() else [*folders, _folder()]
+
+
+def notes() -> Iterator[str]:
+    """What a person has to do that the files are found, and the program by its name."""
+    if not shutil.which("recoveryd"):
+        program = base.command()[0]
+        yield f"recoveryd is not on the PATH; `ln -s {program} ~/.local/bin/` has it answer to its name."
+    if shutil.which("zsh"):
+        yield f"zsh looks for completion in $fpath: put fpath+=({(_folder() / _FILES['zsh']).parent}) before compinit."
+
+
+def _text(name: str) -> str:
+    if name == "man":
+        return f'.\\" {_NOTE}\n{manual(make_parser())}'
+    return f"{script(name)}# {_NOTE}\n"
+
+
+def _folder() -> Path:
+    """Where programs of the user's own have their files: the XDG specification."""
+    named = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return named if named.is_absolute() else _usual()
+
+
+def _usual() -> Path:
+    return Path.home() / ".local" / "share"
