@@ -42,33 +42,31 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
 
 
 def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Claims:
-    """About reasoning and ids. What is said of one item holds for all that are like it."""
-    said = refused.said
+    """About reasoning and ids. What is said of one item holds for all that are like it, and who says one of these
+    sentences says the others too: all that stands against them goes with it."""
+    said, place = refused.said, named.part_id if named is not None else None
     if "connection" in said:
         return Claims(fields=_fields(blocks, "id"))
     if "duplicate item" in said:
         return Claims(fields=_fields(_repeated(blocks), "id"))
     if "expected an id" in said or refused.field == "id":
-        return Claims(fields=_fields([b for b in blocks if id_fault(b.body) or b is named], "id"))
+        return Claims(fields=_fields([b for b in blocks if id_fault(b.body) or b.part_id == place], "id"))
     if "required reasoning item" in said or "item with id" in said or "not persisted" in said:
         return Claims(fields=_fields([b for b in blocks if b.body.get("id") in refused.names], "id"))
+    of_form = any(words in said for words in ("provided without", "following item", "content: array"))
+    unread = [] if of_form else _unreadable(refused, blocks, named)
     items = list(request.blocks())
     lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
-    if "following item" in said or "was provided without" in said:
-        return Claims(accused=_parts(lonely))
-    written = [b for b in blocks if b.type == "reasoning" and b.body.get("content")]
-    if refused.field.startswith("content") or "content: array" in said:
-        return Claims(fields=_fields(written, "content"))
-    return Claims(accused=_parts(_unreadable(refused, blocks, named)), fields=_fields(written, "content"))
+    bare = [block for block in blocks if block.type == "reasoning" and not block.body.get("encrypted_content")]
+    written = [block for block in blocks if block.type == "reasoning" and block.body.get("content")]
+    return Claims(accused=_parts([*unread, *lonely, *bare]), fields=_fields(written, "content"))
 
 
 def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
     """The encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is named
     or nothing else is left, for it is all that the model knows of what came before."""
     encrypted = [block for block in blocks if block.type in ENCRYPTED]
-    if refused.field == "encrypted_content":
-        return [block for block in encrypted if not block.body.get("encrypted_content")]
-    if refused.field:  # of another part of it
+    if refused.field:  # that is not there, or another part of it
         return [block for block in encrypted if named is not None and block.part_id == named.part_id]
     reasoning = [block for block in encrypted if block.type == "reasoning"]
     compacted = [block for block in encrypted if block.type != "reasoning"]

@@ -66,7 +66,9 @@ def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     if block.part_id in claims.accused and block.type != "message":
         yield Violation(_kind(block), turn, block, "the provider does not take this item, or can't read it")
     for part_id, field in sorted(claims.fields):
-        if part_id == block.part_id and _holds(block.body, field) and not (field == "id" and id_fault(block.body)):
+        if part_id != block.part_id or part_id in claims.accused:
+            continue
+        if _holds(block.body, field) and not (field == "id" and id_fault(block.body)):
             reason = _FIELD.get(field, f"the provider does not take the {field} of this item")
             kind = Kind.TOOL_CALL_INVALID if field in ("arguments", "input") else _kind(block)
             yield Violation(kind, turn, block, reason, field="" if kind is Kind.TOOL_CALL_INVALID else field)
