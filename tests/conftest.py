@@ -93,6 +93,13 @@ def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
 
 
+@pytest.fixture(autouse=True)
+def _read_back_soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick test does not wait a second for each repair to be read back. Those with the real client do."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.05)
+
+
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     """A home of its own, with the client's store where the client keeps it."""
@@ -116,8 +123,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.05)
-
     def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         try:

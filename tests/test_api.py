@@ -13,6 +13,7 @@ import pytest
 import recoveryd
 from recoveryd import Callbacks, Config, Daemon, Event, Kind, Outcome, is_recoverable, recover
 from recoveryd.core.errors import NotFoundError
+from recoveryd.heal import lifecycle
 from recoveryd.settings import Notify
 from tests.support.judge import refusal
 from tests.support.parts import api_error
@@ -51,8 +52,11 @@ def test_a_session_is_repaired_on_demand(tree: Tree, tmp_path: Path) -> None:
     assert recover(session, state_dir=tmp_path / "state", stores=[tree.store]) is None  # it waits for a prompt
 
 
-def test_what_the_client_cleans_up_meanwhile_does_not_undo_it(tree: Tree, tmp_path: Path) -> None:
+def test_what_the_client_cleans_up_meanwhile_does_not_undo_it(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """About 50 ms after an error it writes from its memory; also a second later it may write once more."""
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 1.0)  # as outside of tests
     session = tree.stuck(blank_answer, EMPTY)
     blank = tree.part(session, "text", 1)
     timers = [threading.Timer(after, write_over, (blank,), {"text": " "}) for after in (0.05, 0.6)]

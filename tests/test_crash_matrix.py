@@ -56,6 +56,7 @@ def _outcomes(cells: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(cell["found"], cell["ledger"]) for cell in cells}
 
 
+@pytest.mark.slow
 def test_the_matrix_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the end that a start makes of it, half a repair and its temporary files are found."""
     bench = Bench(Scenario("json", "many", "repair", "kill"), JsonPlace(tmp_path))

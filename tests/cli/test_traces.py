@@ -40,6 +40,8 @@ READING = (
     ("ledger", "forget", "SESSION", "--dry-run"),
     ("ledger", "export", "rnone"),
 )
+# Each is a process or three: in the quick tests one stands for all.
+ALSO_FULL, ALSO_CLOSED = ("scan", "scan --json", "doctor", "man"), ("scan", "scan --json", "explain -")
 FULL = "recoveryd: The output can't be written: No space left on device."
 
 
@@ -77,15 +79,17 @@ def test_nor_where_there_is_a_ledger(run: Run, stuck: str, tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("buffered", [True, False])
-@pytest.mark.parametrize("argv", [["history"], ["scan"], ["scan", "--json"], ["doctor"], ["man"]], ids=" ".join)
-def test_a_full_disk_is_one_line(stuck: str, argv: list[str], buffered: bool) -> None:
+@pytest.mark.parametrize("argv", ["history", *(pytest.param(argv, marks=pytest.mark.slow) for argv in ALSO_FULL)])
+def test_a_full_disk_is_one_line(stuck: str, argv: str, buffered: bool) -> None:
     how = [] if buffered else ["-u"]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([sys.executable, *how, "-m", "recoveryd", *argv], stdout=full, stderr=subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, *how, "-m", "recoveryd", *argv.split()], stdout=full, stderr=subprocess.PIPE
+        )
     assert (done.returncode, done.stderr.decode().strip()) == (1, FULL)
 
 
-@pytest.mark.parametrize("argv", ["scan", "scan --json", "explain -", "--help"])
+@pytest.mark.parametrize("argv", ["--help", *(pytest.param(argv, marks=pytest.mark.slow) for argv in ALSO_CLOSED)])
 def test_a_closed_stream_is_silence(stuck: str, argv: str) -> None:
     program = f"{sys.executable} -m recoveryd {argv}"
     for shell in (f"{program} </dev/null | true", f"{program} <&- >&-", f"{program} <&- >&- 2>&-"):

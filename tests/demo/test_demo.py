@@ -48,6 +48,7 @@ def left_behind(env: Mapping[str, str]) -> list[Path]:
     return [*Path(env["HOME"]).rglob("*"), *Path(env["TMPDIR"]).rglob("*")]
 
 
+@pytest.mark.slow
 def test_json_tells_of_each_session_that_it_was_healed_or_left_alone(env: Mapping[str, str]) -> None:
     """One of each seed kind, two controls, one undo; the home stays empty and the store is gone."""
     done = subprocess.run([*COMMAND, "--json"], env=env, capture_output=True, text=True)
@@ -62,6 +63,7 @@ def test_json_tells_of_each_session_that_it_was_healed_or_left_alone(env: Mappin
     assert left_behind(env) == []
 
 
+@pytest.mark.slow
 def test_without_a_terminal_it_is_plain_lines(env: Mapping[str, str]) -> None:
     """No control characters; a settings file and variables of the user's that are broken change nothing."""
     config = Path(env["HOME"], ".config", "recoveryd", "config.toml")
@@ -79,6 +81,7 @@ def test_without_a_terminal_it_is_plain_lines(env: Mapping[str, str]) -> None:
     assert "recoveryd run" in lines[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 50])
 def test_in_a_terminal_every_heading_has_its_content(env: Mapping[str, str], columns: int) -> None:
     shown = in_terminal("demo", whole=True, columns=columns, **env)

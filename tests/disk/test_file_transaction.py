@@ -228,6 +228,7 @@ file_transaction.apply(root, changes)
 """
 
 
+@pytest.mark.slow
 def test_after_a_kill_every_file_is_whole_and_the_rest_can_be_finished(tree: Tree, tmp_path: Path) -> None:
     asked, answered = tree.small()
     changes = _three(tree, asked, answered)

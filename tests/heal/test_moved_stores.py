@@ -17,6 +17,7 @@ from recoveryd.core.model import Kind, Outcome
 from recoveryd.core.silence import Silence
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose.diagnosis import standing, undone
+from recoveryd.heal import lifecycle
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.known_stores import KnownStores
@@ -103,7 +104,8 @@ def test_the_database_of_another_channel_is_found_when_it_comes(tmp_path: Path) 
     assert [Path(event.store).name for event in daemon.events] == ["opencode-local.db", "other.db"]
 
 
-def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path) -> None:
+def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 1.0)  # the folder is looked at a moment after the link was changed
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "opencode").symlink_to(tmp_path / "a")

@@ -29,15 +29,15 @@ def event(outcome: Outcome = Outcome.HEALED, title: str = "My session", **said: 
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("kind", [None, *Kind])
-def test_one_and_several_read_as_a_person_would_say_it(action: str, kind: Kind | None) -> None:
-    one, three = sentence([action], kind), sentence([action] * 3, kind)
-    for said in (one, three):
-        assert said[0].isupper()
-        assert not re.search(r"[{}]|  |[.,]$", said)
-    assert "3" in three and "3" not in one
-    assert not re.search(r"\b1 \w+s\b(?! of)", one.replace("1 gap with", "1 gap"))
-    assert not re.search(r"\b(is|its|has) .*\bparts\b", three)
+def test_one_and_several_read_as_a_person_would_say_it(action: str) -> None:
+    for kind in (None, *Kind):
+        one, three = sentence([action], kind), sentence([action] * 3, kind)
+        for said in (one, three):
+            assert said[0].isupper()
+            assert not re.search(r"[{}]|  |[.,]$", said)
+        assert "3" in three and "3" not in one
+        assert not re.search(r"\b1 \w+s\b(?! of)", one.replace("1 gap with", "1 gap"))
+        assert not re.search(r"\b(is|its|has) .*\bparts\b", three)
 
 
 def test_several_deeds_are_one_sentence() -> None:

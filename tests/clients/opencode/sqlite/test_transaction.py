@@ -222,6 +222,7 @@ OpencodeSqlite(Path(sys.argv[1])).apply(changes)
 """
 
 
+@pytest.mark.slow
 def test_after_a_kill_between_any_two_statements_it_is_all_or_nothing(tmp_path: Path) -> None:
     db = Base(tmp_path / "opencode.db", NEW)
     changes = edits(db, *db.small())
