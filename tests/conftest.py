@@ -90,6 +90,7 @@ def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         for name in ("DATA", "STATE", "CONFIG"):
             patch.delenv(f"XDG_{name}_HOME", raising=False)
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home-of-the-tests")))
+        patch.setenv("TEST_RECOVERYD_LOCKS", "below HOME")
         yield
 
 

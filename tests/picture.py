@@ -25,6 +25,7 @@ def screen(command: str, end: str, columns: int = COLUMNS, lines: int = LINES) -
         tmux = ["tmux", "-S", f"{home}/tmux"]
         folders = {f"XDG_{name}_HOME": f"{home}/{name.lower()}" for name in ("DATA", "STATE", "CONFIG", "CACHE")}
         env = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "SHELL": "/bin/sh", **folders}
+        env["TEST_RECOVERYD_LOCKS"] = "below HOME"
         size = ["-x", str(columns), "-y", str(lines)]
         run = ["new-session", "-d", *size, f"{command}; exec sleep {_PATIENCE_S:g}"]
         subprocess.run([*tmux, "-f", "/dev/null", *run], env=env, check=True, timeout=20)

@@ -101,6 +101,27 @@ def test_what_its_own_process_reads_back_meanwhile_is_told_by_that_one_alone(
     later.ledger.close()
 
 
+def test_what_was_taken_up_and_put_off_in_the_middle_is_told_in_the_end(
+    tree: Tree, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause that comes while it is made again leaves it pending in the ledger: then it is nobody's heal yet."""
+    session = tree.stuck(blank_answer, EMPTY)
+    event = bench.attempt(tree, session)
+    write_over(tree.part(session, "text", 1), text=" ")
+    later, ended = Bench(tmp_path), list[Event]()
+    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle.take_up(tree.store)
+    held = iter([None, "it is paused"])
+    monkeypatch.setattr(later.recovery, "_held", lambda *_: next(held, None))
+    lifecycle.confirm(event.id)
+    assert ended == [] and [entry.id for entry in later.ledger.pending()] == [event.id]
+    lifecycle.take_up(tree.store)
+    lifecycle.finish()
+    assert [(told.id, told.outcome) for told in ended] == [(event.id, Outcome.HEALED)]
+    assert refusal(tree.store.load(session), thinking=False) is None
+    later.ledger.close()
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
     tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, last: bool

@@ -36,10 +36,14 @@ def history(arguments: argparse.Namespace) -> int:
             none = "None of those. `recoveryd history` lists what there is."
             wrapped(out, none if any_at_all else "No session needed a recovery so far.")
             return
-        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {e.detail}") for e in entries]
+        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
     return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json)
+
+
+def _detail(entry: Entry) -> str:
+    return entry.detail if entry.confirmed else f"{entry.detail} (not read back yet)"
 
 
 def _stats(arguments: argparse.Namespace) -> int:
@@ -112,7 +116,7 @@ def undo(arguments: argparse.Namespace) -> int:
         store = store_named(config, ledger, entry.id)
         state = private_files.folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
-        entry, changes = take_back(store, ledger, state, entry.id, force=arguments.force, dry_run=dry)
+        entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
 
     def say(out: Console) -> None:
         if dry:
@@ -140,4 +144,5 @@ def _json(entry: Entry) -> dict[str, Any]:
         "outcome": entry.outcome,
         "edits": entry.edits,
         "detail": entry.detail,
+        "confirmed": entry.confirmed,
     }

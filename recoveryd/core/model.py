@@ -245,6 +245,7 @@ class Entry:
     edits: int
     detail: str
     actions: tuple[str, ...] = ()
+    confirmed: bool = True  # false of a repair that was not read back yet, after the client had its time
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from recoveryd.diagnose import Next, Triage, left_alone, undone
 from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
 from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.providers import VERSION
-from recoveryd.settings import held, paused
+from recoveryd.settings import held, paths, paused
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
 
 REST_S = 3.0
@@ -47,11 +47,13 @@ class Healer:
         callbacks: Callbacks | None = None,
         call: Callable[[Callable[[], object]], object] = lambda job: job(),
         mine: Callable[[Store], bool] = lambda _: True,
+        lock_dir: Path | None = None,
     ) -> None:
         self._config = config
         self._mine = mine
         self._ledger = ledger
         self._state_dir = state_dir
+        self._lock_dir = lock_dir or paths.lock_dir(state_dir)
         self._schedule = schedule
         self._call = call
         self._log_once = log_once
@@ -60,7 +62,13 @@ class Healer:
         self._clients = Clients(config)
         self._triage = Triage(ledger, config, lambda store, why: log_once.say((store, "live"), why), self._clients)
         self._recovery = Recovery(
-            ledger, config, state_dir, callbacks=both, clients=self._clients, held=self._held_there
+            ledger,
+            config,
+            state_dir,
+            callbacks=both,
+            clients=self._clients,
+            held=self._held_there,
+            lock_dir=self._lock_dir,
         )
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(ledger, config, state_dir, self._clients)
@@ -199,7 +207,7 @@ class Healer:
 
     def _undo(self, store: Store, _: Failure, event: Event) -> None:
         try:
-            take_back(store, self._ledger, self._state_dir, event.id)
+            take_back(store, self._ledger, self._lock_dir, event.id)
         except RecoverydError as error:
             self._teller.answer(event, "Not undone", f"{event.title}: {error.message} {error.hint}".strip())
         else:

@@ -116,6 +116,7 @@ class Daemon:
             self._callbacks,
             self._inbox.put,
             lambda store: self._patrol.mine(store),
+            self._lock_dir,
         )
         self._patrol = Patrol(
             self.stores,

@@ -46,7 +46,6 @@ class Patrol:
         self._seen = SeenSessions(ledger.file)
         self._healer = healer
         self._log_once = log_once
-        self._state_dir = state_dir
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
         self._judged_by = f"{VERSION}.{config.digest}:"
@@ -131,7 +130,7 @@ class Patrol:
                     self._log_once.say((store.id, entry.id), text)
             return
         for session in cut_off.difference(waiting):
-            with recovery_lock(self._state_dir, store.id):
+            with recovery_lock(store.lock_path, self._place, store.id):
                 ended = settle(store, self._ledger, session)
             for settled in ended:
                 text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"

@@ -160,12 +160,19 @@ def _lockers(file: Path) -> set[int] | None:
 
 
 @contextmanager
-def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str = "a recovery") -> Iterator[None]:
-    """The short lock that recoveries, `undo` and `scan --repair` share for a store. Waits up to `timeout` seconds.
+def recovery_lock(
+    folder: Path, place: Path, store: str, timeout: float = 10.0, doing: str = "a recovery"
+) -> Iterator[None]:
+    """The short lock that recoveries, `undo` and `scan --repair` share for the stores of a `folder`.
 
-    Raises `BusyError` with who has it, `StoreError`.
+    Held in `place`, as `StoreLock`, whatever state folder each of them uses. Waits up to `timeout` seconds. `store` is
+    named in messages. Raises `BusyError` with who has it, `StoreError`.
     """
-    path = _note(state_dir, store, "lock")
+    try:
+        path = _lock_file(place, folder, "lock")
+    except NotFoundError:  # a store that is gone: nobody can write to it, and what is asked of it says so
+        path = _note(place, store, "lock")
+    private_files.folder(place)
     deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
     while (fd := _take(path)) is None:
         left = deadline - time.monotonic()
@@ -182,12 +189,17 @@ def recovery_lock(state_dir: Path, store: str, timeout: float = 10.0, doing: str
         _give_back(fd, path)
 
 
-def _note(state_dir: Path, store: str, suffix: str) -> Path:
-    name = hashlib.blake2s(store.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return state_dir / f"{name}.{suffix}"
+def _note(place: Path, of: str, suffix: str) -> Path:
+    name = hashlib.blake2s(of.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return place / f"{name}.{suffix}"
 
 
 def _run_file(place: Path, folder: Path) -> Path:
+    return _lock_file(place, folder, "run.json")
+
+
+def _lock_file(place: Path, folder: Path, suffix: str) -> Path:
+    """Named for the device and the number of the folder, so every path to it is the same lock."""
     try:
         found = folder.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -196,7 +208,7 @@ def _run_file(place: Path, folder: Path) -> Path:
         raise StoreError(f"{folder} can't be locked: {error.strerror or error}.") from error
     if not stat.S_ISDIR(found.st_mode):
         raise NotFoundError(f"There is no folder {folder} to lock.")
-    return _note(place, f"{found.st_dev}:{found.st_ino}", "run.json")
+    return _note(place, f"{found.st_dev}:{found.st_ino}", suffix)
 
 
 def _take(path: Path) -> int | None:

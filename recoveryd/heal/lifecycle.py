@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from recoveryd.clients import Store
-from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError
+from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, note
 from recoveryd.heal.recovery import Recovery
 
 CONFIRM_S = 1.0
@@ -33,7 +33,8 @@ class Lifecycle:
         self._ended = ended
         self._later = later
         self._unconfirmed: dict[str, tuple[float, Store, Failure, Event]] = {}  # by recovery; first when it is due
-        self._taken_up: set[str] = set()
+        self._taken_up: set[str] = set()  # of those that wait, the ones that another process made
+        self._told: dict[str, bool] = {}
 
     def begin(
         self, store: Store, failure: Failure, kind: Kind, name: str = "", still: Callable[[], bool] = lambda: True
@@ -50,7 +51,7 @@ class Lifecycle:
     def take_up(self, store: Store) -> None:
         """Have read back, and told, what another process repaired in a store: it was ended before it could."""
         for failure, event in self._recovery.unconfirmed(store):
-            if event.id not in self._taken_up and event.id not in self._unconfirmed:
+            if event.id not in self._told and event.id not in self._unconfirmed:
                 self._taken_up.add(event.id)
                 age = time.time() - failure.time / 1000
                 self._wait(event.id, min(max(CONFIRM_S, _LEFT_S - age), _LEFT_S), store, failure, event)
@@ -73,8 +74,8 @@ class Lifecycle:
             return
         _, store, failure, waiting = self._unconfirmed[name]
         try:
-            if name in self._taken_up and all(event.id != name for _, event in self._recovery.unconfirmed(store)):
-                del self._unconfirmed[name]  # its own process was only slow
+            if name in self._taken_up and self._recovery.confirmed(waiting):  # its own process was only slow
+                self._forget(name)
                 return
             event = self._recovery.confirm(store, failure, waiting)
         except RecoverydError:
@@ -83,7 +84,8 @@ class Lifecycle:
         if event.outcome is Outcome.PENDING and not last:
             self._wait(name, _RETRY_S, store, failure, waiting)
             return
-        del self._unconfirmed[name]
+        self._forget(name)
+        note(self._told, name, value=True)
         self._ended(store, failure, event)
 
     def finish(self) -> None:
@@ -96,6 +98,10 @@ class Lifecycle:
         due, *_ = self._unconfirmed[name]
         time.sleep(min(max(0.0, due - time.monotonic()), CONFIRM_S))
         self.confirm(name, last=True)
+
+    def _forget(self, name: str) -> None:
+        del self._unconfirmed[name]
+        self._taken_up.discard(name)
 
     def _wait(self, name: str, seconds: float, store: Store, failure: Failure, event: Event) -> None:
         self._unconfirmed[name] = time.monotonic() + seconds, store, failure, event

@@ -37,13 +37,14 @@ from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.stop_turn import settled, stop_turn
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.repair import thinking
+from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `clients`: whose sessions they are.
+    """Carries out recoveries. `clients`: whose sessions they are; `lock_dir`: where stores are locked, if not as usual.
 
     `held(store, session)` says why nothing may be written to it now, None when it may: asked first, and right before
     each write. What the user wants left alone is, in any case.
@@ -59,9 +60,10 @@ class Recovery:
         clients: Clients | None = None,
         clock: Callable[[], float] = time.time,
         held: Callable[[Store, str], str | None] | None = None,
+        lock_dir: Path | None = None,
     ) -> None:
         self._book = Book(ledger, config)
-        self._state_dir = state_dir
+        self._lock_dir = lock_dir or paths.lock_dir(state_dir)
         self._clock = clock
         self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
@@ -112,9 +114,14 @@ class Recovery:
         """The repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""
         return [_begun(store, entry) for entry in self._book.unconfirmed(store)]
 
+    def confirmed(self, event: Event) -> bool:
+        """Whether a repair needs no reading back any more: another process did that, or it is none by now."""
+        entry = self._book.entry(event)
+        return entry is None or (entry.confirmed and entry.outcome is not Outcome.PENDING)
+
     def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
         try:
-            with recovery_lock(self._state_dir, store.id):
+            with recovery_lock(store.lock_path, self._lock_dir, store.id):
                 if event.outcome is Outcome.PENDING:
                     if not still():
                         return replace(event, detail="It was seen to meanwhile: repaired, or its repair undone.")

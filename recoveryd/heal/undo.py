@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Store, is_of, states, untouched
+from recoveryd.clients import Clients, Config, Store, is_of, states, untouched
 from recoveryd.core import (
     CUT_OFF,
     Change,
@@ -111,14 +111,14 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
 
 
 def take_back(
-    store: Store, ledger: Ledger, state_dir: Path, name: str, *, force: bool = False, dry_run: bool = False
+    store: Store, ledger: Ledger, lock_dir: Path, name: str, *, force: bool = False, dry_run: bool = False
 ) -> tuple[Entry, list[Change]]:
     """`undo` as a person asks for it: under the lock that repairs take, and when the session is quiet.
 
     Returns the recovery as it is then, and what was written. Raises also `BusyError` and, if the session does not get
     quiet, `ActiveError`.
     """
-    with recovery_lock(state_dir, store.id, doing="an undo"):
+    with recovery_lock(store.lock_path, lock_dir, store.id, doing="an undo"):
         entry = ledger.get(name)
         if not (dry_run or force):
             settled(store, entry.session)
@@ -197,12 +197,14 @@ def _own_turn(store: Store, entry: Entry) -> bool:
 
 
 def _answered(store: Store, entry: Entry) -> bool:
-    """Whether the model answered behind what had failed, be it with a tool call alone.
+    """Whether the model answered behind what had failed, be it with a tool call alone. A command of the user's is none.
 
     By the client's clock alone, which made all of them; only where that message is gone by ours.
     """
     messages = store.load(entry.session).messages
-    answers = [m for m in messages if m.role == "assistant" and m.error is None and m.completed]
+    ended = [m for m in messages if m.role == "assistant" and m.error is None and m.completed]
+    client = Clients(Config()).of(store)
+    answers = [message for message in ended if not client.by_shell(message)]
     failed = next((m for m in messages if m.id == entry.message), None)
     if failed is None:
         return any(m.completed > entry.time * 1000 for m in answers)

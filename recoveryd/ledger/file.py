@@ -17,7 +17,10 @@ __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "put", "text"
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-_ENTRIES = "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions FROM recovery "
+_ENTRIES = "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {} FROM recovery "
+# What was not read back counts for as long as that can be done: it needs the images.
+_CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
+    OR NOT EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"""
 KINDS = {kind.value: kind for kind in Kind}
 _PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
 _HINTS = {
@@ -76,7 +79,8 @@ class LedgerFile:
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
         """Recoveries, by the end of a query for them."""
-        return [_entry(row) for row in self.read(_ENTRIES + where, values)]
+        query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1")
+        return [_entry(row) for row in self.read(query + where, values)]
 
     def has(self, column: str) -> bool:
         """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
@@ -122,10 +126,11 @@ def text(value: str | bytes) -> str:
 
 def _entry(row: Sequence[Any]) -> Entry:
     """A row of `_ENTRIES`."""
-    name, at, store, session, message, title, kind, outcome, edits, detail, actions = row
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed = row
     texts = (text(store), text(session), text(message), text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), tuple(json.loads(actions)))
+    deeds = tuple(json.loads(actions))
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), deeds, bool(confirmed))
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -39,7 +39,7 @@ def while_alone(state: Path) -> None:
 def drop_locks(state: Path) -> Path:
     """Remove the locks of stores, which may be in a folder of their own; returns that."""
     place = paths.lock_dir(state)
-    for file in place.glob("*.run.json"):
+    for file in (*place.glob("*.run.json"), *place.glob("*.lock")):
         file.unlink()
     return place
 

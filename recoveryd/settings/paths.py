@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import platformdirs
@@ -21,13 +22,23 @@ def state_dir() -> Path:
 
 
 def lock_dir(state: Path) -> Path:
-    """Where stores are locked: one place for each user, so that two state folders don't make it two daemons.
+    """Where stores are locked: one place for each user of the system, below the home that the system has for them.
 
-    `state`, the state folder in use, where nothing can be written below the home.
+    So neither another HOME nor another state folder makes it two daemons. `state`, the state folder in use, where
+    nothing can be written there. Tests keep their locks below HOME, and say so by TEST_RECOVERYD_LOCKS.
     """
-    usual = Path.home() / ".local" / "state" / _APP
+    home = Path.home() if os.environ.get("TEST_RECOVERYD_LOCKS") else _home()
+    usual = home / ".local" / "state" / _APP
     there = next(folder for folder in (usual, *usual.parents) if os.path.lexists(folder))
     return usual if os.access(there, os.W_OK) else state
+
+
+def _home() -> Path:
+    """Of the user of this process, whatever the environment says; HOME where the system knows no such user."""
+    try:
+        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return Path.home()
 
 
 def ledger_file(state: Path) -> Path:

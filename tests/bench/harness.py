@@ -79,7 +79,8 @@ class Home:
     def env(self) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("PATH", "LANG", "TMPDIR") if key in os.environ}
         xdg = {f"XDG_{name.upper()}_HOME": str(self.root / name) for name in ("data", "state", "config", "cache")}
-        return {**kept, **xdg, "HOME": str(self.root), "RECOVERYD_NOTIFY_DESKTOP": "false"}
+        own = {"HOME": str(self.root), "TEST_RECOVERYD_LOCKS": "below HOME", "RECOVERYD_NOTIFY_DESKTOP": "false"}
+        return {**kept, **xdg, **own}
 
     def command(self, *arguments: str) -> Any:
         """What a command with `--json` says."""

@@ -189,7 +189,7 @@ def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     sessions = {tree.stuck(), tree.stuck(words=EMPTY)}
     run("scan", "--repair")
     listed = as_json(run, "history")
-    keys = ["id", "time", "store", "session", "title", "kind", "outcome", "edits", "detail"]
+    keys = ["id", "time", "store", "session", "title", "kind", "outcome", "edits", "detail", "confirmed"]
     assert [list(entry) for entry in listed] == [keys, keys]
     assert {entry["session"] for entry in listed} == sessions
     assert [entry["time"] for entry in listed] == sorted((entry["time"] for entry in listed), reverse=True)
@@ -314,7 +314,7 @@ def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkey
     run("scan", "--repair")
     name = newest(run)
     monkeypatch.setattr(module, "recovery_lock", lambda *a, **kw: recovery_lock(*a, **{**kw, "timeout": 0.01}))
-    with recovery_lock(paths.state_dir(), tree.store.id):
+    with recovery_lock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
         code, _, err = run("undo", name)
     assert code == 75
     assert "Try again in a moment." in err

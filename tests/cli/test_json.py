@@ -153,7 +153,7 @@ def _second_run(world: World, _: pytest.MonkeyPatch) -> int:
 def _undo_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
     waits = lambda *a, **kw: recovery_lock(*a, **{**kw, "timeout": 0.01})  # noqa: E731
     monkeypatch.setattr("recoveryd.heal.undo.recovery_lock", waits)
-    with recovery_lock(paths.state_dir(), world.tree.store.id):
+    with recovery_lock(world.tree.store.lock_path, paths.lock_dir(paths.state_dir()), world.tree.store.id):
         return world.run("undo", world.name)[0]
 
 

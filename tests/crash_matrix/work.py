@@ -104,7 +104,7 @@ def _event(entry: Entry, changes: list[Change]) -> Event:
 def take_back(place: Place, session: str, *, force: bool = False) -> list[str]:
     """Undo every repair of a session that stands, newest first; what was refused, in words."""
     refused = []
-    with opened(place) as ledger, recovery_lock(place.state, place.store.id):
+    with opened(place) as ledger, recovery_lock(place.store.lock_path, place.state, place.store.id):
         for entry in ledger.history(1000, session):
             if entry.outcome is Outcome.HEALED:
                 try:

@@ -41,7 +41,8 @@ def env(tmp_path: Path) -> Mapping[str, str]:
     """An empty home, and a temporary folder to find leftovers in."""
     for name in ("home", "tmp"):
         (tmp_path / name).mkdir()
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
+    kept = {name: os.environ[name] for name in ("PATH", "TEST_RECOVERYD_LOCKS")}
+    return {**kept, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
 
 
 def left_behind(env: Mapping[str, str]) -> list[Path]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.core.errors import BusyError, NotFoundError, StoreError
+from recoveryd.core.errors import BusyError, NotFoundError, RecoverydError, StoreError
 from recoveryd.disk import locks
 from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
 
@@ -63,7 +63,7 @@ def _watch(store: Path, state: Path, taken: Event, done: Event) -> None:
 
 
 def _recover(state: Path, doing: str, taken: Event, done: Event) -> None:
-    with recovery_lock(state, "opencode", doing=doing):
+    with recovery_lock(state, state, "opencode", doing=doing):
         taken.set()
         done.wait(10)
 
@@ -253,11 +253,11 @@ class TestRecoveryLock:
         order = []
 
         def second() -> None:
-            with recovery_lock(state, "opencode", timeout=5):
+            with recovery_lock(state, state, "opencode", timeout=5):
                 order.append("second")
 
         thread = threading.Thread(target=second)
-        with recovery_lock(state, "opencode"):
+        with recovery_lock(state, state, "opencode"):
             thread.start()
             time.sleep(0.05)
             order.append("first")
@@ -269,24 +269,44 @@ class TestRecoveryLock:
             start = time.monotonic()
             with (
                 pytest.raises(BusyError, match=rf"opencode is being repaired by undo \(pid {pid}, since "),
-                recovery_lock(state, "opencode", timeout=0.1),
+                recovery_lock(state, state, "opencode", timeout=0.1),
             ):
                 pytest.fail("taken twice")
             assert 0.1 <= time.monotonic() - start < 9
-            with recovery_lock(state, "another store", timeout=0):
+            with recovery_lock(state.parent, state, "another store", timeout=0):
                 pass
 
     def test_it_is_freed_by_an_error_inside(self, state: Path) -> None:
-        with pytest.raises(ValueError, match="inside"), recovery_lock(state, "opencode"):
+        with pytest.raises(ValueError, match="inside"), recovery_lock(state, state, "opencode"):
             raise ValueError("inside")
-        with recovery_lock(state, "opencode", timeout=0):
+        with recovery_lock(state, state, "opencode", timeout=0):
             (file,) = state.iterdir()
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert not file.exists()
 
     def test_a_state_folder_that_is_not_there_is_said_in_words(self, state: Path) -> None:
-        with pytest.raises(StoreError, match="can't be made"), recovery_lock(state / "not", "opencode"):
+        (state / "file").touch()
+        place = state / "file" / "not"
+        with pytest.raises(RecoverydError, match="can't be made"), recovery_lock(state, place, "opencode"):
             pytest.fail("no folder, no lock")
+
+    def test_of_a_store_that_is_gone_it_is_held_too(self, state: Path) -> None:
+        with (
+            recovery_lock(state / "gone", state, "opencode"),
+            pytest.raises(BusyError),
+            recovery_lock(state / "gone", state, "opencode", timeout=0),
+        ):
+            pytest.fail("taken twice")
+
+    def test_every_path_to_a_folder_is_the_same_lock(self, store: Path, state: Path) -> None:
+        link = state.parent / "link"
+        link.symlink_to(store)
+        with (
+            recovery_lock(store, state, "opencode"),
+            pytest.raises(BusyError),
+            recovery_lock(link, state, "opencode", timeout=0),
+        ):
+            pytest.fail("taken twice")
 
     def test_only_one_is_inside_at_a_time(self, state: Path) -> None:
         counter = state / "counter"
@@ -328,7 +348,7 @@ def _race(store: Path, state: Path, inside: Path) -> None:
 
 def _count(state: Path, counter: Path) -> None:
     for _ in range(10):
-        with recovery_lock(state, "opencode", timeout=10):
+        with recovery_lock(state, state, "opencode", timeout=10):
             number = int(counter.read_text())
             time.sleep(0.001)
             counter.write_text(str(number + 1))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 MODEL = "claude-sonnet-4-5"
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ")
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "TEST_RECOVERYD_LOCKS")
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from recoveryd.heal.undo import put_back, undo
 from recoveryd.ledger.ledger import Record
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.repair.plan import Plan, objections, plan
+from recoveryd.settings import paths
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder
 from tests.support.database import Base
@@ -555,8 +556,13 @@ def test_a_proposal_writes_nothing(tree: Tree, bench: Bench) -> None:
 
 
 def test_while_the_lock_is_held_nobody_else_repairs(tree: Tree, bench: Bench) -> None:
-    waiting = recovery_lock(bench.state, tree.store.id, timeout=0.01)
-    with recovery_lock(bench.state, tree.store.id), pytest.raises(BusyError), waiting:
+    lock = tree.store.lock_path, paths.lock_dir(bench.state), tree.store.id
+    waiting = recovery_lock(*lock, timeout=0.01)
+    with (
+        recovery_lock(*lock),
+        pytest.raises(BusyError),
+        waiting,
+    ):
         pass
 
 

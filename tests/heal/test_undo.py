@@ -157,6 +157,14 @@ def test_a_refusal_since_is_no_answer(tree: Tree, bench: Bench) -> None:
     assert entry(bench, event).outcome is Outcome.UNDONE
 
 
+def test_a_command_of_the_user_since_is_no_answer(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck()
+    event = healed(tree, bench, session)
+    tree.commanded(session)
+    undo(tree.store, bench.ledger, entry(bench, event))
+    assert entry(bench, event).outcome is Outcome.UNDONE
+
+
 def test_the_newest_of_a_session_goes_first(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     before = tree.files()

@@ -48,6 +48,7 @@ class Screen:
         self.folder, self.bus, self.before = folder, bus, before
         self.session = {"DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "XDG_RUNTIME_DIR": str(folder)}
         self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.session}
+        self.env["TEST_RECOVERYD_LOCKS"] = "below HOME"
         self.env |= {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
         menu = folder / "menu"
         menu.write_text(f'#!/bin/sh\ngrep -m 1 "^#$(cat {folder}/choice) "\n')

@@ -143,7 +143,7 @@ def test_the_wheel_carries_the_units(tmp_path: Path) -> None:
 
 
 def locks(daemon: Daemon) -> Path:
-    """Where it locks stores, whatever its state folder is."""
+    """Where it locks stores, whatever its state folder is (TEST_RECOVERYD_LOCKS)."""
     return Path(daemon.env["HOME"], ".local", "state", "recoveryd")
 
 

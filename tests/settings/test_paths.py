@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,22 @@ def test_the_xdg_variables_are_honoured_and_nothing_is_made(home: Path, monkeypa
     assert list(home.iterdir()) == []
 
 
-def test_locks_are_in_one_place_whatever_state_folder_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = home / ".local" / "state" / "recoveryd"
+def test_locks_are_in_one_place_whatever_the_environment_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither another state folder nor another HOME makes it two daemons of one user."""
+    usual = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".local", "state", "recoveryd")
+    monkeypatch.delenv("TEST_RECOVERYD_LOCKS")
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "s"))
     assert lock_dir(paths.state_dir()) == usual
-    assert not (home / ".local").exists()
+    monkeypatch.setenv("HOME", str(home / "another"))
+    assert lock_dir(paths.state_dir()) == usual
     monkeypatch.setattr(os, "access", lambda *_: False)  # a home that can't be written to
     assert lock_dir(paths.state_dir()) == home / "s" / "recoveryd"
+
+
+def test_a_user_that_the_system_does_not_know_has_the_home_of_the_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEST_RECOVERYD_LOCKS")
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 7)
+    assert lock_dir(paths.state_dir()) == home / ".local" / "state" / "recoveryd"
+    assert not (home / ".local").exists()

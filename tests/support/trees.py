@@ -77,6 +77,13 @@ class Tree:
         answer["time"] = {"created": now, "completed": now + 1}
         return self._write(made)
 
+    def commanded(self, session: str) -> str:
+        """What is stored of a command that the user runs in the session (`!ls`)."""
+        made = self._builders[session]
+        made.user("The following tool was executed by the user")
+        made.assistant(tool(output="a file"), finish=None, bare=True)
+        return self._write(made)
+
     def asked(self, turns: Turns, before_s: int = 60) -> str:
         """A session whose last prompt nothing has come of; `before_s`: how many seconds ago its turns began."""
         now = int(time.time() * 1000)
