@@ -93,6 +93,7 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
     there = load(Config, arguments.config or paths.config_file(), {})
     # What this shell sees is what the service will see, which looks in the usual place besides.
     folders = {state, paths.lock_dir(state), *_folders(config, os.environ), *_folders(there, bare)}
+    folders |= {there.metrics.textfile.parent} if there.metrics.textfile else set()
     outer = {folder for folder in folders if not any(other in folder.parents for other in folders)}
     command = (*base.command(), *named)
     return Service(command, base.environment(os.environ), state, tuple(sorted(outer)), strict)

@@ -14,7 +14,7 @@ from recoveryd.cli.common import sound_of, stores_of, when
 from recoveryd.cli.output import Result, field, render
 from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.disk import LockOwner
-from recoveryd.doctor import HOW, NOT_READABLE, Status, StoreStatus
+from recoveryd.doctor import HOW, NOT_READABLE, Books, Status, StoreStatus
 from recoveryd.doctor import status as gather
 from recoveryd.settings import paths
 
@@ -47,6 +47,10 @@ def _json(found: Status) -> dict[str, Any]:
         "today": _counts(found.books.today),
         "ever": _counts(found.books.ever),
         "pending": [entry.id for entry in found.books.pending],
+        "need_user": [
+            {"store": one.store, "session": one.session, "title": one.title, "recovery": one.id}
+            for one in found.books.need_user
+        ],
         "conflicts": [entry.id for entry in found.books.conflicts],
         "capped": [{"store": s, "session": session, "title": title} for s, session, title in found.books.capped],
         "ignored": list(found.ignored),
@@ -92,20 +96,24 @@ def _show(out: Console, found: Status) -> None:
         field(out, "store", _store(store))
     if not found.stores:
         field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
-    books = found.books
+    _show_books(out, found.books)
+    field(out, "ignored", ", ".join(found.ignored))
+    field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
+    field(out, "ledger", str(found.ledger))
+    field(out, "log", str(found.log))
+
+
+def _show_books(out: Console, books: Books) -> None:
     if books.problem:
         field(out, "ledger", books.problem)
     else:
         field(out, "today", _sum(books.today))
         field(out, "in all", _sum(books.ever))
+    field(out, "need you", _need_you(books.need_user))
     field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
     field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
     for _, session, title in books.capped:
         field(out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
-    field(out, "ignored", ", ".join(found.ignored))
-    field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
-    field(out, "ledger", str(found.ledger))
-    field(out, "log", str(found.log))
 
 
 def _store(store: StoreStatus) -> str:
@@ -116,6 +124,13 @@ def _store(store: StoreStatus) -> str:
     said = store.generation is not None and store.generation.says_why
     problem = f". {store.problem}" if store.problem and not said else ""
     return f"{store.id}: {words}; {state}{problem}"
+
+
+def _need_you(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return ""
+    named = ", ".join(entry.title or entry.session for entry in entries[:3]) + (" and more" if len(entries) > 3 else "")
+    return f"{len(entries)} {'session is' if len(entries) == 1 else 'sessions are'} stuck ({named}): `recoveryd scan`"
 
 
 def _sum(counts: Mapping[Outcome, int]) -> str:

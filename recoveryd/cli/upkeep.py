@@ -10,6 +10,7 @@ from recoveryd.cli.commands import Commands, command, later
 
 def add(commands: Commands) -> None:
     _status(commands)
+    command(commands, "metrics", "print what came of it as OpenMetrics text", "recoveryd metrics", json=False)
     _logs(commands)
     _switches(commands)
     _doctor(commands)

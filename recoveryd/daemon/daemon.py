@@ -19,6 +19,7 @@ from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweep import Patrol
+from recoveryd.daemon.textfile import Textfile
 from recoveryd.disk import StoreLock, private_files
 from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.settings import paths
@@ -105,6 +106,7 @@ class Daemon:
         self._asked.clear()
         self._swept.clear()
         self._service_status.unready()
+        self._textfile = Textfile(self.config.metrics.textfile)
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
             self.config,
@@ -137,6 +139,7 @@ class Daemon:
                 self._loop(ledger)
             self._healer.finish()
         finally:
+            self._textfile.remove()
             notifier.close()
 
     def _loop(self, ledger: Ledger) -> None:
@@ -177,6 +180,7 @@ class Daemon:
         self._alive()
         if self.stores.keys() <= self._swept.keys():
             self._service_status.ready(self.stores.values(), ledger, self._healer.told)
+            self._textfile.write(ledger, self.stores.values(), self._healer.told)
 
     def _alive(self) -> None:
         """This thread is, or it would not get here."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from recoveryd.diagnose.diagnosis import Diagnosis, standing, tries, undone, unread
 from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
+from recoveryd.diagnose.needs_user import needs_user
 from recoveryd.diagnose.silent import unsendable
 from recoveryd.diagnose.triage import Next, Triage
 
@@ -16,6 +17,7 @@ __all__ = [
     "Next",
     "Triage",
     "left_alone",
+    "needs_user",
     "standing",
     "state_of",
     "tries",

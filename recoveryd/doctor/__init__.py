@@ -9,12 +9,13 @@ from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.doctor.config_references import problems
 from recoveryd.doctor.patient import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, Status, StoreStatus, status
+from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status
 
 __all__ = [
     "CODES",
     "HOW",
     "NOT_READABLE",
+    "Books",
     "Patient",
     "Sources",
     "Status",

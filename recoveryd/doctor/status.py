@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recoveryd.clients import Clients, Config, Generation, Store
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import tries
+from recoveryd.diagnose import needs_user, tries
 from recoveryd.disk import LockOwner, lockers, watcher
 from recoveryd.ledger import Ledger, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
@@ -42,6 +42,7 @@ class Books:
     pending: Sequence[Entry] = ()
     conflicts: Sequence[Entry] = ()
     capped: Sequence[tuple[str, str, str]] = ()
+    need_user: Sequence[Entry] = ()  # the newest recovery of each session that is stuck, and stays so by itself
     problem: str = ""
 
 
@@ -128,6 +129,7 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> 
             pending=opened.pending(),
             conflicts=upkeep.conflicts(),
             capped=_capped(opened, stores, config),
+            need_user=needs_user(opened, stores),
         )
 
     try:

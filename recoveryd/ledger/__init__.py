@@ -13,9 +13,10 @@ from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.seen_and_resumed import Resumes, SeenSessions
 from recoveryd.ledger.stats import Line, by_kind, midnight
-from recoveryd.ledger.upkeep import Held, Upkeep
+from recoveryd.ledger.upkeep import Ended, Held, Upkeep
 
 __all__ = [
+    "Ended",
     "Handled",
     "Held",
     "Judged",

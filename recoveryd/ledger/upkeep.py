@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.core import CUT_OFF, BusyError, Change, Entry, Kind, NotFoundError, Outcome, RefusedError
@@ -20,12 +20,14 @@ _UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One recovery in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded."""
+    """One recovery in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded; `store`: its
+    id."""
 
     kind: Kind | None
     outcome: Outcome
     time: float
     seconds: float | None
+    store: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,13 @@ class Upkeep:
     def ended(self) -> list[Ended]:
         """All recoveries, oldest first."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
-        rows = self._file.read(f"SELECT kind, outcome, time, {seconds} FROM recovery ORDER BY seq")  # noqa: S608
-        return [Ended(KINDS.get(kind or ""), Outcome(outcome), at, took) for kind, outcome, at, took in rows]
+        rows = self._file.read(f"SELECT kind, outcome, time, {seconds}, store FROM recovery ORDER BY seq")  # noqa: S608
+        return [Ended(KINDS.get(k or ""), Outcome(how), at, took, text(store)) for k, how, at, took, store in rows]
+
+    def newest(self, outcomes: Container[Outcome]) -> list[Entry]:
+        """The newest recovery of each session where it ended in one of these ways, newest first."""
+        newest = "WHERE seq IN (SELECT max(seq) FROM recovery GROUP BY store, session) ORDER BY seq DESC"
+        return [entry for entry in self._file.entries(newest) if entry.outcome in outcomes]
 
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
         """Store and session of those with at least so many recoveries that wrote something."""

@@ -31,6 +31,12 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+def _prom(path: Path) -> Path:
+    if path.suffix != ".prom":
+        raise ValueError("no .prom")
+    return _absolute(path)
+
+
 def _expanded(path: Path) -> Path:
     try:
         return path.expanduser()
@@ -84,6 +90,14 @@ class LedgerLimits(Section):
     keep_mb: StrictInt = Field(default=200, ge=1, description="a whole number of megabytes, 1 or more")
 
 
+class Metrics(Section):
+    """`[metrics]`: where the daemon writes them."""
+
+    textfile: Annotated[Path, AfterValidator(_prom)] | None = Field(
+        default=None, description="an absolute path that ends in .prom, as node_exporter wants it"
+    )
+
+
 class Log(Section):
     """`[log]`."""
 
@@ -114,6 +128,7 @@ class BaseConfig(Section):
     notify: Notify = Field(default=Notify(), description="a table, [notify]")
     hooks: Hooks = Field(default=Hooks(), description="a table, [hooks]")
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
+    metrics: Metrics = Field(default=Metrics(), description="a table, [metrics]")
     log: Log = Field(default=Log(), description="a table, [log]")
 
     @property

@@ -10,6 +10,8 @@ from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.failure_words import cause, remedy, repairable, told
 from recoveryd.tell.hooks import Commands
+from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
+from recoveryd.tell.metrics import metrics
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.teller import Teller
 from recoveryd.tell.toast import Toast
@@ -17,6 +19,7 @@ from recoveryd.tell.where import places
 from recoveryd.tell.words import marked
 
 __all__ = [
+    "METRICS_BEGIN",
     "Callbacks",
     "Commands",
     "Desktop",
@@ -28,6 +31,7 @@ __all__ = [
     "can_show",
     "cause",
     "marked",
+    "metrics",
     "places",
     "remedy",
     "repairable",

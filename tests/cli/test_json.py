@@ -219,6 +219,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("doctor", 0): _types("doctor"),
     ("doctor", 1): _damaged,
     ("logs", 0): _types("logs"),
+    ("metrics", 0): _types("metrics"),
     ("pause", 0): _types("pause"),
     ("unpause", 0): _types("unpause"),
     ("ignore", 0): _types("ignore", "STUCK"),

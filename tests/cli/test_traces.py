@@ -30,6 +30,7 @@ READING = (
     ("report", "rnone"),
     ("status",),
     ("logs",),
+    ("metrics",),
     ("stop",),
     ("doctor",),
     ("config", "show"),

@@ -1,0 +1,19 @@
+"""`recoveryd metrics`"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from recoveryd.cli.common import config_of, known_ledger, stores_of
+from recoveryd.cli.output import OK
+from recoveryd.diagnose import needs_user
+from recoveryd.ledger import Upkeep
+from recoveryd.tell import metrics as text
+
+
+def metrics(arguments: argparse.Namespace) -> int:
+    stores = stores_of(config_of(arguments))
+    with known_ledger() as ledger:
+        sys.stdout.write(text(Upkeep(ledger).ended(), needs_user(ledger, stores)))
+    return OK

@@ -1,0 +1,51 @@
+"""The metrics in a file, for the textfile collector of node_exporter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.clients import Store
+from recoveryd.core import DiskError
+from recoveryd.diagnose import needs_user
+from recoveryd.disk import private_files
+from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.tell import METRICS_BEGIN, metrics
+
+_EVERY_S = 50.0  # less than a sweep: so its time of change tells that the daemon is alive
+
+
+class Textfile:
+    """Written when a recovery came to an end, and at each sweep; removed when the daemon ends. None: there is none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._told = -1
+        self._written = float("-inf")
+
+    def write(self, ledger: Ledger, stores: Iterable[Store], told: int) -> None:
+        """Write it if it is time to. `told`: how many recoveries came to an end. DiskError."""
+        now = time.monotonic()
+        if self._path is None or (told == self._told and now - self._written < _EVERY_S):
+            return
+        self._told, self._written = told, now
+        text = metrics(Upkeep(ledger).ended(), needs_user(ledger, stores))
+        try:
+            if self._path.exists() and not self._ours():
+                raise DiskError(f"{self._path} is no file of recoveryd, so no metrics are written there.")
+            private_files.write(self._path, text.encode(), mode=0o644, lasting=False)
+        except OSError as error:
+            raise DiskError(f"The metrics can't be written to {self._path}: {error.strerror or error}.") from error
+
+    def remove(self) -> None:
+        """Metrics that nobody goes on with are none."""
+        with suppress(OSError):
+            if self._path is not None and self._ours():
+                self._path.unlink()
+
+    def _ours(self) -> bool:
+        assert self._path is not None
+        with self._path.open("rb") as file:
+            return file.read(len(METRICS_BEGIN)) == METRICS_BEGIN.encode()

@@ -1,0 +1,66 @@
+"""What came of all recoveries as metrics: text that is both OpenMetrics and what node_exporter reads. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from recoveryd.clients import client_title
+from recoveryd.core import Entry, Outcome, __version__
+from recoveryd.ledger import Ended
+
+FIRST = "# HELP recoveryd_recoveries "  # how a file of ours begins
+_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)  # seconds
+# Only gauges and a histogram: of the other types the two formats have other names.
+_RECOVERIES = "Recoveries in the ledger by what became of them; one that is undone moves to that outcome."
+_DURABLE = "From the start of a repair until it was on the disk."
+_STUCK = "Sessions that are stuck and need their user."
+_VERSION = "The version of recoveryd."
+
+
+def metrics(ended: Iterable[Ended], stuck: Iterable[Entry]) -> str:
+    """The text, with a line for each series. `stuck`: an entry for each session that needs its user."""
+    known = [(client_title(one.store), one) for one in ended]
+    waiting = Counter(client_title(entry.store) for entry in stuck)
+    clients = sorted({client for client, _ in known} | waiting.keys())
+    lines = [*_head("recoveries", "gauge", _RECOVERIES)]
+    counts = Counter((client, one.kind or "unknown", one.outcome.value) for client, one in known)
+    for (client, kind, outcome), count in sorted(counts.items()):
+        lines.append(_series("recoveries", {"client": client, "kind": kind, "outcome": outcome}, count))
+    lines += _head("durable_seconds", "histogram", _DURABLE, "seconds")
+    for client in clients:
+        took = [one.seconds for name, one in known if name == client and _repaired(one) and one.seconds is not None]
+        lines += _histogram("durable_seconds", client, took)
+    lines += _head("stuck_sessions", "gauge", _STUCK)
+    lines += [_series("stuck_sessions", {"client": client}, waiting[client]) for client in clients]
+    lines += [*_head("version", "gauge", _VERSION), _series("version", {"version": __version__}, 1), "# EOF"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _repaired(one: Ended) -> bool:
+    return one.outcome is not Outcome.FAILED
+
+
+def _head(name: str, kind: str, help: str, unit: str = "") -> Iterator[str]:
+    yield f"# HELP recoveryd_{name} {help}"
+    yield f"# TYPE recoveryd_{name} {kind}"
+    if unit:
+        yield f"# UNIT recoveryd_{name} {unit}"
+
+
+def _histogram(name: str, client: str, values: list[float]) -> Iterator[str]:
+    for bound in _BOUNDS:
+        count = sum(value <= bound for value in values)
+        yield _series(f"{name}_bucket", {"client": client, "le": str(bound)}, count)
+    yield _series(f"{name}_bucket", {"client": client, "le": "+Inf"}, len(values))
+    yield _series(f"{name}_sum", {"client": client}, round(sum(values), 6))
+    yield _series(f"{name}_count", {"client": client}, len(values))
+
+
+def _series(name: str, labels: Mapping[str, str], value: float) -> str:
+    told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"recoveryd_{name}{{{told}}} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,92 @@
+"""`[metrics] textfile` and the count of `status`: what a daemon writes for node_exporter, and who needs the user."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics import parser
+
+from recoveryd.core.errors import ConfigError, DiskError
+from recoveryd.daemon.textfile import Textfile
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.schema import Metrics
+from tests.conftest import Run
+from tests.support.build import SessionBuilder
+from tests.support.running import running, until
+from tests.support.trees import EMPTY, Tree, blank_answer
+
+
+def fine(session: SessionBuilder) -> None:
+    """Nothing in it explains why it is refused."""
+    session.user("go")
+    session.assistant("fine")
+
+
+def series(text: str) -> dict[str, float]:
+    reader: Any = parser
+    families = list(reader.text_string_to_metric_families(text))
+    return {" ".join((s.name, *s.labels.values())): s.value for family in families for s in family.samples}
+
+
+def test_it_is_written_as_it_goes_and_removed_at_the_end(tree: Tree, tmp_path: Path) -> None:
+    file = tmp_path / "recoveryd.prom"
+    tree.stuck(blank_answer, EMPTY)
+    with running(tmp_path, tree.store, metrics=Metrics(textfile=file)):
+        healed = "recoveryd_recoveries OpenCode empty_content healed"
+        until(lambda: file.exists() and series(file.read_text()).get(healed) == 1, "it was not written")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644, "another user reads it"
+        assert [path.name for path in tmp_path.iterdir() if path.suffix == ".prom"] == [file.name]
+    assert not file.exists()
+
+
+def test_a_file_of_somebody_else_is_left(tree: Tree, tmp_path: Path) -> None:
+    file = tmp_path / "other.prom"
+    file.write_text("# mine\n")
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        made = Textfile(file)
+        with pytest.raises(DiskError, match="no file of recoveryd"):
+            made.write(ledger, [tree.store], 0)
+        made.remove()
+        assert file.read_text() == "# mine\n"
+        gone = Textfile(tmp_path / "nowhere" / "x.prom")
+        with pytest.raises(DiskError, match="can't be written to"):
+            gone.write(ledger, [tree.store], 0)
+        gone.remove()
+        Textfile(None).write(ledger, [tree.store], 0)
+
+
+def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that streams makes a hundred jobs a second; without one, its time of change says that we live."""
+    file, now = tmp_path / "x.prom", [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        made = Textfile(file)
+        for told, later, written in ((0, 0, True), (0, 1, False), (1, 0, True), (1, 49, False), (1, 1, True)):
+            now[0] += later
+            made.write(ledger, [tree.store], told)
+            assert file.exists() is written
+            file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("path", ["x.prom", "/x/recoveryd.txt"])
+def test_a_path_that_node_exporter_would_not_read_is_refused(run: Run, tmp_path: Path, path: str) -> None:
+    (tmp_path / "c.toml").write_text(f"[metrics]\ntextfile = '{path}'\n")
+    code, _, err = run("--config", str(tmp_path / "c.toml"), "config", "check")
+    assert code == ConfigError.exit_code and "metrics.textfile" in err and ".prom" in err
+
+
+def test_who_needs_the_user(run: Run, tree: Tree) -> None:
+    """Stuck and not to be healed by itself, until an answer came; what was healed or undone is not."""
+    assert json.loads(run("status", "--json")[1])["need_user"] == []
+    healed, lost = tree.stuck(blank_answer, EMPTY), tree.stuck(fine, title="Lost")
+    run("scan", "--repair")
+    (one,) = json.loads(run("status", "--json")[1])["need_user"]
+    assert (one["session"], one["title"]) == (lost, "Lost") and one["recovery"] and healed != lost
+    assert "1 session is stuck (Lost)" in " ".join(run("status")[1].split())
+    assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
+    tree.answered(lost)
+    assert json.loads(run("status", "--json")[1])["need_user"] == []

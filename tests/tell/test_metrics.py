@@ -1,0 +1,54 @@
+"""Metrics, as the parsers of Prometheus read them: OpenMetrics, and the older text that node_exporter takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prometheus_client import parser as plain_text
+from prometheus_client.openmetrics import parser as openmetrics
+
+from recoveryd.core.model import Entry, Kind, Outcome
+from recoveryd.ledger import Ended
+from recoveryd.tell.metrics import FIRST, metrics
+
+STORE = "/home/me/.local/share/opencode/storage"
+EMPTY, MISSING = Kind.EMPTY_CONTENT, Kind.TOOL_RESULT_MISSING
+ENDED = [
+    Ended(MISSING, Outcome.HEALED, 1.0, 0.2, STORE),
+    Ended(MISSING, Outcome.HEALED, 2.0, 0.1, STORE),
+    Ended(MISSING, Outcome.UNDONE, 3.0, 70.0, STORE),
+    Ended(EMPTY, Outcome.FAILED, 4.0, 0.3, STORE),  # nothing came to the disk
+    Ended(None, Outcome.NOT_UNDERSTOOD, 5.0, None, STORE),
+]
+
+
+def read(reader: Any, text: str) -> dict[tuple[str, ...], float]:
+    """Each series with its value: name and the values of its labels."""
+    families = list(reader.text_string_to_metric_families(text))
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+@pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
+def test_what_they_say(reader: Any) -> None:
+    stuck = Entry("r1", 1.0, STORE, "ses_1", "msg_1", "t", EMPTY, Outcome.FAILED, 0, "")
+    text = metrics(ENDED, [stuck])
+    said = read(reader, text)
+    count = {key[2:]: value for key, value in said.items() if key[0] == "recoveryd_recoveries"}
+    assert count == {
+        ("tool_result_missing", "healed"): 2,
+        ("tool_result_missing", "undone"): 1,
+        ("empty_content", "failed"): 1,
+        ("unknown", "not_understood"): 1,
+    }
+    buckets = {key[2]: value for key, value in said.items() if key[0] == "recoveryd_durable_seconds_bucket"}
+    assert (buckets["0.05"], buckets["0.1"], buckets["0.25"], buckets["60.0"], buckets["+Inf"]) == (0, 1, 2, 2, 3)
+    assert said["recoveryd_durable_seconds_count", "OpenCode"] == 3
+    assert said["recoveryd_durable_seconds_sum", "OpenCode"] == pytest.approx(70.3)
+    assert said["recoveryd_stuck_sessions", "OpenCode"] == 1
+    assert text.startswith(FIRST) and text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
+def test_an_empty_ledger_is_sound_too(reader: Any) -> None:
+    assert [key[0] for key in read(reader, metrics([], []))] == ["recoveryd_version"]
