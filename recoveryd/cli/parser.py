@@ -22,6 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     _run(commands)
     _scan(commands)
     _explain(commands)
+    _compact(commands)
     _history(commands)
     _show(commands)
     _undo(commands)
@@ -62,6 +63,25 @@ def _explain(commands: Commands) -> None:
     made.add_argument("text", nargs="?", metavar="TEXT", help="the error's text; - reads it from stdin")
     made.add_argument("--jsonl", action="store_true", help="read one JSON object a line from stdin, print one a line")
     made.add_argument("--session", metavar="ID", help="the session to look into")
+
+
+def _compact(commands: Commands) -> None:
+    help = "make a session shorter to its model, without a model"
+    made = command(commands, "compact", help, "recoveryd compact ses_1a2b --target 0.5 --dry-run")
+    made.add_argument("session", metavar="SESSION", help="the session to make shorter")
+    made.add_argument(
+        "--target", type=_share, metavar="SHARE", help="of what the model takes (default: that of [compact], 0.7)"
+    )
+    made.add_argument("--dry-run", action="store_true", help="show what would no longer be sent, and write nothing")
+    made.add_argument("--yes", action="store_true", help="do it without being asked, as it does without a terminal")
+
+
+def _share(text: str) -> float:
+    """A share of the limit, 0.1 to 0.95."""
+    share = float(text)
+    if not 0.1 <= share <= 0.95:
+        raise argparse.ArgumentTypeError("a share from 0.1 to 0.95")
+    return share
 
 
 def _history(commands: Commands) -> None:

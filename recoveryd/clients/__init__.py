@@ -9,6 +9,7 @@ from __future__ import annotations
 from recoveryd.clients.client import Asked, Client, Prompt, Server
 from recoveryd.clients.find import Clients, Config, client_title, content_of, dead, find_stores, holding, recorded, sole
 from recoveryd.clients.quiet import SETTLE_S, Quiet
+from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
     About,
     Content,
@@ -29,6 +30,7 @@ __all__ = [
     "SETTLE_S",
     "About",
     "Asked",
+    "CanShorten",
     "Client",
     "Clients",
     "Config",
@@ -38,6 +40,7 @@ __all__ = [
     "Prompt",
     "Quiet",
     "Server",
+    "Shortening",
     "Stamp",
     "Store",
     "client_title",

@@ -15,8 +15,9 @@ from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import Content, Store
-from recoveryd.core import Change, RecordedError, RecoverydError
+from recoveryd.core import Change, Failure, Marks, RecordedError, RecoverydError, Session
 from recoveryd.settings import BaseConfig
 
 
@@ -130,6 +131,11 @@ class Clients:
     def of(self, store: Store) -> Client:
         """The client whose sessions are in a store."""
         return self._named(store.client)
+
+    def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening | None:
+        """What is known of a session's length; None where its client is none that can make it shorter."""
+        client = self.of(store)
+        return client.shortening(store, session, failure, marks) if isinstance(client, CanShorten) else None
 
     def all(self) -> Iterable[Client]:
         """All of them, those too that are not installed."""

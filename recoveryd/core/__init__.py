@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import note
-from recoveryd.core.editor import CallLimits, Editor, Edits, Marks
+from recoveryd.core.context import Size, Usage
+from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
 from recoveryd.core.edits import deeds, edited, merged, stored
 from recoveryd.core.error_text import parsed, texts_of
 from recoveryd.core.errors import (
@@ -99,11 +100,14 @@ __all__ = [
     "Request",
     "Resumed",
     "Session",
+    "Shortener",
     "Silence",
+    "Size",
     "StoreError",
     "Try",
     "Turn",
     "Unsendable",
+    "Usage",
     "UsageError",
     "Violation",
     "Wire",

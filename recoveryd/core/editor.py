@@ -82,3 +82,28 @@ class Editor(Protocol):
 
         `cancelled`: the words of a call without a state.
         """
+
+
+class Shortener(Editor, Protocol):
+    """Makes a session shorter to its model, in its client's own forms. Nothing is lost to the store and the ledger.
+
+    As those of an `Editor`, its methods return () where nothing is to be done.
+    """
+
+    def give_back(self) -> Sequence[Edits]:
+        """Take away what compactions that failed left behind: what they hid is sent again."""
+
+    def clear_output(self, block: Block) -> Edits:
+        """Mark a tool's output as cleared: the client sends a few words in its place."""
+
+    def cut(self, block: Block, kept: int) -> Edits:
+        """Send so many characters of a text or an output, of its head and its tail, and where the whole can be read."""
+
+    def cut_input(self, block: Block, longest: int) -> Edits:
+        """Cut each text of more than `longest` characters in the input of a call."""
+
+    def compact(self, before: str, words: str) -> Edits:
+        """Have nothing sent of what stands before a message but `words`. ValueError as in `Editor`."""
+
+    def lower_usage(self, tokens: int) -> Edits:
+        """Let the newest answer say that the conversation has no more than so many tokens."""

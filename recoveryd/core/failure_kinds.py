@@ -28,7 +28,6 @@ class KindInfo:
     cause: str  # what a refusal is about, for a person who never saw the provider's words
     remedy: str = ""  # what recoveryd does about it, a sentence; "" for a kind that is not repaired
     unrepaired: str = ""  # why it is not repaired, and what its user can do instead; "" if it is, or has no repair yet
-    reason_says_cause: bool = False  # `unrepaired` names the cause itself, which is then not told beside it
     undone: str = "The provider will refuse the session again"  # what becomes of the session when a repair is undone
     not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
     instead: str = "start a new session"  # what its user can do where nothing is repaired
@@ -41,6 +40,7 @@ class KindInfo:
     new_ids: bool = False  # the repair gives records other ids, and the client goes on under those
     cured_by_client: bool = False  # no provider refuses it: the client whose session it is knows the cure
     by_client: bool = False  # the client fails on it whichever provider it asks
+    shortened: bool = False  # no part is to blame but the length of all of them
     opt_in: bool = False  # repaired only if the configuration names it
 
     @property
@@ -150,8 +150,8 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
         cause="a conversation longer than the model can take",
-        unrepaired="the conversation is longer than the model can take: /compact it, or start a new session",
-        reason_says_cause=True,
+        remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
+        shortened=True,
     ),
     Kind.UNSENDABLE_PART: KindInfo(
         cause="a part that the client itself can't send",

@@ -72,6 +72,9 @@ class _Finder:
     def unsendable(self, failure: Failure | None) -> Silence | None:
         return silent.unsendable(self._client, self._store, self._loaded, failure)
 
+    def hidden(self) -> Silence | None:
+        return silent.hidden(self._client, self._store, self._session)
+
     def unanswered(self) -> Silence | None:
         if self._running and self._client.under_way(self._store, self._session):
             return None

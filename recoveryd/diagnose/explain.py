@@ -28,6 +28,9 @@ class Finder(Protocol):
     def unsendable(self, failure: Failure | None) -> Silence | None:
         """A part for which the client can't build a request. `failure`: as it was recorded, if it was."""
 
+    def hidden(self) -> Silence | None:
+        """Messages that are no longer sent since a compaction failed: nobody is told of it."""
+
     def unanswered(self) -> Silence | None:
         """A prompt that nothing came of, and that nothing else explains."""
 
@@ -79,7 +82,7 @@ def explain(look: Look, recorded: Silence | None, find: Finder, *, spoke: bool) 
         found = _silent(look, recorded, find)
     else:
         found = None if look.running else find.ids_started_again()
-    return found or find.unreadable()
+    return found or find.unreadable() or (None if look.running else find.hidden())
 
 
 def _silent(look: Look, recorded: Silence | None, find: Finder) -> Silence | None:

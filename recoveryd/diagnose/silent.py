@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recoveryd.clients import Client, Store
+from recoveryd.clients import CanShorten, Client, Store
 from recoveryd.core import Claims, Failure, Kind, Session, Silence, Violation, Wire, moment, waiting_prompts
 from recoveryd.providers import NO_RULES, rules_for
 
@@ -36,6 +36,11 @@ def unreadable(client: Client, store: Store, session: Session) -> Silence | None
     if not _in_the_way(session, wires, unread=True):
         return None
     return _stopped(made, _in_the_way(session, wires))
+
+
+def hidden(client: Client, store: Store, session: str) -> Silence | None:
+    """That a compaction which failed hides what was said before it."""
+    return client.hidden(store, session) if isinstance(client, CanShorten) else None
 
 
 def unanswered(client: Client, store: Store, session: Session) -> Silence | None:

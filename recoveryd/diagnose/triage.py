@@ -173,6 +173,13 @@ class _Finder:
             note(self._triage.sound, self._key, self._mark)
         return found
 
+    def hidden(self) -> Silence | None:
+        """At the time when the compaction failed; what is older is for `scan`."""
+        if self._look.failure is None or self._look.newer:
+            return None
+        self._wait()
+        return silent.hidden(self._client, self._store, self._session)
+
     def unanswered(self) -> Silence | None:
         """Nothing that a daemon would do something about."""
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recoveryd.clients import Clients, Config, Store
@@ -23,9 +23,10 @@ from recoveryd.core import (
     Session,
 )
 from recoveryd.diagnose import left_alone
-from recoveryd.providers import NO_RULES, classify, rules_for, unknown
+from recoveryd.heal.shorten import shortened
+from recoveryd.providers import NO_RULES, classify, rules_for, size_of, unknown
 from recoveryd.repair import Case, Settings, objections, plan
-from recoveryd.tell import actions_of, places, sentence
+from recoveryd.tell import actions_of, names, places, sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Proposal:
     """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
 
     `detail` says what was done once it is, `would` the same before, each with `also`. `places` says of each action
-    where it is done; a renaming has neither places nor edits. `kinds` are what the rules found wrong, also before an
+    where it is done; a renaming has neither places nor edits. `lead` stands before what is done; `files` are written
+    first, for the model to read. `kinds` are what the rules found wrong, also before an
     earlier proposal was written; `claims` are what the provider's error said. Both are for a second plan.
     """
 
@@ -46,14 +48,20 @@ class Proposal:
     places: tuple[str, ...] = ()
     claims: Claims | None = None
     also: str = ""
+    lead: str = ""
+    files: Mapping[Path, str] = field(default_factory=dict)
 
     @property
     def detail(self) -> str:
-        return sentence(self.actions, self.kind) + self.also
+        return self._told(done=True)
 
     @property
     def would(self) -> str:
-        return sentence(self.actions, self.kind, done=False) + self.also
+        return self._told(done=False)
+
+    def _told(self, *, done: bool) -> str:
+        said = sentence(self.actions, self.kind, done=done)
+        return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + self.also
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -64,6 +72,7 @@ class Proposal:
 class Proposer:
     """Makes proposals by the configuration, and what the user ordered since. Writes nothing; errors of the store pass.
 
+    `share`: a person wants sessions shorter, stuck or not: to this share of what their model takes.
     ActiveError: what is to be ended may still be under way. LeftAloneError: the user wants it so.
     """
 
@@ -73,7 +82,9 @@ class Proposer:
         state_dir: Path,
         clients: Clients,
         clock: Callable[[], float] = time.time,
+        share: float | None = None,
     ) -> None:
+        self._share = share
         self._config = config
         self._state_dir = state_dir
         self._clients = clients
@@ -106,6 +117,8 @@ class Proposer:
         provider = rules_for(failure, wires)
         if provider is NO_RULES and not KINDS[kind].by_client:
             return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
+        if (shorter := self._shorter(store, session, failure, kind, name)) is not None:
+            return shorter
         # Of other kinds a turn that runs is left alone in any case; this one it may look like.
         busy = client.at_work(store, session) if KINDS[kind].open_turn else None
         if busy is not None:
@@ -114,8 +127,7 @@ class Proposer:
         refused = classify(failure.error)
         evidence = replace(refused, kind=kind) if refused is not None else Refused(kind)
         claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
-        editor = client.editor(Marks(name, int(self._clock() * 1000)))
-        kinds = frozenset(self._config.kinds)
+        editor, kinds = client.editor(self._marks(name)), frozenset(self._config.kinds)
         planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned
@@ -134,6 +146,44 @@ class Proposer:
             places=places(session, planned.edits),
             claims=asked,
             also=f"; {late}" if late else "",
+        )
+
+    def _marks(self, name: str) -> Marks:
+        return Marks(name, int(self._clock() * 1000))
+
+    def _shorter(
+        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str
+    ) -> Proposal | Refusal | None:
+        """That less of it is sent, so that it is taken; None where its length is not the fault, or not all of it."""
+        if kind is Kind.MEDIA_REJECTED and size_of(failure.error).by_bytes:
+            fewer = self._less(store, session, failure, kind, name)
+            return None if isinstance(fewer, Refusal) else fewer
+        return self._less(store, session, failure, kind, name) if KINDS[kind].shortened else None
+
+    def _less(self, store: Store, session: Session, failure: Failure, kind: Kind, name: str) -> Proposal | Refusal:
+        client, by_hand = self._clients.of(store), self._share is not None
+        if not (self._config.compact.enabled or by_hand):
+            return Refusal("`[compact] enabled` is off: /compact it, or run `recoveryd compact`")
+        known = self._clients.shortening(store, session, failure, self._marks(name))
+        if known is None:
+            return Refusal("sessions of this client can't be made shorter yet: /compact it, or start a new session")
+        share = self._config.compact.target if self._share is None else self._share
+        wires = client.wires(store, failure)
+        done = shortened(session, failure, known, wires, rules_for(failure, wires), share=share, by_hand=by_hand)
+        if isinstance(done, Refusal):
+            return done
+        edits = done.shorter.edits
+        return Proposal(
+            changes=tuple(store.changes(session, edits)),
+            actions=actions_of(edits),
+            kind=kind,
+            objections=done.objections,
+            kinds=(kind,),
+            edits=edits,
+            places=places(session, edits),
+            lead=done.lead,
+            also=f"{done.tail}{names(session, edits)}",
+            files=done.wholes,
         )
 
     def _cured(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Proposal | Refusal:

@@ -34,6 +34,7 @@ from recoveryd.diagnose import Diagnosis
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.book import Book
 from recoveryd.heal.propose import Proposal, Proposer
+from recoveryd.heal.shorten import put
 from recoveryd.heal.stop_turn import settled, stop_turn
 from recoveryd.ledger import Ledger, LedgerError, new_id
 from recoveryd.repair import thinking
@@ -47,7 +48,7 @@ class Recovery:
     """Carries out recoveries. `clients`: whose sessions they are; `lock_dir`: where stores are locked, if not as usual.
 
     `held(store, session)` says why nothing may be written to it now, None when it may: asked first, and right before
-    each write. What the user wants left alone is, in any case.
+    each write. What the user wants left alone is, in any case. `share`: as of `Proposer`.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Recovery:
         clock: Callable[[], float] = time.time,
         held: Callable[[Store, str], str | None] | None = None,
         lock_dir: Path | None = None,
+        share: float | None = None,
     ) -> None:
         self._book = Book(ledger, config)
         self._lock_dir = lock_dir or paths.lock_dir(state_dir)
@@ -68,7 +70,8 @@ class Recovery:
         self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
         self.clients = clients or Clients(config, clock)
-        self._proposer = Proposer(config, state_dir, self.clients, clock)
+        self._proposer = Proposer(config, state_dir, self.clients, clock, share)
+        self._by_hand = share is not None
         self._diagnosis = Diagnosis(self.clients, ledger, clock)
         self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
@@ -125,7 +128,8 @@ class Recovery:
                 if event.outcome is Outcome.PENDING:
                     if not still():
                         return replace(event, detail="It was seen to meanwhile: repaired, or its repair undone.")
-                    return self._book.standing(store, failure, event) or self._repair(store, failure, event)
+                    made = None if self._by_hand else self._book.standing(store, failure, event)
+                    return made or self._repair(store, failure, event)
                 event = self._confirm(store, failure, event)
                 if event.outcome is Outcome.HEALED:
                     self._book.confirm(event)
@@ -202,6 +206,7 @@ class Recovery:
             if not self._as_read(store, failure, event, read):
                 continue
             applied = True
+            put(planned.files)
             try:
                 store.apply(planned.changes)
             except ConflictError as error:
@@ -241,12 +246,13 @@ class Recovery:
     def _still_stuck(self, store: Store, failure: Failure, session: Session, *, written: bool) -> bool:
         """Whether `failure` is what keeps the session from going on: its user may have gone on since it was looked at.
 
-        What was `written` may have taken the failure away: then it counts for as long as nothing came behind it.
+        What was `written` may have taken it away, and by hand there may be none: then as long as nothing came since.
         """
         found = self._diagnosis.of(store, session.id)
         if found is not None:
             return found.failure.message == failure.message
-        return written and session.newest is not None and session.newest.id == failure.message
+        newest = session.newest.id if session.newest is not None else ""
+        return (written or self._by_hand) and newest == failure.message
 
     def _went_on(self, store: Store, failure: Failure, event: Event, *, written: bool) -> Event:
         """The session is not stuck on the failure any more: nothing is written, and what was written stays."""

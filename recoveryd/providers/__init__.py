@@ -6,7 +6,7 @@ Imports `core` alone. Everybody asks `find` for the provider; nobody outside nam
 from __future__ import annotations
 
 from recoveryd.providers.base import Provider
-from recoveryd.providers.find import LIKELY, SURE, provider_of, rules_for, unknown
+from recoveryd.providers.find import LIKELY, SURE, binds_thinking, provider_of, rules_for, size_of, unknown
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
@@ -19,12 +19,14 @@ __all__ = [
     "SURE",
     "VERSION",
     "Provider",
+    "binds_thinking",
     "candidates",
     "classify",
     "elsewhere",
     "excerpt",
     "provider_of",
     "rules_for",
+    "size_of",
     "squeeze",
     "turned_away",
     "unknown",

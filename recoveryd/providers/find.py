@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recoveryd.core import Failure, Kind, Wire
+from recoveryd.core import Failure, Kind, RecordedError, Size, Wire
+from recoveryd.providers.anthropic import bound_thinking
 from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.base import Provider
@@ -18,6 +19,7 @@ from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
 from recoveryd.providers.sentences import likely, others
 from recoveryd.providers.sentences.rows import Row
+from recoveryd.providers.sentences.sizes import size_in
 
 # What an earlier row matched, a later may not: the traps come first, and the vague kinds behind the narrow.
 _STEPS = (Kind.TOOL_RESULT_MISSING, Kind.TOOL_RESULT_ORPHAN, Kind.TOOL_CALL_INVALID)
@@ -64,9 +66,15 @@ def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, 
 
 
 SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, others.SURE)
+_SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
 _WITH_RULES: Sequence[Provider] = (ANTHROPIC, OPENAI)
+
+
+def size_of(error: RecordedError) -> Size:
+    """The numbers of a refusal for size: how long the request was, and what the model takes."""
+    return size_in(error, _SIZES)
 
 
 def provider_of(failure: Failure) -> Provider | None:
@@ -83,6 +91,11 @@ def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:
     if provider is None or any(wire.protocol not in provider.protocols for wire in wires):
         return NO_RULES
     return provider
+
+
+def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
+    """Whether the model that is asked ties its thinking to all before it; `said`: what it refused in this session."""
+    return provider_of(failure) is ANTHROPIC and bound_thinking.binds(failure.model, said)
 
 
 def unknown(failure: Failure) -> str:

@@ -76,6 +76,15 @@ class Notify(Section):
     quiet: StrictBool = Field(default=False, description=_BOOL)
 
 
+class Compact(Section):
+    """`[compact]`: conversations that are too long for their model, made shorter without one."""
+
+    enabled: StrictBool = Field(default=True, description=_BOOL)
+    target: Annotated[float, Field(strict=True, ge=0.1, le=0.95, allow_inf_nan=False)] = Field(
+        default=0.7, description="a share of what the model takes, 0.1 to 0.95"
+    )
+
+
 class Hooks(Section):
     """`[hooks]`: commands of the user; they get the event as JSON on stdin."""
 
@@ -125,6 +134,7 @@ class BaseConfig(Section):
     ignore: tuple[Annotated[str, AfterValidator(_home)], ...] = Field(
         default=(), description="a list of session ids and project folders"
     )
+    compact: Compact = Field(default=Compact(), description="a table, [compact]")
     notify: Notify = Field(default=Notify(), description="a table, [notify]")
     hooks: Hooks = Field(default=Hooks(), description="a table, [hooks]")
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
@@ -141,5 +151,5 @@ class BaseConfig(Section):
     @property
     def digest(self) -> str:
         """Of what refusals hang on: where it changed, they are looked at again."""
-        decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore)
+        decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore), self.compact.enabled, self.compact.target
         return hashlib.sha256(repr(decides).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -5,7 +5,7 @@ Imports `core`, `clients`, `settings`, `ledger` and `repair`.
 
 from __future__ import annotations
 
-from recoveryd.tell.actions import actions_of, by_place, sentence
+from recoveryd.tell.actions import actions_of, by_place, names, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.failure_words import cause, remedy, repairable, told
@@ -32,6 +32,7 @@ __all__ = [
     "cause",
     "marked",
     "metrics",
+    "names",
     "places",
     "remedy",
     "repairable",

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from recoveryd.core import Edit, Kind, capital, deeds, kind_info
+from recoveryd.core import Edit, Kind, Session, capital, deeds, kind_info
+from recoveryd.tell.where import tool_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,14 @@ class Deed:
     did: str
     one: str
     several: str
+    now: str = ""  # how it is then: said behind the noun in the place of the verb; `{is}` is "is" or "are"
 
     def said(self, n: int, kind: Kind | None, *, done: bool = True) -> str:
         """ "took out 2 thinking blocks the provider no longer accepts" """
         why = " the provider no longer accepts" if kind_info(kind).signature else ""
         what = (self.one if n == 1 else self.several).format(n=n, why=why)
+        if done and self.now:
+            return f"{what} {self.now.replace('{is}', 'is' if n == 1 else 'are')}"
         return f"{self.did if done else self.do} {what}"
 
 
@@ -65,6 +69,26 @@ ACTIONS: Mapping[str, Deed] = {
     ),
     "end_tool": Deed("end", "ended", "1 tool call that was cut off", "{n} tool calls that were cut off"),
     "end_turn": Deed("close", "closed", "the turn that was cut off", "{n} turns that were cut off"),
+    "give_back": Deed(
+        "take away", "took away", "the mark of 1 compaction that failed", "the marks of {n} compactions that failed"
+    ),
+    "clear_output": Deed(
+        "leave out",
+        "left out",
+        "the output of 1 old tool call",
+        "the outputs of {n} old tool calls",
+        "{is} no longer sent",
+    ),
+    "cut_output": Deed("cut", "cut", "1 long output (whole in a file)", "{n} long outputs (each whole in a file)"),
+    "cut_paste": Deed("cut", "cut", "1 long text of yours, whole in a file", "{n} long texts of yours, whole in files"),
+    "cut_input": Deed("cut", "cut", "the long input of 1 old tool call", "the long inputs of {n} old tool calls"),
+    "set_aside_old_thinking": Deed("set aside", "set aside", "1 old thinking block", "{n} old thinking blocks"),
+    "compact": Deed(
+        "put", "put", "an extract in the place of all before it", "{n} extracts in the place of all before them"
+    ),
+    "lower_usage": Deed(
+        "set", "set", "the length that 1 answer tells right", "the lengths that {n} answers tell right"
+    ),
     "close_turn": Deed("close", "closed", "the open turn", "{n} open turns"),
 }
 
@@ -79,6 +103,15 @@ def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) ->
     counts = Counter(actions)
     said = [deed.said(n, kind, done=done) for action, deed in ACTIONS.items() if (n := counts.get(action))]
     return capital(("would " if said and not done else "") + ", ".join(said))
+
+
+def names(session: Session, edits: Sequence[Edit]) -> str:
+    """ "; no longer seen: bash 20, read 11" of the outputs that are left out; "" where none is."""
+    parts = {part.id: part for message in session.messages for part in message.parts}
+    cleared = (parts.get(edit.part_id or "") for edit in edits if edit.action == "clear_output")
+    counts = Counter(tool_name(part.data or {}) or "a tool" for part in cleared if part is not None)
+    listed = ", ".join(f"{name} {n}" for name, n in counts.most_common(8))
+    return f"; no longer seen: {listed}{' and others' if len(counts) > 8 else ''}" if counts else ""
 
 
 def by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:

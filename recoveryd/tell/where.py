@@ -34,6 +34,8 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _place(session: Session, message: Message, turn: int, edit: Edit) -> str:
+    if edit.action == "compact":
+        return f"before turn {turn + 1}"
     if edit.action == "close_turn":
         return f"end of turn {turn}" if turn else "before turn 1"
     return f"{f'turn {turn}' if turn else 'before turn 1'}, {_name(session, message, edit)}"
@@ -49,13 +51,13 @@ def _name(session: Session, message: Message, edit: Edit) -> str:
     if old.data is None:
         return "unreadable part"
     if old.type == "tool":
-        return f"tool {_tool(old.data)}".rstrip()
+        return f"tool {tool_name(old.data)}".rstrip()
     if old.type == "file" and str(old.data.get("mime")).startswith("image/"):
         return "image"
     return _NAMES.get(old.type, "part")
 
 
-def _tool(data: Mapping[str, object]) -> str:
+def tool_name(data: Mapping[str, object]) -> str:
     """A tool's name is the model's word: only what a legal one is made of, and not for ever."""
     name = data.get("tool")
     return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from recoveryd.clients import client_title
-from recoveryd.core import Event, Outcome, capital, clean, kind_info
+from recoveryd.core import Event, Outcome, capital, clean
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
@@ -59,7 +59,7 @@ def _going_on(event: Event, go_on: str) -> str:
 def _unhealed(event: Event) -> str:
     if event.resumed:
         return f"It was refused for {cause(event.kind)}."
-    if event.outcome is Outcome.GAVE_UP or kind_info(event.kind).reason_says_cause:  # said in the detail
+    if event.outcome is Outcome.GAVE_UP:  # said in the detail
         return event.detail
     return f"{capital(cause(event.kind))}. {event.detail}"
 

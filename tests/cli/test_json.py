@@ -88,6 +88,7 @@ def test_every_document(world: World) -> None:
     commands = {
         "scan": ["scan"],
         "explain TEXT": ["explain", MISSING],
+        "compact": ["compact", world.fine, "--dry-run"],
         "history": ["history"],
         "history --stats": ["history", "--stats"],
         "show": ["show", world.name],
@@ -207,6 +208,8 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("explain", 0): _types("explain", "x"),
     ("explain", 1): _types("explain", "--jsonl", stdin=b"nonsense\n"),
     ("explain", 3): _types("explain", "--session", "ses_none"),
+    ("compact", 0): lambda w, _: w.run("compact", w.fine, "--dry-run")[0],
+    ("compact", 3): _types("compact", "ses_none"),
     ("history", 0): _types("history", "--session", "ses_none"),
     ("history", 3): _types("history", "--session", "NAME"),
     ("show", 0): _types("show", "NAME"),
@@ -243,8 +246,10 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("completion", 0): _types("completion", "bash"),
     ("man", 0): _types("man"),
 }
-# tests/service, tests/demo and tests/live/test_process.py
+# tests/service, tests/demo, tests/cli/test_compact.py and tests/live/test_process.py
 ENDS_ELSEWHERE = {
+    ("compact", 1),
+    ("compact", 4),
     ("install", 0),
     ("install", 1),
     ("uninstall", 0),

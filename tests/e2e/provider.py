@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.e2e import replies
 from tests.e2e.replies import Reply
 from tests.e2e.signing import Block
 from tests.e2e.strict import Refusal, Strict, merged
+from tests.e2e.tokens import count
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,10 @@ class Provider:
     answer is "ok N", behind a signed thinking block where thinking is on. `lenient` accepts everything.
     """
 
-    def __init__(self, *, prefill: bool = False, bound: bool = False, lenient: bool = False) -> None:
-        self.strict = Strict(prefill=prefill, bound=bound)
+    def __init__(
+        self, *, prefill: bool = False, bound: bool = False, lenient: bool = False, limit: int | None = None
+    ) -> None:
+        self.strict = Strict(prefill=prefill, bound=bound, limit=limit)
         self.lenient = lenient
         self.script: deque[Reply | list[Block]] = deque()
         self._forced: deque[Forced] = deque()
@@ -158,6 +161,9 @@ class Provider:
             reply = Reply([*thought, replies.text(f"ok {number}")])
         if self.strict.bound:
             self.strict.bindings.bind(body, merged(body["messages"]), reply.blocks)
+        if self.strict.limit is not None and body:
+            spent = {"input_tokens": 10, "cache_read_input_tokens": max(0, count(body) - 10), "output_tokens": 5}
+            reply = replace(reply, usage=spent)
         return reply
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.media import media_fault
 from tests.e2e.signing import Bindings, Message
+from tests.e2e.tokens import TOO_LONG, too_long
 
 MAX_REQUEST = 32 * 1024 * 1024
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
@@ -30,10 +31,15 @@ class Refusal:
 
 @dataclass
 class Strict:
-    """A provider's temper: `prefill` allows a last assistant message, `bound` ties thinking to what is before it."""
+    """A provider's temper: `prefill` allows a last assistant message, `bound` ties thinking to what is before it.
+
+    `limit`: the tokens that its model takes, and `words` what it says of more (`tests.e2e.tokens`).
+    """
 
     prefill: bool = False
     bound: bool = False
+    limit: int | None = None
+    words: str = TOO_LONG
     bindings: Bindings = field(default_factory=Bindings)
 
     def check(self, raw: bytes) -> tuple[dict[str, Any] | None, Refusal | None]:
@@ -54,6 +60,7 @@ class Strict:
         on = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
         self._learn(body)
         rules: list[tuple[str, Callable[[], str | None]]] = [
+            ("context_overflow", lambda: too_long(body, self.limit, self.words) if self.limit else None),
             ("tool_call_invalid", lambda: content_rules.tool_calls(messages)),
             ("empty_content", lambda: content_rules.empty(messages)),
             ("role_order", lambda: content_rules.role_order(messages)),
@@ -77,6 +84,9 @@ class Strict:
             self.bindings.learn(body, merged(body.get("messages") or []))
 
     def _unbound(self, body: dict[str, Any], messages: list[Message]) -> str | None:
+        asked = (body.get("thinking") or {}).get("block_binding") or {}
+        if asked.get("prefix_mismatch_behavior") == "drop_block":
+            return None
         place = self.bindings.broken(body, messages) if self.bound else None
         if place is None:
             return None

@@ -70,7 +70,9 @@ SAID = {
         "trailing_whitespace",
         "a new prompt clears it",
     ),
-    "overflow": _anthropic("prompt is too long: 210338 tokens > 200000 maximum", "context_overflow", "/compact it"),
+    "overflow": _anthropic(
+        "prompt is too long: 210338 tokens > 200000 maximum", "context_overflow", "system prompt and tools alone"
+    ),
     "reasoning-item": _openai(
         "openai",
         "Item 'rs_04962823ecde01b9' of type 'reasoning' was provided without its required following item.",

@@ -339,7 +339,7 @@ def test_an_edit_takes_the_thinking_behind_it_along_and_not_that_before_it() -> 
     assert [(part.data or {})["text"] for part in gone if part] == ["thought of three"]
 
 
-@pytest.mark.parametrize("kind", [Kind.CONTEXT_OVERFLOW, Kind.REASONING_MISSING, Kind.ASSISTANT_PREFILL])
+@pytest.mark.parametrize("kind", [Kind.REASONING_MISSING, Kind.ASSISTANT_PREFILL])
 def test_what_no_edit_can_heal_is_refused_in_words(kind: Kind) -> None:
     made = plan(_case(_session(text(" ")), kind))
     assert isinstance(made, Refusal)

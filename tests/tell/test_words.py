@@ -126,11 +126,6 @@ def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, the
     assert "healed" not in toast.title + toast.body
 
 
-def test_what_the_detail_says_is_not_said_twice() -> None:
-    long = "The conversation is longer than the model can take: /compact it, or start a new session."
-    assert notice(event(Outcome.REFUSED, kind=Kind.CONTEXT_OVERFLOW, detail=long)).body == long
-
-
 def test_the_last_notice_says_why_and_until_when() -> None:
     failure = Failure("st", "ses_1", "msg_1", 1)
     reason = "The session was repaired 3 times and is refused again."

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from recoveryd.clients.client import Cure, Prompt
 from recoveryd.clients.opencode import (
+    compactions,
     config_problems,
     doctor_checks,
     interrupted_turn,
+    limits,
     prompting,
     records,
     silence,
@@ -22,9 +25,11 @@ from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.shortening import Shortening
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
     ActiveError,
@@ -64,6 +69,34 @@ class Opencode:
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         return partial(OpencodeEditor, marks=marks)
+
+    def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
+        directory = store.about(session.id).directory
+        forms = forms_of(store, self.server, failure.session)
+        old = all(not form.keeps_compaction_tail for form in forms)
+        # What it could have cleared after the refusal and did not, it does not clear.
+        waits = old and not compactions.pruned(session, 0) and limits.prunes(self.server, store, failure, directory)
+        folder = store.root.parent / "tool-output"
+        return Shortening(
+            editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
+            usages=tuple(compactions.usages(session, failure)),
+            wholes=lambda found, edits: {
+                Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
+            },
+            logged=limits.logged(store, failure),
+            earlier=tuple(compactions.refusals(session, failure)),
+            context=limits.context(self.server, store, failure, directory),
+            without_base=compactions.is_summary(session, failure.message),
+            cleared_since=compactions.cleared_since(session, failure.time),
+            by_itself=compactions.pruned(session, 1) if waits else (),
+            drops_bound=all(form.drops_bound_thinking for form in forms),
+        )
+
+    def hidden(self, store: Store, session: str) -> Silence | None:
+        """Only sessions that name a tail are read."""
+        if "new" not in of_opencode(store).forms() or not of_opencode(store).names_tail(session):
+            return None
+        return silence.hidden(store.load(session))
 
     def next_failure(self, session: Session) -> Failure | None:
         return silence.next_failure(session)

@@ -22,6 +22,9 @@ class OpencodeStore(Store, Protocol):
     def greatest_id(self, session_id: str) -> str:
         """Return the id of its messages that sorts last; "" when there is none. No message is read."""
 
+    def names_tail(self, session_id: str) -> bool:
+        """Whether a compaction of it may say what of the history stays. No message is read."""
+
     def strangers(self, session_id: str) -> list[str]:
         """List what lies among the records of a session and is none: the client may stumble over it."""
 

@@ -131,6 +131,11 @@ class OpencodeServer:
         answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
         return any(answer is not None and answer.status == 200 for answer in answers)
 
+    def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any]:
+        """What a client that has the session of `failure` says at `path` of its settings; empty where none answers."""
+        talk = _Talk(self._servers, store, failure.session, directory, None, time.monotonic() + LIMIT_S)
+        return next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
+
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
         asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
         return _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
@@ -185,7 +190,7 @@ class _Talk:
         return told if isinstance(told, str) else ""
 
     def version(self, url: str) -> tuple[int, ...] | None:
-        told = str(self._object(url, "/global/health").get("version"))
+        told = str(self.object_at(url, "/global/health").get("version"))
         try:
             return tuple(int(number) for number in told.split("-")[0].split("."))
         except ValueError:
@@ -193,18 +198,18 @@ class _Talk:
 
     def _has(self, url: str) -> bool:
         """Whether a client uses the store that the session is in: it knows when the failed message was made."""
-        told = self._object(url, self.path)
+        told = self.object_at(url, self.path)
         if told.get("id") != self.session or (self.directory and told.get("directory") != self.directory):
             return False
         if self.failure is None:
             return True
-        about = self._object(url, f"{self.path}/message/{quote(self.failure.message, safe='', errors='replace')}").get(
-            "info"
-        )
+        about = self.object_at(
+            url, f"{self.path}/message/{quote(self.failure.message, safe='', errors='replace')}"
+        ).get("info")
         times = about.get("time") if isinstance(about, dict) else None
         return isinstance(times, dict) and times.get("created") == self.failure.time
 
-    def _object(self, url: str, path: str) -> Mapping[str, Any]:
+    def object_at(self, url: str, path: str) -> Mapping[str, Any]:
         answer = self.ask(url, "GET", path)
         return answer.object() if answer is not None else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recoveryd.clients.opencode import interrupted_turn, wrapped_ids
+from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.error_record import address
 from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session, Silence, waiting_prompts
 
@@ -27,6 +27,14 @@ def cut_off(session: Session) -> Silence | None:
     if message is None:
         return None
     return Silence(_failure(session, message), Kind.INTERRUPTED_TURN, interrupted_turn.evidence(message))
+
+
+def hidden(session: Session) -> Silence | None:
+    """That a compaction which failed keeps what stands before its tail from being sent."""
+    failure, lost = next_failure(session), compactions.hidden(session)
+    if failure is None or not lost:
+        return None
+    return Silence(failure, Kind.CONTEXT_OVERFLOW, {"hidden_messages": len(lost), "first": lost[0], "last": lost[-1]})
 
 
 def next_failure(session: Session) -> Failure | None:

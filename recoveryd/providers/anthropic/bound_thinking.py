@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from recoveryd.core import Block, Json, Request
+
+_VERSION = re.compile(r"(?<!\d)(\d{1,2})[-.](\d{1,2})(?!\d)")
+_SINCE = (5, 1)
+_SAID = "bound to a different conversation"
+
+
+def binds(model: str, said: Iterable[str]) -> bool:
+    """Whether a model ties its thinking to all before it: by its version, or since a refusal said so."""
+    version = _VERSION.search(model)
+    return (version is not None and (int(version[1]), int(version[2])) >= _SINCE) or any(_SAID in text for text in said)
 
 
 def unbound(before: Request, after: Request) -> list[Block]:

@@ -7,6 +7,7 @@ kind and are none. Sources are public threads; the texts are in `tests/data`.
 from __future__ import annotations
 
 from recoveryd.providers.sentences.rows import read
+from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
@@ -71,4 +72,9 @@ LIKELY = read(
 media_rejected
   Anthropic, a cut path [unless download, fetch]: image.source | document.source | pdf.source
 """
+)
+
+SIZES = compiled(
+    "prompt is too long #asked tokens #limit maximum",
+    "exceed context limit #asked + #output > #limit",
 )

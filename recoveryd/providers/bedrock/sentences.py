@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from recoveryd.providers.sentences.rows import read
+from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
@@ -35,4 +36,8 @@ LIKELY = read(
 tool_call_invalid
   Bedrock Converse, a cut path: member.toolUse. | toolUse.input
 """
+)
+
+SIZES = compiled(
+    "number of input tokens * exceeds * maximum * of #limit",
 )

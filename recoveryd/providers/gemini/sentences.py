@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from recoveryd.providers.sentences.rows import read
+from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
@@ -40,4 +41,9 @@ LIKELY = read(
 thinking_signature_invalid
   Gemini: thought_signature
 """
+)
+
+SIZES = compiled(
+    "input token count #asked exceeds the maximum number of tokens allowed #limit",
+    "input token count is #asked but model only supports up to #limit",
 )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from recoveryd.providers.sentences.rows import read
+from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
@@ -61,4 +62,13 @@ tool_call_invalid
   OpenAI, a cut path [unless tool_use_failed]: messages[#].tool_calls[#].{function/id} | messages[#].function_call.
   OpenAI, a cut path: input[#].call_id
 """
+)
+
+SIZES = compiled(
+    "maximum context length is #limit tokens * resulted in #asked tokens",
+    "maximum context length is #limit tokens * requested #output output tokens * at least #asked input tokens",
+    "maximum context length is #limit tokens * you requested * #asked in your prompt #output for the completion",
+    "maximum context length is #limit tokens * #asked in the messages #output in the completion",
+    "maximum context length is #limit tokens * you requested about #asked tokens",
+    "maximum context length is #limit",
 )

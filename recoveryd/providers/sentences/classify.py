@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from recoveryd.core import Kind, RecordedError, Refused, clean
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
+from recoveryd.providers.sentences.not_the_history import of_a_limit
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 
@@ -39,8 +40,8 @@ def classify(error: RecordedError) -> Refused | None:
     kind = only.kind if only is not None else None
     if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
         kind = error.kind  # but a name made from the status 413 says no more than "too large", and images may be that
-    if kind is None:
-        return None
+    if kind is None or (kind is Kind.CONTEXT_OVERFLOW and of_a_limit(error)):
+        return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
     position, field = (None, "")
     if only is not None:
         position, field = named.place(only.text, only.start, only.end, error.texts)

@@ -111,6 +111,7 @@ context_overflow
   several [unless rate limit, per minute, quota]: too long {for/to fit} * context | too many input tokens
   several [unless rate limit, per minute, quota]: {message history/token length} {/is} too long
   several [unless rate limit, per minute, quota]: tokens in request more than max | too large for * max size: # tokens
+  several, by bytes [unless rate limit, per minute, quota]: {payload/content/request entity/request body} too large
   z.ai: prompt 超长
 """
 

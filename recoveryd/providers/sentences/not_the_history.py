@@ -86,6 +86,7 @@ _PLACE = re.compile(
 )
 # Of these nobody has looked at the history yet.
 _TURNED_AWAY = ("the account", "a rate limit", "the key", "the network", "the provider's server")
+_IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
@@ -103,6 +104,12 @@ def elsewhere(error: RecordedError) -> str | None:
     """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
     about = _about(error)
     return f"It seems to be about {about}" if about else None
+
+
+def of_a_limit(error: RecordedError) -> bool:
+    """Whether an error is about how much was asked in a while, by its words."""
+    text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
+    return _IN_A_WHILE.search(text) is not None
 
 
 def turned_away(error: RecordedError) -> bool:

@@ -7,6 +7,7 @@ in `tests/data`.
 from __future__ import annotations
 
 from recoveryd.providers.sentences.rows import read
+from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
@@ -63,4 +64,23 @@ context_overflow
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
   clients: context exceeds model limit | too large to compact
 """
+)
+
+SIZES = compiled(
+    "prompt token count of #asked exceeds the limit of #limit",
+    "maximum prompt length is #limit but the request contains #asked tokens",
+    "prompt contains #asked tokens too large for model with #limit maximum context length",
+    "input #asked tokens is longer than the model's context length #limit tokens",
+    "input length #asked exceeds the maximum allowed input length of #limit",
+    "input length #asked tokens exceeds the maximum allowed length #limit tokens",
+    "input length #asked exceeds context length #limit",
+    "range of input length should be 1 #limit",
+    "n_keep #asked >= n_ctx #limit",
+    "current length is #asked while limit is #limit",
+    "requested tokens #asked exceed context window of #limit",
+    "exceed context window of #limit",
+    "number of tokens #asked exceeded maximum context length #limit",
+    "you passed #asked input tokens and requested #output output tokens * context length is only #limit tokens",
+    "must be <= #limit * given #asked inputs tokens and #output max_new_tokens",
+    "available context size #limit tokens",
 )

@@ -153,6 +153,11 @@ class OpencodeFiles:
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
 
+    def names_tail(self, session_id: str) -> bool:
+        """No client with this store does it."""
+        del session_id
+        return False
+
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether a part of its newest messages is no JSON."""
         return self._reader.unreadable(session_id, whole=whole)

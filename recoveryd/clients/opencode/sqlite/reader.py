@@ -26,6 +26,7 @@ NEWEST = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC
 # The test is made by SQLite, so that nothing sound is copied out of it.
 UNREADABLE = """SELECT 1 FROM (SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC LIMIT ?)
     AS m CROSS JOIN part AS p ON p.message_id = m.id WHERE NOT json_valid(CAST(p.data AS TEXT)) LIMIT 1"""
+TAIL = """SELECT 1 FROM part WHERE session_id = ? AND data LIKE '{"type":"compaction"%tail_start_id%' LIMIT 1"""
 GREATEST = "SELECT ifnull(max(id), '') FROM message WHERE session_id = ?"
 ABOUT = "SELECT title, directory, parent_id, revert, time_updated FROM session WHERE id = ?"
 STAMPS = (
@@ -93,6 +94,10 @@ class RowReader:
         if not tree.valid_id(session_id):
             return ""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
+
+    def names_tail(self, session_id: str) -> bool:
+        """Whether a compaction of it may say what of the history stays."""
+        return self._read(lambda db: db.execute(TAIL, (session_id,)).fetchone() is not None)
 
     def unreadable(self, session_id: str, *, whole: bool) -> bool:
         """Whether a part of its newest messages, or of the `whole` session, is no JSON."""

@@ -117,6 +117,9 @@ class OpencodeSqlite:
     def greatest_id(self, session_id: str) -> str:
         return self._reader.greatest_id(session_id)
 
+    def names_tail(self, session_id: str) -> bool:
+        return self._reader.names_tail(session_id)
+
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether a part of its newest messages is no JSON."""
         return self._reader.unreadable(session_id, whole=whole)

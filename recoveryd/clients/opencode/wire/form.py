@@ -23,6 +23,7 @@ class Form:
     mends_calls: bool  # the SDK for Bedrock makes names legal and inputs objects
     spreads_files: bool  # the files of a tool, beside its result, are announced as media; before, as images
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
+    drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 

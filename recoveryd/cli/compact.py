@@ -1,0 +1,110 @@
+"""`recoveryd compact`"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+
+from recoveryd.cli.asking import agreed, somebody_there
+from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
+from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
+from recoveryd.clients import Store, holding
+from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, RefusedError
+from recoveryd.diagnose import Diagnosis
+from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.ledger import Ledger, new_id
+from recoveryd.settings import paths
+from recoveryd.tell import by_place
+
+_KIND = Kind.CONTEXT_OVERFLOW
+
+
+def compact(arguments: argparse.Namespace) -> int:
+    """Make a session shorter to its model, stuck or not."""
+    config = config_of(arguments)
+    dry = arguments.dry_run or config.dry_run
+    share = arguments.target or config.compact.target
+    with known_ledger() if dry else open_ledger() as ledger:
+        stores, unread = holding(stores_of(config), arguments.session)
+        if not stores:
+            raise no_session(arguments.session, map(str, unread.values()))
+        store = stores[0]
+        if not dry:
+            with suppress(RecoverydError):
+                follow(store, ledger)
+        recovery = Recovery(ledger, config, paths.state_dir(), share=share)
+        failure, name = _failure(recovery, ledger, store, arguments.session), new_id()
+        if store.look(arguments.session).running:
+            raise RefusedError("A turn of this session is running, or was cut off.", "Try again when it has ended.")
+        session, planned = recovery.propose(store, failure, _KIND, name)
+        data: dict[str, Any] = {"store": store.id, "session": session.id, "title": session.title}
+        if isinstance(planned, Refusal):
+            return _nothing(arguments, data, planned)
+        places = by_place(planned.places, planned.actions, _KIND, done=False)
+        data |= {"compacted": False, "recovery": None, "action": planned.would, "places": places}
+        if not arguments.json:
+            _announce(session.title or session.id, planned.would, places)
+        if dry:
+            why = "" if arguments.dry_run else " `dry_run` is set in the configuration."
+            return render(
+                Result(data, lambda out: out.print(f"\nDry run: nothing was written.{why}")), as_json=arguments.json
+            )
+        if _asks(arguments) and not agreed("Make it shorter?"):
+            return render(Result({}, lambda out: out.print("Nothing was changed."), WRONG), as_json=False)
+        return _done(arguments, data, _made(recovery, store, failure, name))
+
+
+def _failure(recovery: Recovery, ledger: Ledger, store: Store, session: str) -> Failure:
+    """What it is stuck on, if that is its length; else what its next prompt would be refused for."""
+    found = Diagnosis(recovery.clients, ledger).of(store, session)
+    if found is not None and found.kind is _KIND:
+        return found.failure
+    made = recovery.clients.of(store).next_failure(store.load(session))
+    if made is None:
+        raise NotFoundError(f"Session {session} has no message yet.")
+    return made
+
+
+def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refusal) -> int:
+    said = f"{refusal.reason[:1].upper()}{refusal.reason[1:]}."
+    if refusal.understood:
+        raise RefusedError(said)
+    result = {**data, "compacted": False, "recovery": None, "action": refusal.reason, "places": []}
+    return render(Result(result, lambda out: wrapped(out, said)), as_json=arguments.json)
+
+
+def _announce(title: str, would: str, places: list[str]) -> None:
+    out = console()
+    wrapped(out, title)
+    wrapped(out, would, 4)
+    for place in places:
+        wrapped(out, place, 4)
+
+
+def _asks(arguments: argparse.Namespace) -> bool:
+    return not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
+
+
+def _made(recovery: Recovery, store: Store, failure: Failure, name: str) -> Event:
+    ended: list[Event] = []
+    lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle.begin(store, failure, _KIND, name)
+    lifecycle.finish()
+    return ended[-1]
+
+
+def _done(arguments: argparse.Namespace, data: dict[str, Any], event: Event) -> int:
+    healed = event.outcome is Outcome.HEALED
+    data |= {"compacted": healed, "recovery": event.id if healed else None, "action": event.detail}
+
+    def show(out: Console) -> None:
+        out.print()
+        wrapped(out, f"{event.detail}." if healed else f"Not done: {event.detail}")
+        if healed:
+            wrapped(out, f"To take it back: recoveryd undo {event.id}")
+
+    return render(Result(data, show, OK if healed else WRONG), as_json=arguments.json)

@@ -1,0 +1,153 @@
+"""What stored sessions tell of their length: what answers took, compactions that failed, outputs that go by themselves.
+
+Held to 1.1.53, 1.2.1 and 1.18.33. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recoveryd.clients.opencode.error_record import read
+from recoveryd.clients.opencode.wire.history import truthy
+from recoveryd.core import Edit, Edits, Failure, Json, Message, Part, RecordedError, Session, Usage
+
+# Of the client's own prune: the newest outputs stay, and it does nothing for less than the second.
+_PROTECTED, _FEWEST = 40_000, 20_000  # tokens, of four characters
+_PER_TOKEN = 4
+
+
+def usages(session: Session, failure: Failure) -> Iterator[Usage]:
+    """What each good answer took, as far as it can be true. That of a summary is of another request."""
+    for message in session.messages:
+        if message.role != "assistant" or message.error is not None or truthy(message.data.get("summary")):
+            continue
+        given, answered = spent(message)
+        if given > 0 and answered >= 0 and message.data.get("finish"):
+            asked = (message.data.get("providerID"), message.data.get("modelID"))
+            yield Usage(message.id, given, answered, asked == (failure.provider, failure.model))
+
+
+def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
+    """What the model that is asked now refused in this session, newest first."""
+    for message in reversed(session.messages):
+        asked = (message.data.get("providerID"), message.data.get("modelID"))
+        if message.error is not None and asked == (failure.provider, failure.model):
+            yield read(message.error)
+
+
+def spent(message: Message) -> tuple[int, int]:
+    """The tokens of the request and of the answer; zeros where the message does not say."""
+    tokens = message.data.get("tokens")
+    if not isinstance(tokens, Mapping):
+        return 0, 0
+    cache = tokens.get("cache")
+    cached: Mapping[str, Any] = cache if isinstance(cache, Mapping) else {}
+    given = [tokens.get("input"), cached.get("read"), cached.get("write")]
+    if any(_number(value) < 0 for value in given):
+        return 0, 0
+    return sum(map(_number, given)), _number(tokens.get("output")) + _number(tokens.get("reasoning"))
+
+
+def _number(value: object) -> int:
+    """-1 for what is no number of tokens."""
+    if value is None:
+        return 0
+    sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
+    return int(value) if sound else -1  # type: ignore[call-overload]
+
+
+def failed(session: Session) -> Iterator[Part]:
+    """The parts of compactions that never got a summary, or got one of what the failure before it had left over.
+
+    What 1.18 names as the tail hides all before it, also where the summary failed; what 1.1 and 1.2 never got a
+    summary for they try again with each prompt.
+    """
+    summaries: dict[str, list[Message]] = {}
+    for message in session.messages:
+        if message.role == "assistant" and truthy(message.data.get("summary")):
+            summaries.setdefault(str(message.data.get("parentID")), []).append(message)
+    newest = session.messages[-1].id if session.messages else ""
+    for message in session.messages:
+        part = next((part for part in message.parts if part.type == "compaction"), None)
+        if message.role != "user" or part is None:
+            continue
+        made = summaries.get(message.id, [])
+        under_way = any(not one.completed and one.error is None for one in made) or (not made and message.id == newest)
+        if not under_way and not _good(part, made):
+            yield part
+
+
+def _good(part: Part, made: list[Message]) -> bool:
+    sound = [one for one in made if one.error is None and truthy(one.data.get("finish"))]
+    first_failed = bool(made) and made[0].error is not None
+    return bool(sound) and not (first_failed and (part.data or {}).get("tail_start_id"))
+
+
+def hidden(session: Session) -> list[str]:
+    """The messages that are not sent since a compaction failed: those before what it named as the tail."""
+    ids = [message.id for message in session.messages]
+    for part in failed(session):
+        tail = (part.data or {}).get("tail_start_id")
+        if tail in ids and ids.index(tail) < ids.index(part.message_id):
+            return ids[: ids.index(tail)]
+    return []
+
+
+def is_summary(session: Session, message_id: str) -> bool:
+    """Whether what failed was to be a summary: it is asked for without system and tools."""
+    return any(m.id == message_id and truthy(m.data.get("summary")) for m in session.messages)
+
+
+def cleared_since(session: Session, ms: int) -> bool:
+    """Whether outputs were cleared since a moment, in ms since the epoch: a length that was told then is too long."""
+    return any(_cleared(part) >= ms for message in session.messages for part in message.parts)
+
+
+def pruned(session: Session, prompts: int) -> Edits:
+    """What the client's own prune clears at the end of a turn, after so many more prompts of the user."""
+    total = saved = 0
+    turns = prompts
+    found: list[Edit] = []
+    for message in reversed(session.messages):
+        turns += message.role == "user"
+        if turns < 2:
+            continue
+        if message.role == "assistant" and truthy(message.data.get("summary")):
+            break
+        for part in reversed(message.parts):
+            output = _output(part)
+            if output is None:
+                continue
+            if _cleared(part):
+                return tuple(found) if saved > _FEWEST else ()
+            estimate = round(len(output) / _PER_TOKEN)
+            total += estimate
+            if total > _PROTECTED:
+                saved += estimate
+                found.append(Edit(message.id, part.id, cleared(part, 1), "clear_output"))
+    return tuple(found) if saved > _FEWEST else ()
+
+
+def cleared(part: Part, now: int) -> Json:
+    """A tool part with the client's mark on its output."""
+    data = part.data or {}
+    state = data["state"]
+    time = state.get("time")
+    return {**data, "state": {**state, "time": {**(time if isinstance(time, Mapping) else {}), "compacted": now}}}
+
+
+def _output(part: Part) -> str | None:
+    """The output that a prune looks at."""
+    state = (part.data or {}).get("state") if part.type == "tool" else None
+    if not isinstance(state, Mapping) or state.get("status") != "completed" or (part.data or {}).get("tool") == "skill":
+        return None
+    output = state.get("output")
+    return output if isinstance(output, str) else None
+
+
+def _cleared(part: Part) -> float:
+    state = (part.data or {}).get("state")
+    time = state.get("time") if isinstance(state, Mapping) else None
+    value = time.get("compacted") if isinstance(time, Mapping) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

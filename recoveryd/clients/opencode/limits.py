@@ -1,0 +1,94 @@
+"""What OpenCode knows of a model's limit, and of its own clearing, beside what it stores: its log, its settings."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recoveryd.clients.opencode import error_record
+from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.clients.store import Store
+from recoveryd.core import Failure, RecordedError
+
+_TAIL = 2_000_000  # bytes of the end of a log
+_SAME_TURN_MS = 120_000
+_TIME = re.compile(r"timestamp=(\S{10,40})")
+_LINE = 8_000  # characters of a line
+_OFF = re.compile(r'"prune"\s*:\s*false')
+_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
+_LONGEST = 1_000_000  # bytes of a configuration
+
+
+def logged(store: Store, failure: Failure) -> RecordedError | None:
+    """The refusal of the conversation in the client's log, of this turn: 1.18 stores no words of it.
+
+    Not that of the summary which it then asked for, whose request is another one.
+    """
+    folder = store.root.parent / "log"
+    try:
+        newest = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, default=None)
+    except OSError:
+        return None
+    text = _read(newest, _TAIL) if newest is not None else ""
+    for line in reversed(text.splitlines()):
+        of_summary = "agent=compaction" in line or failure.message in line
+        if failure.session in line and not of_summary and "error" in line and "token" in line:
+            return error_record.read(line[:_LINE]) if _when(line) >= failure.time - _SAME_TURN_MS else None
+    return None
+
+
+def _when(line: str) -> float:
+    """When a line was logged, in ms since the epoch; 0 where it does not say."""
+    found = _TIME.search(line)
+    try:
+        return datetime.fromisoformat(found[1]).timestamp() * 1000 if found else 0
+    except ValueError:
+        return 0
+
+
+def context(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int:
+    """The tokens that the model takes by the settings of a client that listens; 0 where none says."""
+    found = server.settings(store.id, failure, directory, "/config/providers")
+    providers = found.get("providers")
+    for provider in providers if isinstance(providers, list) else ():
+        if isinstance(provider, Mapping) and provider.get("id") == failure.provider:
+            limit = _at(provider, "models", failure.model, "limit").get("context")
+            return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else 0
+    return 0
+
+
+def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool:
+    """Whether the client clears old outputs, as 1.1 and 1.2 do unless they are told not to."""
+    found = server.settings(store.id, failure, directory, "/config")
+    if found:
+        return _at(found, "compaction").get("prune") is not False
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
+    folders = [config, *([Path(directory), Path(directory) / ".opencode"] if directory.startswith("/") else [])]
+    return not any(_OFF.search(_read(folder / name, _LONGEST)) for folder in folders for name in _NAMES)
+
+
+def _at(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """The object at a path of keys; an empty one where there is none."""
+    value: object = found
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _read(path: Path, most: int) -> str:
+    """The end of a regular file; "" of anything else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            return ""
+        file.seek(max(0, about.st_size - most))
+        return file.read(most).decode("utf-8", "replace")

@@ -1,0 +1,170 @@
+"""Makes OpenCode's sessions shorter to their model, in its own forms: the `Shortener` of its sessions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.ids import between
+from recoveryd.clients.opencode.wire.history import left_out, truthy
+from recoveryd.core import Block, Edit, Edits, Json, Message, Part
+
+CUT = "cut_output", "cut_paste"  # of these the whole is put into a file
+_READ = "Use Grep to search the full content or Read with offset/limit to view specific sections."
+_NONE = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+
+
+@dataclass(frozen=True, slots=True)
+class OpencodeShortener(OpencodeEditor):
+    """`folder`: where the client itself puts outputs that it cuts, and where the model may read them."""
+
+    folder: str = ""
+    _messages: dict[str, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for message in self.session.messages:
+            self._messages[message.id] = message
+            self._parts.update((part.id, part) for part in message.parts)
+
+    def _message(self, message_id: str) -> Message:
+        return self._messages[message_id]
+
+    def _part(self, part_id: str) -> Part:
+        return self._parts[part_id]
+
+    def give_back(self) -> Sequence[Edits]:
+        return [(Edit(part.message_id, part.id, None, "give_back"),) for part in compactions.failed(self.session)]
+
+    def clear_output(self, block: Block) -> Edits:
+        part = self._part(block.part_id)
+        state = (part.data or {}).get("state")
+        if part.type != "tool" or not isinstance(state, Mapping) or state.get("status") != "completed":
+            return ()
+        marked = self._marked(compactions.cleared(part, self.marks.now))
+        return (Edit(part.message_id, part.id, marked, "clear_output"),)
+
+    def cut(self, block: Block, kept: int) -> Edits:
+        part = self._part(block.part_id)
+        data = part.data or {}
+        whole = whole_of(part)
+        if whole is None or len(whole) <= kept:
+            return ()
+        if part.type == "tool":
+            said = f"The tool call succeeded but the output was truncated. Full output saved to: {self._file(part)}"
+            state = {**data["state"], "output": _cut(whole, kept, f"{said}\n{_READ}")}
+            return (self._replace(part, {"state": state}, "cut_output"),)
+        words = _cut(whole, kept, f"The text was truncated. The full text is saved to: {self._file(part)}\n{_READ}")
+        hidden = self._replace(part, {"ignored": True}, "cut_paste")
+        [shown] = self._insert(part.message_id, part.id, [{"type": "text", "text": words}], "cut_paste")
+        return (hidden, Edit(shown.message_id, shown.part_id, shown.after, shown.action, companion=True))
+
+    def cut_input(self, block: Block, longest: int) -> Edits:
+        part = self._part(block.part_id)
+        state = (part.data or {}).get("state")
+        if part.type != "tool" or not isinstance(state, Mapping):
+            return ()
+        return (self._replace(part, {"state": {**state, "input": _shorter(state["input"], longest)}}, "cut_input"),)
+
+    def set_aside(self, blocks: Any, action: str) -> Edits:
+        """Each record once: thinking of one part may be sent as several blocks."""
+        records = {(block.message_id, block.part_id) for block in blocks}
+        return tuple(Edit(message, part, None, action) for message, part in sorted(records))
+
+    def compact(self, before: str, words: str) -> Edits:
+        """A marker, its summary, and in front of an answer a message of the user, right before the message `before`."""
+        ids = [message.id for message in self.session.messages]
+        at = ids.index(before)
+        following = self._message(before)
+        previous = self.session.messages[at - 1] if at else None
+        if previous is None:
+            return ()
+        made = 2 + (following.role == "assistant")
+        if following.created - previous.created <= made:  # 1.2 orders messages by their times alone
+            raise ValueError("no time between two messages")
+        new: list[str] = []
+        for _ in range(made):
+            new.append(between(new[-1] if new else previous.id, before))
+        user = self._user(following.role == "assistant")
+        first = previous.created + 1
+        edits = [
+            *self._new(new[0], {"role": "user", **user}, first, {"type": "compaction", "auto": False}),
+            *self._new(new[1], self._summary(new[0], first + 1), first + 1, {"type": "text", "text": words}),
+        ]
+        if made > 2:
+            going_on = {"type": "text", "text": "Go on where you were.", "synthetic": True}
+            edits += self._new(new[2], {"role": "user", **user}, first + 2, going_on)
+        return (edits[0], *(Edit(e.message_id, e.part_id, e.after, e.action, companion=True) for e in edits[1:]))
+
+    def lower_usage(self, tokens: int) -> Edits:
+        for message in reversed(self.session.messages):
+            if message.role != "assistant" or left_out(message) or not message.data.get("finish"):
+                continue
+            given, answered = compactions.spent(message)
+            if given + answered <= tokens:
+                return ()
+            told = {**message.data["tokens"], "input": max(0, tokens - answered), "cache": {"read": 0, "write": 0}}
+            told |= {"total": tokens} if "total" in message.data["tokens"] else {}
+            return (Edit(message.id, None, {**message.data, "tokens": told}, "lower_usage", companion=True),)
+        return ()
+
+    def _file(self, part: Part) -> str:
+        """Where the whole of what is cut is put: the name tells the client when it may throw it away."""
+        stamp = self.marks.now * 4096 % 2**48
+        return f"{self.folder}/tool_{stamp:012x}{part.id[-14:]}"
+
+    def wholes(self, edits: Edits) -> Mapping[str, str]:
+        """The texts that edits of this session's editor cut, by the file that each is to be put into."""
+        cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._parts]
+        parts = [self._parts[part_id] for part_id in cut if part_id]
+        return {self._file(part): text for part in parts if (text := whole_of(part)) is not None}
+
+    def _user(self, _: bool) -> Json:
+        like = next((m for m in reversed(self.session.messages) if m.role == "user"), None)
+        data = like.data if like is not None else {}
+        return {key: data[key] for key in ("agent", "model") if key in data}
+
+    def _summary(self, parent: str, ms: int) -> Json:
+        like = next((m for m in reversed(self.session.messages) if m.role == "assistant"), None)
+        data = like.data if like is not None else {}
+        kept = {key: data[key] for key in ("modelID", "providerID", "path") if key in data}
+        fixed = {"role": "assistant", "parentID": parent, "mode": "compaction", "agent": "compaction", "summary": True}
+        return {**fixed, **kept, "cost": 0, "tokens": _NONE, "finish": "stop", "time": {"created": ms, "completed": ms}}
+
+    def _new(self, message_id: str, data: Json, ms: int, body: Json) -> Edits:
+        """A message with one part."""
+        message = {"id": message_id, "sessionID": self.session.id, "time": {"created": ms}, **data}
+        part_id = "prt_" + message_id.removeprefix("msg_")
+        part = {"id": part_id, "sessionID": self.session.id, "messageID": message_id, **body}
+        marked = part if body["type"] == "compaction" else self._marked(part)
+        return (Edit(message_id, None, message, "compact"), Edit(message_id, part_id, marked, "compact"))
+
+
+def whole_of(part: Part) -> str | None:
+    """The text of a part that may be cut: of a text, or a tool's output."""
+    data = part.data or {}
+    state = data.get("state")
+    said = state.get("output") if part.type == "tool" and isinstance(state, Mapping) else data.get("text")
+    return said if isinstance(said, str) and not truthy(data.get("ignored")) else None
+
+
+def _cut(text: str, kept: int, note: str) -> str:
+    """In the client's own words for an output that it cut."""
+    head, tail = kept - kept // 3, kept // 3
+    left = len(text[head : len(text) - tail].encode("utf-8", "replace"))
+    return f"{text[:head]}\n\n...{left} bytes truncated...\n\n{note}\n\n{text[len(text) - tail :]}"
+
+
+def _shorter(value: Any, longest: int) -> Any:
+    """`value` with each long text in it cut; what it is made of stays."""
+    if isinstance(value, str):
+        if len(value) <= longest:
+            return value
+        half = longest // 2
+        return f"{value[:half]}\n\n...{len(value) - 2 * half} characters truncated...\n\n{value[len(value) - half :]}"
+    if isinstance(value, Mapping):
+        return {key: _shorter(item, longest) for key, item in value.items()}
+    return [_shorter(item, longest) for item in value] if isinstance(value, list) else value

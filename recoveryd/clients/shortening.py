@@ -1,0 +1,45 @@
+"""What a client knows about the length of its sessions: the port of those whose sessions can be made shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from recoveryd.clients.store import Store
+from recoveryd.core import Edits, Failure, Marks, RecordedError, Session, Shortener, Silence, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """All that is known of a session's length beside its refusal, and who makes it shorter.
+
+    `logged`: the refusal of the conversation as the client's log has it, where the store does not; `earlier`: what the
+    same model refused before, newest first; `context`: the limit by the client's settings, 0 where they don't say.
+    `without_base`: what was refused had neither system nor tools. `cleared_since`: outputs were cleared since the
+    refusal. `by_itself`: the edits that the client is about to make. `drops_bound`: it has the provider drop thinking
+    that no longer fits. `wholes`: the texts that edits cut, by the file that is to hold them.
+    """
+
+    editor: Callable[[Session], Shortener]
+    usages: Sequence[Usage]
+    wholes: Callable[[Session, Edits], Mapping[Path, str]]
+    logged: RecordedError | None = None
+    earlier: Sequence[RecordedError] = ()
+    context: int = 0
+    without_base: bool = False
+    cleared_since: bool = False
+    by_itself: Edits = ()
+    drops_bound: bool = False
+
+
+@runtime_checkable
+class CanShorten(Protocol):
+    """A client whose sessions can be made shorter."""
+
+    def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
+        """What it knows of the length of `session`. Errors of the store pass."""
+
+    def hidden(self, store: Store, session: str) -> Silence | None:
+        """That messages are no longer sent since a compaction failed. Errors of the store pass."""

@@ -1,0 +1,108 @@
+"""A conversation that is too long for its model, made shorter: what is known of its length, and the plan that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recoveryd.clients import Shortening
+from recoveryd.core import Claims, DiskError, Failure, Refusal, Session, Size, Wire
+from recoveryd.disk import private_files
+from recoveryd.providers import Provider, binds_thinking, classify, size_of
+from recoveryd.repair import Long, Shorter, shorten
+
+_APART = 0.02  # how far what is read back may be from what was planned
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A plan that fits, proven; `wholes` are the files in which the model finds what was cut. `lead` and `tail` stand
+    before and behind what was done, in words."""
+
+    shorter: Shorter
+    wholes: Mapping[Path, str]
+    session: Session
+    wires: Sequence[Wire]
+    provider: Provider
+
+    @property
+    def lead(self) -> str:
+        """ "212k of 200k tokens: " """
+        shorter = self.shorter
+        if shorter.by_bytes:
+            return f"{shorter.before / 1e6:.0f} of {shorter.limit / 1e6:.0f} MB: "
+        of = f" of {thousands(shorter.limit)}" if shorter.limit else ""
+        return f"{thousands(shorter.before)}{of} tokens: "
+
+    @property
+    def tail(self) -> str:
+        """ "; nothing is deleted, and about 139k are sent now" """
+        if self.shorter.by_bytes:
+            return f"; about {self.shorter.after / 1e6:.0f} MB are sent now"
+        return f"; nothing is deleted, and about {thousands(self.shorter.after)} are sent now"
+
+    def objections(self, found: Session) -> list[str]:
+        """What speaks against the session as it is read back."""
+        length = self.shorter.length(self.wires[0].build(found))
+        said = [] if length <= self.shorter.after * (1 + _APART) + 1 else ["it is longer than was planned"]
+        for wire in self.wires:
+            before = {(v.kind, v.reason) for v in self.provider.check(wire.build(self.session), Claims())}
+            after = self.provider.check(wire.build(found), Claims())
+            said += [v.reason for v in after if (v.kind, v.reason) not in before]
+        return said
+
+
+def shortened(
+    session: Session,
+    failure: Failure,
+    known: Shortening,
+    wires: Sequence[Wire],
+    provider: Provider,
+    *,
+    share: float,
+    by_hand: bool,
+) -> Shortened | Refusal:
+    """What makes `session` fit, `share` of the limit being aimed at; `by_hand`: a person wants it so, stuck or not."""
+    if session.revert:
+        return Refusal("a revert is staged in it, which is to be taken back or prompted first")
+    size = size_of(failure.error)
+    logged = size_of(known.logged) if known.logged is not None else Size()
+    if not size.limit and not size.by_bytes:
+        before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
+        size = replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
+    said = [text for error in known.earlier for text in error.texts]
+    case = Long(
+        session=session,
+        wires=wires,
+        provider=provider,
+        editor=known.editor,
+        usages=known.usages,
+        size=size,
+        share=share,
+        without_base=known.without_base and not logged.asked,
+        by_hand=by_hand,
+        refused=classify(failure.error) is not None and not by_hand,
+        binds=binds_thinking(failure, said) and not known.drops_bound,
+        by_itself=known.by_itself,
+        cleared_since=known.cleared_since,
+    )
+    planned = shorten(case)
+    if isinstance(planned, Refusal):
+        return planned
+    return Shortened(planned, known.wholes(session, planned.edits), session, wires, provider)
+
+
+def thousands(tokens: float) -> str:
+    """ "212k" """
+    return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
+
+
+def put(wholes: Mapping[Path, str]) -> None:
+    """Write what was cut where the model finds it. The client throws such files away after some days. DiskError."""
+    for path, text in wholes.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
+        except OSError as error:
+            raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error

@@ -1,0 +1,74 @@
+"""What a refusal tells of the length of a request: its numbers, in whatever sentence a provider puts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from recoveryd.core import RecordedError, Size
+
+_NUMBER = r"(\d[\d,._]{0,14}\d|\d)"
+_NAMES = ("asked", "limit", "output")
+_BETWEEN = r"[\W_]{0,8}"
+_GAP = r".{0,80}?"
+_FEWEST = 256  # tokens: less is no model's limit, but a number of something else
+_MOST = 100_000_000
+_LOOKED_AT = 16_000  # characters of a text
+_BLANKS = re.compile(r"\s+")
+_BYTES = re.compile(
+    r"request (exceeds the maximum size|body too large|entity too large|too large)|(payload|content) too large"
+    r"|exceeds the maximum (allowed )?(number of )?bytes|too many total text bytes",
+    re.IGNORECASE,
+)
+_TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE)
+
+
+def compiled(*sentences: str) -> tuple[re.Pattern[str], ...]:
+    """Sentences as patterns: `#asked`, `#limit` and `#output` stand for numbers, `*` for up to 80 characters.
+
+    Of what stands between words only blanks and punctuation are passed over.
+    """
+    return tuple(re.compile(_pattern(sentence), re.IGNORECASE) for sentence in sentences)
+
+
+def _pattern(sentence: str) -> str:
+    pieces: list[str] = []
+    for word in sentence.split():
+        if word == "*":
+            pieces.append(_GAP)
+            continue
+        if word[1:] in _NAMES and word[0] == "#":
+            pieces.append(f"(?P<{word[1:]}>{_NUMBER[1:-1]})")
+        else:
+            pieces.append(re.escape(word))
+        pieces.append(_BETWEEN)
+    return "".join(pieces[:-1])
+
+
+def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
+    """The numbers of the first sentence that an error holds; an empty `Size` where it holds none."""
+    texts = [_BLANKS.sub(" ", text[:_LOOKED_AT]) for text in error.texts]
+    for sentence in sentences:
+        for text in texts:
+            found = sentence.search(text)
+            size = _read(found) if found is not None else None
+            if size is not None:
+                return size
+    return Size(by_bytes=_by_bytes(error, texts))
+
+
+def _by_bytes(error: RecordedError, texts: list[str]) -> bool:
+    if any(_TOKENS.search(text) for text in texts):
+        return False
+    return error.status == 413 or any(_BYTES.search(text) for text in texts)
+
+
+def _read(found: re.Match[str]) -> Size | None:
+    """None where the numbers can't be what they seem to be."""
+    named = {name: int(re.sub(r"[,._]", "", text)) for name, text in found.groupdict().items() if text}
+    size = Size(named.get("asked", 0), named.get("limit", 0), named.get("output", 0))
+    if not _FEWEST <= size.limit <= _MOST or size.asked > _MOST or size.output > _MOST:
+        return None
+    if size.asked and size.asked + size.output <= size.limit and size.asked < size.limit:
+        return Size(limit=size.limit) if size.output == 0 else None  # it would have fitted: of another request
+    return size

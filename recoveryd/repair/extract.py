@@ -1,0 +1,80 @@
+"""What stands in the place of messages that are no longer sent: what was asked, which files, the last words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from recoveryd.core import Block, Request
+from recoveryd.repair.outline import Outline, Placed
+
+_HEAD = (
+    "The conversation before this point is longer than the model takes and is no longer sent. This extract was made "
+    "without a model; nothing was deleted."
+)
+_LEAST = 1_000  # characters of the whole
+_TASK = 0.3  # of the whole: what the user said first
+_ASKED = 0.35
+_SAID = 0.15
+_PATHS = ("filePath", "file_path", "path", "notebook_path")
+
+
+def extract(request: Request, until: str, characters: int) -> str:
+    """Tell what stands before the message `until` in at most so many characters, about."""
+    placed = Outline.of(request).placed
+    end = next((at for at, one in enumerate(placed) if one.block.message_id == until), len(placed))
+    room = max(_LEAST, characters) - len(_HEAD)
+    return "\n\n".join([_HEAD, *filter(None, _chapters(placed[:end], room))])
+
+
+def _chapters(before: Sequence[Placed], room: int) -> Iterator[str]:
+    asked = [str(one.block.body["text"]) for one in before if one.of_user and one.block.type == "text"]
+    said = [str(one.block.body["text"]).strip() for one in before if not one.of_user and one.block.type == "text"]
+    if asked:
+        yield f"The user's first words:\n{_short(asked[0], int(room * _TASK))}"
+    if asked[1:]:
+        yield f"Then the user said:\n{_lines(asked[1:], int(room * _ASKED))}"
+    yield _tools([one.block for one in before if one.block.type == "tool_use"], int(room * 0.2))
+    if said:
+        yield f"The last answer before this point:\n{_short(said[-1], int(room * _SAID))}"
+
+
+def _tools(calls: Sequence[Block], room: int) -> str:
+    if not calls:
+        return ""
+    counts = Counter(str(block.body.get("name")) for block in calls)
+    lines = ["Tools that were used: " + ", ".join(f"{name} {n} times" for name, n in counts.most_common(12))]
+    paths: dict[str, None] = {}
+    for block in calls:
+        given = block.body.get("input")
+        given = given if isinstance(given, dict) else {}
+        for key in _PATHS:
+            if isinstance(given.get(key), str):
+                paths.pop(given[key], None)
+                paths[given[key]] = None  # the latest last
+    if paths:
+        lines.append("Files, the latest first: " + _short(", ".join(reversed(paths)), max(200, room)))
+    return "\n".join(lines)
+
+
+def _lines(texts: Sequence[str], room: int) -> str:
+    """A line a text, the newest kept where not all fit, in their order."""
+    each = max(80, min(400, room // max(1, len(texts))))
+    kept: list[str] = []
+    for text in reversed(texts):
+        line = "- " + _short(" ".join(text.split()), each)
+        room -= len(line) + 1
+        if room < 0 and kept:
+            kept.append(f"- ({len(texts) - len(kept)} earlier ones)")
+            break
+        kept.append(line)
+    return "\n".join(reversed(kept))
+
+
+def _short(text: str, characters: int) -> str:
+    text = text.strip()
+    if len(text) <= max(80, characters):
+        return text
+    head = max(80, characters) * 2 // 3
+    tail = max(80, characters) - head
+    return f"{text[:head].rstrip()} [...] {text[-tail:].lstrip()}"

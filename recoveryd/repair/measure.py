@@ -1,0 +1,208 @@
+"""How many tokens each block of a request takes: from what providers said of the answers in it, and of its refusal.
+
+Of two good answers one after the other, the one request has the tokens of the other and of what stands between them. So
+each stretch between two answers has its own tokens a character: code, words and numbers differ by a factor of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from recoveryd.core import Block, Json, Request, Size, Usage
+
+IMAGE = 1_600  # tokens, about what one of the usual size takes
+_LIKELY = 0.28  # tokens a character, where nothing was measured
+_LEAST, _MOST = 0.04, 1.6  # beyond, a usage is not of what stands there: a lie, or something was taken away since
+_APART = 2.5  # how far one stretch may be from the usual
+_IMAGE_CHARACTERS = IMAGE * 4
+_ENOUGH = 4_000  # characters that have to be measured for a rate to be one
+_OVERHEAD = 24  # characters that frame a block
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Tokens a character, by message, and the tokens of what is no block: system and tools.
+
+    `exact`: the whole was told by a refusal, or the newest stretch by an answer.
+    """
+
+    base: float
+    rates: Mapping[str, float]
+    usual: float
+    measured: bool  # false: nothing but a guess
+    exact: bool = False
+
+    def tokens(self, block: Block) -> float:
+        return weight(block.body) * self.rates.get(block.message_id, self.usual)
+
+    def total(self, request: Request) -> float:
+        """The tokens of a request, also of one that was edited."""
+        return self.base + sum(map(self.tokens, request.blocks()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What stands from one answer to the next: its messages, its characters, and its tokens if they are known."""
+
+    messages: Sequence[str]
+    characters: int
+    tokens: int | None = None
+    trusted: bool = True
+
+    @property
+    def rate(self) -> float | None:
+        if self.tokens is None or not self.characters:
+            return None
+        rate = self.tokens / self.characters
+        return rate if _LEAST <= rate <= _MOST else None
+
+
+@dataclass(slots=True)
+class _Line:
+    """A request as one line of messages, each with the characters that stand before it."""
+
+    messages: list[str] = field(default_factory=list)
+    before: dict[str, int] = field(default_factory=dict)
+    whole: int = 0
+
+
+def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without_base: bool = False) -> Measure:
+    """What the blocks of `request` take. `refused` is what its refusal told.
+
+    `without_base`: what was refused had neither system nor tools, as a client asks for a summary.
+    """
+    line = _lined(request)
+    known = [usage for usage in usages if usage.message_id in line.before and usage.given > 0]
+    stretches = list(_stretches(line, known))
+    usual = _usual(stretches)
+    measured = bool(known)
+    rate = usual or _LIKELY
+    rates = {
+        message: near if (near := _near(stretch, rate)) is not None else rate
+        for stretch in stretches
+        for message in stretch.messages
+    }
+    base = _base(line, known, rates, rate)
+    plain = Measure(base, rates, rate, measured)
+    if not refused.asked:
+        return plain
+    return _closed(plain, line, known, refused.asked + (base if without_base else 0))
+
+
+def _lined(request: Request) -> _Line:
+    line = _Line()
+    for block in request.blocks():
+        if block.message_id not in line.before:
+            line.messages.append(block.message_id)
+            line.before[block.message_id] = line.whole
+        line.whole += weight(block.body)
+    return line
+
+
+def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
+    """From the first answer to the last; those of which the usage goes back tell nothing."""
+    ordered = sorted(known, key=lambda usage: line.before[usage.message_id])
+    places = {message: place for place, message in enumerate(line.messages)}
+    for one, then in pairwise(ordered):
+        begin, end = places[one.message_id], places[then.message_id]
+        grown = then.given - one.given if one.same_model == then.same_model else None
+        characters = line.before[then.message_id] - line.before[one.message_id]
+        yield _Stretch(line.messages[begin:end], characters, grown if grown is not None and grown > 0 else None)
+
+
+def _usual(stretches: Iterable[_Stretch]) -> float | None:
+    """The rate of the stretch in the middle, by characters."""
+    rated = sorted((stretch.rate, stretch.characters) for stretch in stretches if stretch.rate is not None)
+    whole = sum(characters for _, characters in rated)
+    if whole < _ENOUGH:
+        return None
+    half = whole / 2
+    for rate, characters in rated:
+        half -= characters
+        if half <= 0:
+            return rate
+    return None
+
+
+def _near(stretch: _Stretch, usual: float) -> float | None:
+    """The stretch's own rate, if it can be one: else part of it was taken away since it was sent, or the usage lies."""
+    rate = stretch.rate
+    return rate if rate is not None and usual / _APART <= rate <= usual * _APART else None
+
+
+def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual: float) -> float:
+    """What an answer's request took beside the blocks before it: the least, as of older ones more was sent then."""
+    found: list[float] = []
+    told = sorted(known, key=lambda usage: line.before[usage.message_id])
+    passed, at = 0.0, 0
+    for usage in told:
+        while line.messages[at] != usage.message_id:
+            here, following = line.messages[at], line.messages[at + 1]
+            passed += (line.before[following] - line.before[here]) * rates.get(here, usual)
+            at += 1
+        found.append(usage.given - passed)
+    return min((base for base in found if base >= 0), default=0.0)
+
+
+def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -> Measure:
+    """With the length of the whole request known: what is left of it is in the messages since the last answer."""
+    last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=None)
+    newest = [message for message in line.messages if last is None or line.before[message] >= last]
+    since = line.whole - (last or 0)
+    of_this_model = last is not None and all(usage.same_model for usage in known)
+    before = sum(
+        plain.rates.get(message, plain.usual) * characters
+        for message, characters in _sizes(line)
+        if message not in set(newest)
+    )
+    rate = (asked - plain.base - before) / since if since else 0.0
+    if of_this_model and plain.usual / _APART <= rate <= plain.usual * _APART:
+        return Measure(plain.base, {**plain.rates, **dict.fromkeys(newest, rate)}, plain.usual, True, exact=True)
+    whole = sum(plain.rates.get(message, plain.usual) * characters for message, characters in _sizes(line))
+    factor = (asked - plain.base) / whole if whole else 0.0
+    if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
+        return Measure(asked - whole, plain.rates, plain.usual, True, exact=True)
+    if factor < 1 / _APART:
+        return plain
+    rates = {message: rate * factor for message, rate in plain.rates.items()}
+    return Measure(plain.base, rates, plain.usual * factor, True, exact=True)
+
+
+def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
+    ends = [*(line.before[message] for message in line.messages[1:]), line.whole]
+    return ((message, end - line.before[message]) for message, end in zip(line.messages, ends, strict=True))
+
+
+def weight(body: Json) -> int:
+    """The characters of a block, an image counting as those that take as many tokens."""
+    return _OVERHEAD + _characters(body)
+
+
+def _characters(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        if value.get("type") in ("image", "document"):
+            return _IMAGE_CHARACTERS
+        return sum(len(key) + 4 + _characters(item) for key, item in value.items() if key not in ("type", "signature"))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_characters, value))
+    return 6
+
+
+def heavy_bytes(body: Json) -> int:
+    """The bytes of a block in a request, about: of images those of their base64."""
+    return sum(map(heavy_bytes, body)) if isinstance(body, (list, tuple)) else _bytes(body)
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(len(key) + 6 + _bytes(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(_bytes, value))
+    return 6

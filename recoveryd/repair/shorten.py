@@ -1,0 +1,201 @@
+"""From a conversation that is too long for its model to the least harm that makes it fit. No model is asked.
+
+In this order, and no further than the target: give back what a failed compaction hid; cut one thing that is a quarter
+of the limit alone; clear old tool outputs; those of the present turn; cut old inputs of tools; set the oldest thinking
+aside. Only where all that can't do it, and then instead of it, all before a point is replaced by an extract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation
+from recoveryd.core import edited as with_edits
+from recoveryd.repair import shorten_steps as steps
+from recoveryd.repair.measure import Measure, heavy_bytes, measure
+from recoveryd.repair.shorten_steps import Long, Work
+
+CLOSING = "[Tool execution completed.]"
+_ROOM = 0.1  # of the limit, beside what is asked for the answer
+_ESTIMATED = 0.6  # of what was refused, where no limit is known
+_OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
+_ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
+_SHORT = 20_000  # tokens, by hand: less is short for any model
+MAX_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """Edits after which a session fits. `before`, `after`, `target` and `limit` are tokens (of a refusal by its bytes,
+    bytes); `limit` is 0 where none is known."""
+
+    edits: Edits
+    before: int
+    after: int
+    target: int
+    limit: int
+    measure: Measure
+    by_bytes: bool = False
+
+    def length(self, request: Request) -> float:
+        if self.by_bytes:
+            return sum(heavy_bytes(block.body) for block in request.blocks())
+        return self.measure.total(request)
+
+
+def shorten(case: Long) -> Shorter | Refusal:
+    """The least that makes the next request fit; checked against the measure and the provider's rules."""
+    request = case.wires[0].build(case.session)
+    if request.unsendable:
+        return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)
+    if request.flat:
+        return Refusal("conversations in this form can't be made shorter yet: compact it, or start a new one")
+    if case.size.by_bytes:
+        fewer = _fewer_bytes(case, request)
+        if fewer is not None:
+            return fewer
+    size = _measured(case, request)
+    before = size.total(request)
+    limit = case.size.limit - case.size.output if case.size.limit else 0
+    target = _target(case, before)
+    obstacle = _obstacle(case, size, before, limit)
+    if obstacle is not None:
+        return obstacle
+    work = Work(case, size, target)
+    work.add(work.editor.give_back())
+    _make_room(work, limit or before)
+    if not work.fits:
+        return Refusal(f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens")
+    refused = _sound(work)
+    if refused is not None:
+        return refused
+    if not work.edits:
+        of = f" of {_k(case.size.limit)}" if case.size.limit else ""
+        return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
+    work.add([work.editor.lower_usage(round(work.total))])
+    return Shorter(work.edits, round(before), round(work.total), round(target), case.size.limit, size)
+
+
+def _measured(case: Long, request: Request) -> Measure:
+    known = Size() if case.cleared_since else case.size
+    found = measure(request, case.usages, known, without_base=case.without_base)
+    if case.refused and not case.cleared_since and not known.asked and found.total(request) <= known.limit:
+        # It was refused, so it is longer than the limit: by how much is not told.
+        return measure(request, case.usages, Size(asked=known.limit + 1), without_base=case.without_base)
+    return found
+
+
+def _target(case: Long, before: float) -> float:
+    size = case.size
+    if not size.limit and not case.refused and not case.by_hand:
+        return float("inf")  # it is not known to be too long
+    if not size.limit:
+        return (case.share if case.by_hand else _ESTIMATED) * before
+    if size.output and size.asked:
+        return min(case.share * size.limit, size.limit - size.output - _ROOM * size.limit)
+    return case.share * size.limit
+
+
+def _obstacle(case: Long, size: Measure, before: float, limit: float) -> Refusal | None:
+    if not case.size.limit and not size.measured and case.refused:
+        return Refusal(
+            "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
+            "/compact it, or choose a model that takes more"
+        )
+    if limit and size.base > _OWN * limit:
+        return Refusal(
+            f"system prompt and tools alone take about {_k(size.base)} of the {_k(limit)} tokens that the model takes, "
+            "so nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
+        )
+    if case.by_hand and not limit and before < _SHORT:
+        return Refusal(f"it has about {_k(before)} tokens: there is nothing to make shorter", understood=False)
+    if case.refused and case.by_itself:
+        pruned = case.wires[0].build(with_edits(case.session, case.by_itself))
+        if size.total(pruned) < (limit or _ESTIMATED * before):
+            return Refusal(
+                "the client clears old tool outputs by itself at the end of the next prompt, and then it fits: "
+                "prompt it again, twice if need be"
+            )
+    if case.refused and case.cleared_since and limit and before < limit:
+        return Refusal("the client cleared old tool outputs since, and it fits again: prompt it again")
+    return None
+
+
+def _k(tokens: float) -> str:
+    return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
+
+
+def _make_room(work: Work, limit: float) -> None:
+    """All steps, until the target is met; else the extract instead of those behind the first."""
+    if work.fits:
+        return
+    steps.cut_what_is_huge(work, limit)
+    whole = work.edits
+    for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking):
+        if work.fits:
+            return
+        work.add(steps.enough(list(step(work)), work.need, work.target))
+    if work.fits:
+        return
+    stripped = work.edits
+    work.back_to(whole)
+    if not steps.replace_by_extract(work):
+        work.back_to(stripped)
+        return
+    for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs):
+        if not work.fits:
+            work.add(steps.enough(list(step(work, spare=1)), work.need, work.target))
+
+
+def _sound(work: Work) -> Refusal | None:
+    """What the edits bring about: thinking that is bound to what was edited goes, an open turn is closed."""
+    case = work.case
+    for wire in case.wires:
+        before = wire.build(case.session)
+        if case.binds:
+            loose = case.provider.bound(before, wire.build(work.session))
+            if loose:
+                work.add([work.editor.set_aside(loose, "set_aside_thinking")])
+        for _ in range(2):
+            request = wire.build(work.session)
+            turns = {violation.turn for violation in _new(case, before, request) if violation.turn >= 0}
+            work.add([work.editor.close_turn(request.turns[turn], CLOSING) for turn in turns])
+        new = _new(case, before, wire.build(work.session))
+        if new:
+            return Refusal(f"the provider would refuse it for another reason then: {new[0].reason}")
+    return None
+
+
+def _new(case: Long, before: Request, after: Request) -> list[Violation]:
+    """What is refused of `after` and was not before; of an open turn also what was: only its length was told so far."""
+    thinks = any(block.is_thinking for block in before.blocks())
+    claims = Claims(thinking=frozenset({thinks}))
+    known = set(map(_mark, case.provider.check(before, claims)))
+    found = case.provider.check(after, claims)
+    return [v for v in found if KINDS[v.kind].group is _ORDER or _mark(v) not in known]
+
+
+def _mark(violation: Violation) -> tuple[Kind, str]:
+    return violation.kind, violation.block.part_id if violation.block else ""
+
+
+def _fewer_bytes(case: Long, request: Request) -> Shorter | None:
+    """The oldest images and files, to half of what a request may have; None where they are too few."""
+    whole = sum(heavy_bytes(block.body) for block in request.blocks())
+    limit = min(MAX_BYTES, whole)
+    chosen: list[Block] = []
+    left = whole
+    for block in request.blocks():
+        if left <= limit / 2:
+            break
+        if block.part_id and any(True for _ in case.provider.sources(block.body)):
+            chosen.append(block)
+            left -= heavy_bytes(block.body)
+    if left > limit / 2 or not chosen:
+        return None
+    size = measure(request, case.usages, Size())
+    work = Work(case, size, float("inf"))
+    work.add([work.editor.take_out_media(chosen, lambda _: None, "the request had too many bytes")])
+    if _sound(work) is not None:
+        return None
+    return Shorter(work.edits, whole, left, limit // 2, MAX_BYTES, size, by_bytes=True)

@@ -1,0 +1,203 @@
+"""The steps by which a conversation gets shorter, each from the least harm on: what may go, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from recoveryd.core import Block, Edits, Request, Session, Shortener, Size, Usage, Wire, merged
+from recoveryd.core import edited as with_edits
+from recoveryd.providers import Provider
+from recoveryd.repair.extract import extract
+from recoveryd.repair.measure import Measure
+from recoveryd.repair.outline import Outline
+
+ALONE = 0.25  # of the limit: one thing that is longer is cut first
+OUTPUTS_KEPT = 40_000  # tokens of the newest outputs before the last two turns
+LONGEST_INPUT = 2_000  # characters of a text in an old input
+_LEAST_KEPT = 8_000  # characters of a thing that is cut
+_CLEARED = 16  # tokens of the words in the place of an output
+_EXTRACT = 0.04  # of the target: the extract
+SLACK = 0.01  # of the target, for what words in the place of others take
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """All that a plan is made from. `editor` makes the one of a session that is edited so far.
+
+    `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
+    was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
+    provider ties thinking to all before it. `by_itself`: the edits that the client is about to make.
+    `cleared_since`: outputs were cleared since the refusal; `refused`: it was refused for its length.
+    """
+
+    session: Session
+    wires: Sequence[Wire]
+    provider: Provider
+    editor: Callable[[Session], Shortener]
+    usages: Sequence[Usage]
+    size: Size
+    share: float
+    without_base: bool = False
+    by_hand: bool = False
+    binds: bool = False
+    by_itself: Edits = ()
+    cleared_since: bool = False
+    refused: bool = True
+
+
+@dataclass(slots=True)
+class Work:
+    """A session edited so far, and what it would send."""
+
+    case: Long
+    measure: Measure
+    target: float
+    edits: Edits = ()
+    session: Session = field(init=False)
+    request: Request = field(init=False)
+    editor: Shortener = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        self.session = with_edits(self.case.session, self.edits)
+        self.request = self.case.wires[0].build(self.session)
+        self.editor = self.case.editor(self.session)
+
+    def add(self, deeds: Iterable[Edits]) -> None:
+        new = [edit for deed in deeds for edit in deed]
+        if new:
+            self.edits = merged(self.edits, new, self.case.session)
+            self._look()
+
+    def back_to(self, edits: Edits) -> None:
+        """As it was when these were all its edits."""
+        self.edits = edits
+        self._look()
+
+    @property
+    def total(self) -> float:
+        return self.measure.total(self.request)
+
+    @property
+    def need(self) -> float:
+        """The tokens that still have to go."""
+        return self.total - self.target
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is within the target, or so near that nothing more is worth its harm."""
+        return self.need <= self.target * SLACK
+
+    @property
+    def outline(self) -> Outline:
+        return Outline.of(self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that may be done, and the tokens that it saves."""
+
+    saves: float
+    do: Callable[[], Edits]
+
+
+def enough(options: Sequence[Option], need: float, target: float) -> list[Edits]:
+    """Of the oldest so many that they save `need`; as the last the smallest that does, so that no more goes."""
+    done: list[Edits] = []
+    for at, option in enumerate(options):
+        if need <= 0:
+            break
+        chosen = option
+        if option.saves - need > target * SLACK:
+            fitting = [other for other in options[at:] if other.saves >= need]
+            chosen = min(fitting, key=lambda other: other.saves)
+        edits = chosen.do()
+        if edits:
+            done.append(edits)
+            need -= chosen.saves
+    return done
+
+
+def cut_what_is_huge(work: Work, limit: float) -> None:
+    """Each thing that is a quarter of the limit alone, the longest first, and no more of it than has to go."""
+    found = [(work.measure.tokens(block), block) for block in work.outline.cuttable()]
+    for tokens, block in sorted((pair for pair in found if pair[0] > ALONE * limit), key=lambda pair: -pair[0]):
+        need = work.need
+        if need <= 0:
+            return
+        characters = _length(block)
+        # Half a hundredth more: what is put in its place takes some.
+        kept = max(_LEAST_KEPT, int(characters * (1 - (need + work.target * SLACK / 2) / tokens)))
+        if kept < characters:
+            work.add([work.editor.cut(block, kept)])
+
+
+def _length(block: Block) -> int:
+    content = block.body.get("content") if block.type == "tool_result" else block.body.get("text")
+    if isinstance(content, str):
+        return len(content)
+    texts = content if isinstance(content, (list, tuple)) else ()
+    return sum(len(str(item.get("text", ""))) for item in texts)
+
+
+def old_outputs(work: Work, spare: int = 2) -> Iterable[Option]:
+    """Those before the last two turns, but for the newest."""
+    old = list(work.outline.outputs(turns=spare))
+    kept = 0.0
+    for at in range(len(old) - 1, -1, -1):
+        kept += work.measure.tokens(old[at])
+        if kept > OUTPUTS_KEPT:
+            return [_cleared(work, block) for block in old[: at + 1]]
+    return []
+
+
+def present_outputs(work: Work, spare: int = 3) -> Iterable[Option]:
+    """All that are left but the last three."""
+    return [_cleared(work, block) for block in work.outline.outputs(last=spare)]
+
+
+def _cleared(work: Work, block: Block) -> Option:
+    return Option(work.measure.tokens(block) - _CLEARED, partial(work.editor.clear_output, block))
+
+
+def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
+    for block in work.outline.calls(last=spare):
+        texts = [text for text in _texts(block.body.get("input")) if len(text) > LONGEST_INPUT]
+        if texts:
+            part = sum(len(text) - LONGEST_INPUT for text in texts) / max(1, sum(map(len, _texts(block.body))))
+            saves = work.measure.tokens(block) * part
+            yield Option(saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    return [text for item in value for text in _texts(item)] if isinstance(value, list) else []
+
+
+def oldest_thinking(work: Work) -> Iterable[Option]:
+    """From the start, which leaves what a provider binds in order; not that of the open turn."""
+    for block in work.outline.thinking():
+        yield Option(work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking"))
+
+
+def replace_by_extract(work: Work) -> bool:
+    """A compaction in the client's own form: as much of the end as fits stays, the rest is told in short."""
+    room = work.target * (1 - _EXTRACT - SLACK) - work.measure.base
+    place = work.outline.last_that_fit(room, work.measure.tokens)
+    if place is None:
+        return False
+    characters = int(work.target * _EXTRACT / work.measure.usual)
+    words = extract(work.request, place, characters)
+    try:
+        edits = work.editor.compact(place, words)
+    except ValueError:  # no room between two records
+        return False
+    work.add([edits])
+    return bool(edits)

@@ -1,0 +1,135 @@
+"""`recoveryd compact`, and what `scan`, `show` and `undo` say of sessions that are too long."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.cli import compact as module
+from tests.conftest import Run
+from tests.support.build import SessionBuilder
+from tests.support.long_sessions import LONG, many_turns, spent
+from tests.support.trees import Tree
+
+TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
+
+
+def turns(name: str = "many-turns") -> Callable[[SessionBuilder], object]:
+    def build(session: SessionBuilder) -> None:
+        LONG[name].turns(session, random.Random(7))
+        spent(session.planted())
+
+    return build
+
+
+def _fine(tree: Tree) -> str:
+    """A long session that was answered."""
+
+    def build(session: SessionBuilder) -> None:
+        many_turns(session, random.Random(7))
+        session.assistant("done")
+        spent(session.planted())
+
+    return tree.answered(tree.stuck(build, TOO_LONG))
+
+
+def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    before = tree.files()
+    code, out, _ = run("scan", "--repair", "--session", session)
+    assert code == 0
+    assert "of 200k tokens: the outputs of 2" in out.replace("\n", " ")
+    assert "nothing is deleted" in " ".join(out.split())
+    assert "no longer seen: bash 2" in " ".join(out.split())
+    [entry] = json.loads(run("history", "--json")[1])
+    assert (entry["kind"], entry["outcome"]) == ("context_overflow", "healed")
+    shown = " ".join(run("show", entry["id"])[1].split())
+    assert "a conversation longer than the model can take" in shown
+    assert '+ "compacted":' in shown.replace("'", '"')
+    assert run("undo", entry["id"])[0] == 0
+    assert tree.files() == before
+
+
+def test_by_hand_it_shows_turn_by_turn_what_would_go(run: Run, tree: Tree) -> None:
+    session = _fine(tree)
+    before = tree.files()
+    code, out, _ = run("compact", session, "--dry-run", "--target", "0.3")
+    assert code == 0
+    assert "Would leave out the outputs of" in out or "would leave out the outputs of" in out
+    assert "turn 1, tool bash: leave out the outputs of 3 old tool calls" in " ".join(out.split())
+    assert "Dry run: nothing was written." in out
+    assert tree.files() == before
+
+
+def test_by_hand_it_is_done_and_taken_back(run: Run, tree: Tree) -> None:
+    session = _fine(tree)
+    before = tree.files()
+    code, out, _ = run("compact", session, "--target", "0.5", "--json")
+    said = json.loads(out)
+    assert (code, said["compacted"], said["session"]) == (0, True, session)
+    assert "nothing is deleted" in said["action"]
+    assert tree.files() != before
+    again = json.loads(run("compact", session, "--target", "0.9", "--json")[1])
+    assert (again["compacted"], again["recovery"]) == (False, None)
+    assert run("undo", said["recovery"])[0] == 0
+    assert tree.files() == before
+
+
+def test_a_stuck_session_by_hand(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    said = json.loads(run("compact", session, "--target", "0.4", "--json")[1])
+    assert said["compacted"]
+    assert "about 7" in said["action"] or "about 8" in said["action"]
+    assert json.loads(run("scan", "--json")[1])["stuck"] == []
+
+
+def test_who_is_asked_and_says_no(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _fine(tree)
+    before = tree.files()
+    monkeypatch.setattr(module, "_asks", lambda _: True)
+    monkeypatch.setattr(module, "agreed", lambda _: False)
+    code, out, _ = run("compact", session)
+    assert code == 1
+    assert "Nothing was changed." in out
+    assert tree.files() == before
+
+
+def test_a_turn_that_runs_is_left_alone(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    tree.running(session)
+    before = tree.files()
+    code, _, err = run("compact", session, "--yes")
+    assert code == 4
+    assert "running" in err
+    assert tree.files() == before
+
+
+def test_the_tools_alone_near_the_limit(run: Run, tree: Tree) -> None:
+    def build(session: SessionBuilder) -> None:
+        session.user("hello")
+        session.assistant("hello")
+        spent(session.planted(), base=195_000)
+
+    session = tree.stuck(build, "prompt is too long: 200300 tokens > 200000 maximum")
+    said = " ".join(run("scan", "--session", session)[1].split())
+    assert "not repaired: system prompt and tools alone take about" in said
+    assert run("compact", session)[0] == 4
+
+
+@pytest.mark.parametrize("target", ["0", "1", "many", "-1"])
+def test_a_target_that_is_none(run: Run, tree: Tree, target: str) -> None:
+    assert run("compact", tree.stuck(turns(), TOO_LONG), "--target", target)[0] == 2
+
+
+def test_turned_off_it_is_told_and_by_hand_it_is_done(run: Run, tree: Tree, tmp_path: Path) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    config = tmp_path / "off.toml"
+    config.write_text("[compact]\nenabled = false\n")
+    stuck: list[dict[str, Any]] = json.loads(run("--config", str(config), "scan", "--json")[1])["stuck"]
+    assert "`[compact] enabled` is off" in stuck[0]["action"]
+    assert json.loads(run("--config", str(config), "compact", session, "--json")[1])["compacted"]

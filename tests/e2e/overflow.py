@@ -1,0 +1,182 @@
+"""Sessions that are too long for their model, on the real client: refused, healed by a daemon, undone, healed, used.
+
+`python -m tests.e2e.overflow --version 1.18.33` plays all of them in all ways, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from tests.e2e.client import MODEL, Client
+from tests.e2e.daemon import Daemon
+from tests.e2e.harness import Harness, Outcome, running, settle
+from tests.e2e.heals import files
+from tests.e2e.install import DEFAULT_VERSION
+from tests.e2e.tokens import TOO_LONG, count
+from tests.support.build import Planted
+from tests.support.long_sessions import FIRST, LONG, Long
+
+LIMIT = 200_000  # tokens
+SHARE = 0.7
+OFF = {"compaction": {"auto": False, "prune": False}}
+BOUND_MODEL = "claude-opus-5-1"
+PROMPTS = 3
+
+
+@dataclass(repr=False)
+class Played:
+    """What became of one session. `records` and `undone` are all of it, once it was refused and after the undo."""
+
+    case: Long
+    planted: Planted
+    refused: Outcome
+    records: dict[str, bytes]
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    undo: int = 0
+    undone: dict[str, bytes] = field(default_factory=dict)
+    again: list[Outcome] = field(default_factory=list)
+    touched: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.planted.id
+
+    @property
+    def healed(self) -> bool:
+        return bool(self.entries) and self.entries[0]["outcome"] in ("healed", "undone")
+
+    @property
+    def sent(self) -> int:
+        """The tokens of the first request that was accepted after all."""
+        found = [r for outcome in self.again for r in outcome.requests if r.refused is None and r.body]
+        return count(found[0].body) if found and found[0].body else 0
+
+    @property
+    def problems(self) -> list[str]:
+        """What should not be, of a session that is to be healed."""
+        wrong = [] if not self.refused.accepted else ["it was not refused"]
+        if not self.healed:
+            return [*wrong, "it was not healed"]
+        wrong += [] if self.undo == 0 and self.undone == self.records else [f"undo {self.undo}: {self._unlike()}"]
+        wrong += [f"prompt {n} was refused" for n, outcome in enumerate(self.again) if not outcome.accepted]
+        first = self.again[0].requests[0].body if self.again and self.again[0].requests else None
+        said = json.dumps(first, ensure_ascii=False)
+        wrong += [f"{what!r} is not sent" for what in (FIRST, newest(self.planted)) if what not in said]
+        return wrong
+
+    def _unlike(self) -> str:
+        keys = self.records.keys() | self.undone.keys()
+        return ", ".join(sorted(key for key in keys if self.records.get(key) != self.undone.get(key)))
+
+    def tell(self) -> str:
+        said = [f"{e['kind']} {e['outcome']}: {e['detail']}" for e in self.entries]
+        asked = [(count(r.body or {}), r.refused) for outcome in self.again for r in outcome.requests]
+        return f"{self.case.name} ({self.id}): {self.problems}; {said}; then {asked}"
+
+
+def newest(planted: Planted) -> str:
+    """The last line of what stands last in the planted session, as JSON spells it."""
+    for message in reversed(planted.messages):
+        for part in reversed(planted.parts[message["id"]]):
+            state = part.get("state") or {}
+            said = part.get("text") or state.get("output")
+            if isinstance(said, str) and said:
+                return said.strip().splitlines()[-1][-40:]
+    raise AssertionError("nothing is said")
+
+
+def records(harness: Harness, session: str) -> dict[str, bytes]:
+    """All that the client keeps of a session, but when its record was last touched."""
+    if not harness.client.database.exists():
+        return {path: _bare(raw) for path, raw in files(harness.client.storage, session).items()}
+    loaded = OpencodeSqlite(harness.client.database).load(session)
+    found = {message.id: message.raw or b"" for message in loaded.messages}
+    return found | {part.id: part.raw or b"" for message in loaded.messages for part in message.parts}
+
+
+def _bare(raw: bytes) -> bytes:
+    """Without what 1.1 adds to a prompt when it is done with its turn, and what it touches of the session itself."""
+    data = json.loads(raw)
+    return json.dumps({key: value for key, value in data.items() if key not in ("summary", "time")}).encode()
+
+
+def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool = True) -> list[Played]:
+    """Plant and prompt all; wait for the daemon; undo, heal again as a person does, and go on with each."""
+    played: list[Played] = []
+    for case in cases:
+        planted = case.build()
+        harness.plant(planted)
+        model = {"providerID": "anthropic", "modelID": harness.client.model}
+        refused = harness.prompt(planted.id, "go on", thinking=True, model=model)
+        settle(harness, planted.id)
+        played.append(Played(case, planted, refused, records(harness, planted.id)))
+    found = daemon.wait_settled([one.id for one in played]) if heals else daemon.by_session()
+    for one in played:
+        one.entries = found.get(one.id, [])
+    if heals:
+        healed = [one for one in played if one.healed]
+        codes = daemon.codes([["undo", one.entries[0]["id"]] for one in healed])
+        for one, code in zip(healed, codes, strict=True):
+            one.undo, one.undone = code, records(harness, one.id)
+        daemon.codes([["scan", "--repair", "--yes", "--session", one.id] for one in healed])
+    for one in played:
+        for number in range(PROMPTS):
+            one.again.append(harness.prompt(one.id, f"and on, {number}", thinking=True))
+            settle(harness, one.id)
+    return played
+
+
+@contextmanager
+def place(
+    root: Path, version: str, *, config: dict[str, Any] | None = None, bound: bool = False, words: str = TOO_LONG
+) -> Iterator[tuple[Harness, Daemon]]:
+    """A client of this version, a provider with a limit, and a daemon on its store."""
+
+    class Named(Client):
+        def __init__(self, *arguments: Any, **fields: Any) -> None:
+            super().__init__(*arguments, **{**fields, "model": BOUND_MODEL if bound else MODEL})
+
+    with (
+        running(root / "client", version, config=config, client=Named, bound=bound, limit=LIMIT) as harness,
+        Daemon(root / "daemon", root / "client" / "data") as daemon,
+    ):
+        harness.provider.strict.words = words
+        yield harness, daemon
+
+
+def figures(version: str, how: str, played: Sequence[Played]) -> str:
+    lines = []
+    for one in played:
+        kept = f"{one.sent:>7,} sent, {one.sent / (SHARE * LIMIT):.0%} of the target" if one.sent else ""
+        said = "; ".join(f"{e['outcome']}: {e['detail']}" for e in one.entries) or "left alone"
+        lines.append(f"{version} {how} {one.case.name:12} {kept:38} {'; '.join(one.problems) or 'ok'} | {said}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Play all cases in all ways, and tell what became of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", default=DEFAULT_VERSION)
+    parser.add_argument("--case", help="one alone")
+    parser.add_argument("--way", choices=["off", "default", "bound"])
+    asked = parser.parse_args()
+    cases = [LONG[asked.case]] if asked.case else list(LONG.values())
+    ways: dict[str, dict[str, Any]] = {"off": {"config": OFF}, "default": {}, "bound": {"config": OFF, "bound": True}}
+    for way, fields in ways.items():
+        if asked.way in (None, way):
+            with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **fields) as (h, daemon):
+                print(figures(asked.version, way, play(h, daemon, cases)), flush=True)
+                if "Traceback" in daemon.log or "fault of" in daemon.log:
+                    print(daemon.log[-3000:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Sessions that are too long for their model, healed on the real client: nothing is asked of a model, `undo` is exact.
+
+`python -m tests.e2e.overflow` plays all of them in all ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
+from tests.e2e.overflow import LIMIT, OFF, SHARE, Played, place, play, records
+from tests.support.long_sessions import LONG
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+STUCK = ("later-paste", "talk", "inputs")  # whatever the client does
+BY_ITSELF = ("many-turns", "huge-output")  # it clears old outputs, or compacts, and goes on
+
+
+def _play(
+    root: pytest.TempPathFactory, version: str, names: Sequence[str], *, heals: bool = True, **how: Any
+) -> list[Played]:
+    try:
+        with place(root.mktemp("long"), version, **how) as (harness, daemon):
+            played = play(harness, daemon, [LONG[name] for name in names], heals=heals)
+            for one in played:
+                one.touched = any(b"recoveryd" in raw for raw in records(harness, one.id).values())
+            assert "Traceback" not in daemon.log
+            assert "fault of recoveryd" not in daemon.log
+            return played
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module", params=versions([JSON_STORE, DATABASE, NEWEST]))
+def stuck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Played]]:
+    yield _play(tmp_path_factory, str(request.param), STUCK)
+
+
+def _all_well(played: Sequence[Played]) -> None:
+    """Refused, healed, undone to the byte, healed again by hand; the first task and the newest words are sent."""
+    assert [one.tell() for one in played if one.problems] == []
+    for one in played:
+        assert one.sent <= 1.05 * SHARE * LIMIT, one.tell()
+        assert one.sent >= 0.85 * SHARE * LIMIT, one.tell()
+
+
+def test_what_stays_stuck_is_healed(stuck: list[Played]) -> None:
+    _all_well(stuck)
+
+
+@pytest.mark.parametrize("version", versions([JSON_STORE, NEWEST]))
+def test_what_heals_by_itself_is_left_to_it(version: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for one in _play(tmp_path_factory, version, BY_ITSELF, heals=False):
+        assert one.again[-1].accepted, one.tell()
+        assert not one.healed, one.tell()
+        assert not one.touched, one.tell()
+
+
+def test_with_its_own_clearing_and_compaction_off(tmp_path_factory: pytest.TempPathFactory) -> None:
+    played = _play(tmp_path_factory, NEWEST, ("long-turn", "huge-output", "thinking", "shell", "screens"), config=OFF)
+    _all_well([one for one in played if one.case.name != "screens"])
+    [screens] = [one for one in played if one.case.name == "screens"]
+    assert screens.problems == []
+
+
+def test_where_thinking_is_bound_to_what_is_edited(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A model that binds it, and a client that does not ask to have it dropped."""
+    played = _play(tmp_path_factory, JSON_STORE, ("many-turns", "talk"), config=OFF, bound=True)
+    assert [one.tell() for one in played if one.problems] == []

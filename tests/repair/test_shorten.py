@@ -1,0 +1,332 @@
+"""The plan for a conversation that is too long: what goes, in which order, how much is kept, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode.shortener import OpencodeShortener
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core.context import Size, Usage
+from recoveryd.core.editor import Marks
+from recoveryd.core.edits import edited
+from recoveryd.core.model import Refusal, Session
+from recoveryd.providers.anthropic.provider import ANTHROPIC
+from recoveryd.repair import Long, Shorter, shorten
+from tests.e2e.strict import Strict
+from tests.e2e.tokens import count
+from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
+from tests.support.judge import body, bound_to, refusal
+from tests.support.long_sessions import BASE, FIRST, LONG, bash, spent, words
+from tests.support.values import as_failure, as_session
+
+LIMIT, SHARE = 200_000, 0.7
+FORMS = ("old", "paged", "new")
+BY_TOKENS = sorted(set(LONG) - {"screens"})
+NOW = 1_791_000_000_000
+OWN = BASE - 100  # tokens of system and tools, but for those that `judge.body` makes up
+
+
+def _wire(form: str) -> AnthropicMessages:
+    return AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named(form))
+
+
+def _long(session: Session, form: str = "new", **fields: Any) -> Long:
+    """Refused as it is, with its length told."""
+    failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
+    wire = _wire(form)
+    case = Long(
+        session,
+        (wire,),
+        ANTHROPIC,
+        partial(OpencodeShortener, marks=Marks("rtest", NOW), folder="/data/tool-output"),
+        tuple(compactions.usages(session, failure)),
+        Size(OWN + count(body(wire.build(session), thinking=True)), LIMIT),
+        SHARE,
+    )
+    return replace(case, **fields)
+
+
+def _shorter(case: Long) -> Shorter:
+    made = shorten(case)
+    assert isinstance(made, Shorter), made
+    return made
+
+
+def _sent(session: Session, made: Shorter, form: str = "new") -> dict[str, Any]:
+    return body(_wire(form).build(edited(session, made.edits)), thinking=True)
+
+
+def _actions(made: Shorter) -> Counter[str]:
+    return Counter(edit.action for edit in made.edits if not edit.companion)
+
+
+def _session(turns: Callable[[SessionBuilder, random.Random], None]) -> Session:
+    builder = SessionBuilder(seed=7)
+    turns(builder, random.Random(7))
+    return as_session(spent(builder.planted()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_it_fits_and_most_of_what_fits_is_kept(name: str, form: str) -> None:
+    session = as_session(LONG[name].build(seed=7))
+    made = _shorter(_long(session, form))
+    sent = _sent(session, made, form)
+    tokens = OWN + count(sent)
+    assert 0.85 * SHARE * LIMIT <= tokens <= 1.05 * SHARE * LIMIT
+    assert abs(tokens - made.after) < 0.04 * tokens
+    said = json.dumps(sent)
+    assert FIRST in said
+    assert refusal(edited(session, made.edits), thinking=True, form=Form.named(form)) is None
+
+
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
+    """1.18 stores no number: the limit alone is known, from its log or its settings."""
+    session = as_session(LONG[name].build(seed=7))
+    made = _shorter(_long(session, size=Size(limit=LIMIT)))
+    assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
+
+
+@pytest.mark.parametrize("name", ["long-turn", "many-turns", "inputs", "thinking"])
+def test_the_measure_is_within_a_hundredth(name: str) -> None:
+    session = as_session(LONG[name].build(seed=7))
+    made = _shorter(_long(session))
+    assert abs(made.after - (OWN + count(_sent(session, made)))) < 0.012 * made.after
+
+
+def test_each_sort_goes_in_its_turn() -> None:
+    def only(name: str) -> str:
+        [(action, _)] = _actions(_shorter(_long(as_session(LONG[name].build(seed=7))))).items()
+        return action
+
+    assert only("long-turn") == only("many-turns") == "clear_output"
+    assert only("huge-output") == "cut_output"
+    assert only("first-paste") == only("later-paste") == "cut_paste"
+    assert only("inputs") == "cut_input"
+    assert only("thinking") == "set_aside_old_thinking"
+    assert only("talk") == "compact"
+
+
+def test_the_newest_outputs_and_the_last_turns_are_spared_where_that_does() -> None:
+    session = as_session(LONG["many-turns"].build(seed=7))
+    cleared = [edit.part_id for edit in _shorter(_long(session)).edits if edit.action == "clear_output"]
+    outputs = [part.id for message in session.messages for part in message.parts if part.type == "tool"]
+    assert cleared[:-1] == outputs[: len(cleared) - 1], "the oldest; as the last the smallest that does"
+    assert set(outputs[-8:]).isdisjoint(cleared)
+
+
+def test_what_is_told_to_count_for_the_answer_leaves_room_for_it() -> None:
+    session = as_session(LONG["many-turns"].build(seed=7))
+    asked = OWN + count(body(_wire("new").build(session), thinking=True))
+    made = _shorter(_long(session, size=Size(asked, LIMIT, 64_000)))
+    assert made.target == LIMIT - 64_000 - LIMIT // 10
+    assert OWN + count(_sent(session, made)) <= made.target * 1.01
+
+
+def test_stored_usage_is_set_right() -> None:
+    """Or the client compacts again at once, by what its newest answer told."""
+    session = as_session(LONG["talk"].build(seed=7))
+    made = _shorter(_long(session))
+    told = next(edit for edit in made.edits if edit.action == "lower_usage").after
+    assert told is not None
+    assert abs(told["tokens"]["input"] + told["tokens"]["output"] - made.after) <= 1
+    assert told["tokens"]["cache"] == {"read": 0, "write": 0}
+
+
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_thinking_goes_only_where_it_is_bound(name: str) -> None:
+    session = as_session(LONG[name].build(seed=7))
+    free = _actions(_shorter(_long(session)))
+    assert "set_aside_thinking" not in free
+    made = _shorter(_long(session, binds=True))
+    provider = bound_to(session, Form.named("new"))
+    assert refusal(edited(session, made.edits), True, provider, Form.named("new")) is None
+
+
+def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
+    for name in set(BY_TOKENS) - {"first-paste"}:  # of that no answer ever told how much the client's own words take
+        session = as_session(LONG[name].build(seed=7))
+        after = edited(session, _shorter(_long(session)).edits)
+        again = shorten(_long(after, by_hand=True, refused=False))
+        assert isinstance(again, Refusal), name
+        assert not again.understood
+
+
+def test_media_by_the_bytes_of_a_request() -> None:
+    session = as_session(LONG["screens"].build(seed=7))
+    made = _shorter(_long(session, size=Size(by_bytes=True)))
+    assert set(_actions(made)) == {"take_out_media"}
+    taken = [edit.part_id for edit in made.edits]
+    images = [part.id for message in session.messages for part in message.parts if part.type == "file"]
+    assert taken == images[: len(taken)], "the oldest"
+    assert 12_000_000 < len(json.dumps(_sent(session, made))) <= 16 * 1024 * 1024
+
+
+# What is left alone
+
+
+def test_system_and_tools_alone_near_the_limit() -> None:
+    session = as_session(spent(_small(), base=190_000))
+    made = shorten(_long(session, size=Size(201_000, LIMIT)))
+    assert isinstance(made, Refusal)
+    assert made.understood
+    assert re.search(r"system prompt and tools alone take about \d+k of the 200k tokens", made.reason)
+
+
+def test_a_refusal_that_nothing_stored_accounts_for() -> None:
+    made = shorten(_long(as_session(_small()), usages=(), size=Size(210_338, LIMIT)))
+    assert isinstance(made, Refusal)
+    assert "system prompt and tools alone" in made.reason
+
+
+def test_no_numbers_and_no_estimate() -> None:
+    made = shorten(_long(as_session(_small()), usages=(), size=Size()))
+    assert isinstance(made, Refusal)
+    assert "neither the refusal nor an earlier answer tells" in made.reason
+
+
+def test_no_numbers_but_an_estimate() -> None:
+    """The limit is not known, but it is less than what was refused."""
+    session = as_session(LONG["many-turns"].build(seed=7))
+    made = _shorter(_long(session, size=Size()))
+    assert 0.85 * 0.6 <= (OWN + count(_sent(session, made))) / made.before <= 0.61
+
+
+def test_what_the_client_is_about_to_clear_itself_is_left_to_it() -> None:
+    session = as_session(LONG["long-turn"].build(seed=7))
+    prompted = replace(session, messages=(*session.messages, replace(session.messages[0], id="msg_zzz", parts=())))
+    assert compactions.pruned(prompted, 0) == ()
+    made = shorten(_long(session, "old", by_itself=compactions.pruned(prompted, 1)))
+    assert isinstance(made, Refusal)
+    assert "by itself" in made.reason
+
+
+def test_what_it_cleared_since_fits_again() -> None:
+    session = as_session(LONG["many-turns"].build(seed=7))
+    cleared = edited(session, compactions.pruned(session, 2))
+    made = shorten(_long(cleared, "old", cleared_since=True))
+    assert isinstance(made, Refusal)
+    assert "fits again" in made.reason
+
+
+# Bad input
+
+
+def _small() -> Planted:
+    builder = SessionBuilder(seed=7)
+    builder.user(FIRST)
+    builder.assistant("hello")
+    return spent(builder.planted())
+
+
+LIES: dict[str, Callable[[int, Usage], Usage]] = {
+    "zero": lambda n, usage: replace(usage, given=0),
+    "negative": lambda n, usage: replace(usage, given=-usage.given),
+    "another tokenizer": lambda n, usage: replace(usage, given=usage.given * 2, same_model=False),
+    "the same each time": lambda n, usage: replace(usage, given=150_000),
+    "at random": lambda n, usage: replace(usage, given=(n * 7919) % 190_000),
+    "absurd": lambda n, usage: replace(usage, given=10**9),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("name", ["many-turns", "talk", "inputs"])
+def test_usage_that_lies(name: str, lie: str) -> None:
+    """The refusal's own number holds the plan to what is true; or nothing is done."""
+    session = as_session(LONG[name].build(seed=7))
+    case = _long(session)
+    made = shorten(replace(case, usages=tuple(LIES[lie](n, usage) for n, usage in enumerate(case.usages))))
+    if isinstance(made, Refusal):
+        assert lie in ("absurd", "the same each time")
+        return
+    assert OWN + count(_sent(session, made)) < LIMIT
+    assert OWN + count(_sent(session, made)) > 0.4 * SHARE * LIMIT
+
+
+@pytest.mark.parametrize("limit", [600, 5_000, 14_000, 24_000, 40_000])
+def test_a_limit_smaller_than_one_turn(limit: int) -> None:
+    """Planned right, or left alone with the reason: never longer than before, never refused for something else."""
+    for name in BY_TOKENS:
+        session = as_session(LONG[name].build(seed=7))
+        case = _long(session)
+        made = shorten(replace(case, size=Size(case.size.asked, limit)))
+        if isinstance(made, Refusal):
+            assert made.reason
+            continue
+        own = 0 if name == "first-paste" else OWN  # which no answer ever told
+        assert own + count(_sent(session, made)) <= limit
+        assert refusal(edited(session, made.edits), thinking=True, form=Form.named("new")) is None
+
+
+def test_three_compactions() -> None:
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        for _ in range(3):
+            s.user(FIRST)
+            s.assistant(bash(rng, 20_000), "done")
+            marker = s.user(compaction())
+            s.assistant("a summary", summary=True, parentID=marker["id"])
+        s.user(FIRST)
+        for _ in range(40):
+            s.assistant(bash(rng, 20_000))
+        s.assistant("so far")
+
+    session = _session(turns)
+    for form in FORMS:
+        made = _shorter(_long(session, form))
+        assert set(_actions(made)) == {"clear_output"}
+        old = {part.id for message in session.messages[:12] for part in message.parts}
+        assert old.isdisjoint(edit.part_id for edit in made.edits), "what is not sent is not touched"
+        assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made, form)) <= 1.03 * SHARE * LIMIT
+
+
+def test_a_part_that_can_not_be_sent_comes_first() -> None:
+    builder = SessionBuilder(seed=7)
+    builder.user(FIRST)
+    builder.assistant(tool(status=""))
+    session = as_session(builder.planted())
+    made = shorten(_long(session, size=Size(210_000, LIMIT), usages=()))
+    assert isinstance(made, Refusal)
+    assert not made.understood
+
+
+def test_words_and_code_are_measured_apart() -> None:
+    """One rate for all would be wrong by half: each stretch has its own."""
+
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        s.user(FIRST)
+        for _ in range(10):
+            s.assistant(bash(rng, 30_000))
+        s.assistant(reasoning("so"), text("that was it"))
+
+    session = _session(turns)
+    case = _long(session)
+    # The first half takes two and a half times as many tokens a character.
+    given = [usage.given for usage in case.usages]
+    half = len(given) // 2
+    grown = [n + int(1.5 * (min(n, given[half]) - given[0])) for n in given]
+    usages = tuple(replace(usage, given=n) for usage, n in zip(case.usages, grown, strict=True))
+    asked = case.size.asked + grown[half] - given[half]
+    made = _shorter(replace(case, usages=usages, size=Size(asked, 80_000), share=0.7))
+    cleared = sum(edit.action == "clear_output" for edit in made.edits)
+    saved = grown[cleared] - grown[0]
+    assert abs(made.before - made.after - saved) < 0.03 * asked
+
+
+def test_strict_and_bound_providers_count_as_the_client_is_told() -> None:
+    strict = Strict(limit=1_000)
+    session = as_session(_small())
+    said = strict.judge(body(_wire("new").build(session), thinking=True))
+    assert said is None
+    assert words(random.Random(1), 5_000) != words(random.Random(2), 5_000)
