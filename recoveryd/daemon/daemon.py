@@ -102,11 +102,7 @@ class Daemon:
 
     def _work(self, ledger: Ledger) -> None:
         """Until `stop`, or until there is another configuration."""
-        self._schedule = Schedule()
-        self._asked.clear()
-        self._swept.clear()
-        self._service_status.unready()
-        self._textfile = Textfile(self.config.metrics.textfile)
+        self._begin_anew()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
             self.config,
@@ -141,6 +137,14 @@ class Daemon:
         finally:
             self._textfile.remove()
             notifier.close()
+
+    def _begin_anew(self) -> None:
+        """Nothing of the configuration before is due, asked for or told."""
+        self._schedule = Schedule()
+        self._asked.clear()
+        self._swept.clear()
+        self._service_status.unready()
+        self._textfile = Textfile(self.config.metrics.textfile)
 
     def _loop(self, ledger: Ledger) -> None:
         self._tick_later()
