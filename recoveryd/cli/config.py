@@ -10,21 +10,38 @@ from pathlib import Path
 from rich.console import Console
 
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.core import ConfigProblem
+from recoveryd.cli.output import OK, WRONG, Result, hung, render, wrapped
+from recoveryd.clients import Config
+from recoveryd.core import ConfigProblem, UsageError
 from recoveryd.doctor import problems
-from recoveryd.settings import paths, show
+from recoveryd.settings import change, create, paths, show
 
 
 def config(arguments: argparse.Namespace) -> int:
     path = arguments.config or paths.config_file()
     if arguments.what == "path":
         return render(Result({"path": str(path)}, lambda out: out.print(str(path))), as_json=arguments.json)
+    if arguments.what == "init":
+        create(Config, path)
+        return render(Result({"path": str(path)}, lambda out: wrapped(out, f"wrote: {path}")), as_json=arguments.json)
+    if arguments.what == "set":
+        return _set(arguments, path)
     settings = config_of(arguments)
     if arguments.what == "show":
         data = settings.model_dump(mode="json")
         return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json)
     return render(_checked(path, problems(settings)), as_json=arguments.json)
+
+
+def _set(arguments: argparse.Namespace, path: Path) -> int:
+    if arguments.value is None:
+        raise UsageError("A key and its value are missing.", "recoveryd config set notify.desktop false")
+    value = change(Config, path, arguments.key, arguments.value)
+
+    def say(out: Console) -> None:
+        wrapped(out, f"{arguments.key} is set in {path}. `recoveryd restart` has one that runs read it.")
+
+    return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
 
 
 def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:

@@ -106,11 +106,15 @@ def _undo(commands: Commands) -> None:
 
 
 def _config(commands: Commands) -> None:
-    help = "say where the configuration is, show it, check it"
+    help = "say where the configuration is, show, check, change it"
     made = command(commands, "config", help, "recoveryd config show")
     made.add_argument(
-        "what", choices=["path", "show", "check"], help="the file's path; all settings; a check of the file"
+        "what",
+        choices=["path", "show", "check", "init", "set"],
+        help="the file's path; all settings; a check of the file; a new file with all keys; one key of it",
     )
+    made.add_argument("key", nargs="?", metavar="KEY", help="of `set`: such as notify.desktop")
+    made.add_argument("value", nargs="?", metavar="VALUE", help="of `set`: such as false; of a list: a,b")
 
 
 def _install(commands: Commands) -> None:

@@ -15,7 +15,7 @@ from recoveryd.clients import Config, find_stores
 from recoveryd.core import ConfigError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings import check, load
+from recoveryd.settings import load, replace
 
 PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
 USERNAME = "OPENCODE_SERVER_USERNAME"
@@ -93,7 +93,7 @@ def _write_places(found: Seen, config: Path, state: Path, say: Say) -> None:
     before = config.read_bytes().decode() if config.exists() else None
     try:
         after = with_places(before or "", found)
-        _replace(config, after)
+        replace(Config, config, after)
     except (OSError, ValueError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise RecoverydError(f"{config} can't be written ({why}).", f"Put into its [opencode]: {found}") from error
@@ -148,7 +148,7 @@ def forget(state: Path, say: Say) -> set[Path]:
         if now != note["after"]:
             say(f"left: {config}, since it was changed after the installation; see its [opencode]")
         elif note["before"] is not None:
-            _replace(config, note["before"])
+            replace(Config, config, note["before"])
             say(f"restored: {config}, as it was before")
         else:
             config.resolve().unlink()
@@ -184,11 +184,3 @@ def _note(state: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         return dict(json.loads((state / NOTE).read_text()))
     return {}
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put `text` in place of a configuration (through a symlink), or make it (0600); only if `load` would take it."""
-    check(Config, text, path)
-    target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    private_files.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)

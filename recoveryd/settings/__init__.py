@@ -6,6 +6,7 @@ Imports `core` and `disk`.
 from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
+from recoveryd.settings.edit import change, create, replace
 from recoveryd.settings.load import check, load, load_sound, may_forbid, show
 from recoveryd.settings.logs import setup
 from recoveryd.settings.overrides import Pause, held, ignored, paused
@@ -21,7 +22,9 @@ __all__ = [
     "Notify",
     "Pause",
     "Section",
+    "change",
     "check",
+    "create",
     "held",
     "ignored",
     "load",
@@ -30,6 +33,7 @@ __all__ = [
     "overrides",
     "paths",
     "paused",
+    "replace",
     "setup",
     "show",
     "written",

@@ -103,6 +103,8 @@ def test_every_document(world: World) -> None:
         "config path": ["config", "path"],
         "config show": ["config", "show"],
         "config check": ["config", "check"],
+        "config set": ["config", "set", "max_retries", "2"],
+        "config init": ["--config", str(world.folder / "new.toml"), "config", "init"],
         "install --print": ["install", "--print"],
         "undo": ["undo", world.name, "--dry-run"],
         "ledger export": ["ledger", "export", world.name, "--out", str(world.folder / "out")],
@@ -200,6 +202,11 @@ def _types(*argv: str, stdin: bytes = b"") -> Callable[[World, pytest.MonkeyPatc
     return call
 
 
+def _there_is_one(world: World, _: pytest.MonkeyPatch) -> int:
+    world.config("")
+    return world.run("config", "init")[0]
+
+
 ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("run", 75): _second_run,
     ("scan", 0): _types("scan", "--repair"),
@@ -243,6 +250,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("report", 4): lambda w, _: _there_already(w, "report"),
     ("config", 0): _types("config", "check"),
     ("config", 1): _named,
+    ("config", 4): _there_is_one,
     ("completion", 0): _types("completion", "bash"),
     ("man", 0): _types("man"),
 }

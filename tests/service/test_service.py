@@ -565,7 +565,7 @@ def test_no_password_is_written_for_a_configuration_that_can_not_be(
 ) -> None:
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
     monkeypatch.setattr(
-        shell_settings, "_replace", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+        shell_settings, "replace", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
     )
     assert run("install")[0] == 1
     assert tree(state(home)) == {}

@@ -1,0 +1,81 @@
+"""`config init` and `config set`: what they write is read as it was meant, and what stood there stays."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from recoveryd.clients import Config
+from recoveryd.settings import load, paths
+from tests.conftest import Run
+from tests.support.trees import Tree
+
+
+@pytest.fixture(autouse=True)
+def _home(tree: Tree) -> None:
+    """One of the test's own."""
+
+
+def test_init_has_every_key_and_changes_nothing(run: Run) -> None:
+    file = paths.config_file()
+    assert run("config", "init")[0] == 0
+    assert load(Config, file, {}) == Config() and stat.S_IMODE(file.stat().st_mode) == 0o600
+    text = file.read_text()
+    shown = run("config", "show")[1]
+    keys = [line.partition(" =")[0] for line in shown.splitlines() if " = " in line]
+    assert [key for key in keys if f"# {key} =" not in text] == []
+    code, _, err = run("config", "init")
+    assert code == 4 and "config set" in err and file.read_text() == text
+    whole = "".join(line.removeprefix("# ") for line in text.splitlines(keepends=True)[2:])
+    file.write_text(whole)
+    assert run("config", "check")[0] == 0, "also with all of its comments taken away"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("max_retries", "2", 2),
+        ("notify.desktop", "off", False),
+        ("lookback_hours", "1.5", 1.5),
+        ("resume_text", "go on", "go on"),
+        ("ignore", "ses_1, /a b", ["ses_1", "/a b"]),
+        ("hooks.on_complete", '["/bin/x", "a,b"]', ["/bin/x", "a,b"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    ["", "# mine\nmax_retries = 5 # enough\n\n[notify]\ntui = false # no\n", "\ufeffnotify = { desktop = true }\r\n"],
+)
+def test_set_writes_one_key_and_keeps_the_rest(run: Run, text: str, key: str, value: str, wanted: object) -> None:
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_bytes(text.encode())
+    before = load(Config, file, {}).model_dump(mode="json")
+    code, out, err = run("config", "set", key, value, "--json")
+    assert (code, err, json.loads(out)["value"]) == (0, "", wanted)
+    after = load(Config, file, {}).model_dump(mode="json")
+    section, _, last = key.rpartition(".")
+    (before[section] if section else before)[last] = wanted
+    assert after == before
+    made = file.read_bytes().decode()
+    assert all(words in made for words in ("# mine", "# no") if words in text) and made.startswith(
+        "\ufeff"
+    ) == text.startswith("\ufeff")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("max_retrys", "2"), 2, "max_retries"),
+        (("notify", "x"), 2, "no setting"),
+        (("max_retries", "0"), 78, "1 or more"),
+        (("max_retries",), 2, "missing"),
+        ((), 2, "missing"),
+    ],
+)
+def test_what_can_not_be_set_changes_nothing(run: Run, words: tuple[str, ...], code: int, says: str) -> None:
+    ended, _, err = run("config", "set", *words)
+    assert ended == code and says in err
+    assert not paths.config_file().exists()
