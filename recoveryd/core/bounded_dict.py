@@ -1,4 +1,4 @@
-"""A memory that forgets: a daemon runs for months, and what it notes of each session may not add up."""
+"""A dictionary that keeps only the newest entries, since a daemon runs for months."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST = 1000
 
 
 def note(memory: dict[K, V], key: K, value: V, most: int = MOST) -> None:
-    """`memory[key] = value`; of more than `most` notes the oldest goes."""
+    """Set `memory[key] = value`; where that makes more than `most` entries, drop the oldest."""
     memory.pop(key, None)
     memory[key] = value
     if len(memory) > most:

@@ -25,7 +25,9 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is written into everything that is injected: the recovery's id, and the time in ms since the epoch."""
+    """The marks on every record that a repair adds: the id of the recovery, and the time in milliseconds since the
+    epoch.
+    """
 
     recovery: str
     now: int
@@ -45,27 +47,27 @@ class Editor(Protocol):
         """Give a call, and its result with it, a legal id of its own, a legal name, an input that is an object."""
 
     def own_step(self, block: Block) -> Edits:
-        """Let `block` begin a step of its own: the results of the calls before it are then sent first."""
+        """Begin a new step at `block`: the results of the calls before it are then sent first."""
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
-        """Put words of the assistant behind a part of an answer."""
+        """Append a text of the assistant behind a part of an answer."""
 
     def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        """Let the user say something before `turn`: the ways to do it, the best first."""
+        """Insert a user message before `turn`. Returns the possible edits, the best first."""
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
-        """End the assistant's turn: words in a step of their own behind all that is stored of it."""
+        """End the assistant's turn: append a step with `words` behind all records of the turn."""
 
     def replace_text(self, block: Block, words: str) -> Edits:
-        """Put `words` in the place of a text, or of a tool's output."""
+        """Replace a text, or a tool's output, by `words`."""
 
     def mend_unicode(self, block: Block) -> Edits:
         """Replace each half character of a record by U+FFFD."""
 
     def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
-        """Put a note in the place of each image or file of `blocks` that `fault` (of its `source`) speaks against.
+        """Replace by a note each image or file of `blocks` for which `fault(source)` gives a reason.
 
-        Where it speaks against none of a block, all of that block go, for `reason`.
+        Where it gives none for a block, all images and files of that block are replaced, for `reason`.
         """
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:

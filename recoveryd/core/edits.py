@@ -1,4 +1,4 @@
-"""Edits in memory: a session as it would be."""
+"""Apply edits in memory: the session as it would be stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from recoveryd.core.model import Edit, Json, Message, Part, Session
 
 
 def edited(session: Session, edits: Iterable[Edit]) -> Session:
-    """`session` with `edits` done. An edit in a message that neither is there nor comes with them raises KeyError."""
+    """Return `session` with `edits` applied. Raises KeyError for an edit in a message that is neither there nor
+    added.
+    """
     messages = {message.id: message for message in session.messages}
     parts: dict[str, dict[str, Edit]] = {}
     for edit in edits:
@@ -44,18 +46,18 @@ def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
 
 
 def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tuple[Edit, ...]:
-    """The edits of `first` and `then` as one set against `session`: one for each record, none that changes nothing."""
+    """Join two sets of edits of `session` into one: one edit for each record, none that changes nothing."""
     latest = {edit.record: edit for edit in (*first, *then)}
     known = stored(session)
     return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
 
 
 def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """One edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
+    """Keep one edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
     return tuple(edit for edit in edits if not edit.companion)
 
 
 def stored(session: Session) -> frozenset[tuple[str, str]]:
-    """The records that `session` has: what an `Edit.record` may name."""
+    """List the records that `session` has, as `Edit.record` names them."""
     records = {(message.id, "") for message in session.messages}
     return frozenset(records | {(part.message_id, part.id) for message in session.messages for part in message.parts})

@@ -1,4 +1,4 @@
-"""The texts of an error, out of all that they are wrapped in: JSON in JSON strings, escapes, mark-up, colours. Pure."""
+"""Find the texts of an error in all that they are wrapped in: JSON in JSON strings, escapes, mark-up, colours. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NOISE = re.compile(
 
 
 def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
-    """The texts of an error, unescaped, in its order; a string that is JSON is looked into. Never raises.
+    """List the texts of an error, unescaped, in its order; a string that is JSON is looked into. Never raises.
 
-    Left out is what repeats the request, and what stands in the fields `besides` (in lower case), however deep.
+    Left out are texts that repeat the request, and those in fields named `besides` (lower case), however deep.
     """
     left_out = _REPEATED.union(besides)
     texts: list[str] = []
@@ -53,7 +53,7 @@ def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def parsed(text: str) -> object:
-    """The object or the list that a text is as JSON; None where it is none, or too long to look."""
+    """Parse a text that is a JSON object or list; None where it is none, or too long."""
     if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     try:

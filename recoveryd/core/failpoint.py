@@ -1,4 +1,4 @@
-"""Failpoints: whatever changes the disk says its name first, so that a test can put a crash or a fault there.
+"""Named steps at which a test can put a crash or a fault: code that changes the disk says each name before it goes on.
 
 Only a test's own process ever replaces `reach`; no setting and no variable of the environment leads to it.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def _nothing(name: str) -> None:
-    """The step `name` is about to be made."""
+    """Announce that the step `name` is about to be made. A test puts its own function in the place of this one."""
 
 
 reach: Callable[[str], None] = _nothing

@@ -10,9 +10,9 @@ from recoveryd.core.model import Kind
 
 
 class Group(StrEnum):
-    """Kinds that stand for each other: a provider names one fault of a request and stops.
+    """Kinds that a provider may name for one another: it names one fault of a request and stops.
 
-    Which one, of several that lie in the conversation, is its choice.
+    Which of several faults it names is its choice.
     """
 
     STRUCTURE = "structure"  # which blocks follow each other

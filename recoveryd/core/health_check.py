@@ -14,7 +14,11 @@ FAIL: Level = "fail"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`code` is one of `doctor.CODES`; `next`: what to do, or ""; `about`: the store, `recoveries`: ids."""
+    """One finding of `doctor`.
+
+    `code` is one of `doctor.CODES`, `next` what to do ("" for nothing), `about` the id of the store, `recoveries` ids
+    of recoveries.
+    """
 
     code: str
     level: Level
@@ -25,20 +29,25 @@ class Check:
 
 
 def ok(code: str, says: str, next: str = "", about: str = "") -> Check:
+    """Make a check that found nothing wrong."""
     return Check(code, OK, says, next, about)
 
 
 def warn(code: str, says: str, next: str, about: str = "") -> Check:
+    """Make a check that found something to look at; `doctor` still exits with 0."""
     return Check(code, WARN, says, next, about)
 
 
 def fail(code: str, says: str, next: str, about: str = "") -> Check:
+    """Make a check that found something broken; `doctor` exits with 1."""
     return Check(code, FAIL, says, next, about)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """`key` of the configuration (`hooks.on_abort`), what is wrong with what it names, and what to do."""
+    """One thing that the configuration names and that can't be used: its `key` (`hooks.on_abort`), what is wrong, what
+    to do.
+    """
 
     key: str
     says: str

@@ -1,4 +1,4 @@
-"""What the first bytes of an image or a document tell: its media type, and the width and height of an image. Pure."""
+"""Read media type, width and height from the first bytes of an image or a document. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 
 
 def decoded(data: str) -> bytes | None:
-    """The bytes of a base64 text; None where it is none."""
+    """Decode a base64 text; None where it is none."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -16,7 +16,7 @@ def decoded(data: str) -> bytes | None:
 
 
 def kind(data: bytes) -> str | None:
-    """The media type that the first bytes tell."""
+    """Tell the media type by the first bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -29,7 +29,7 @@ def kind(data: bytes) -> str | None:
 
 
 def pixels(data: bytes) -> tuple[int, int] | None:
-    """Width and height; None where `data` does not reach that far, or is no image."""
+    """Read width and height in pixels; None where `data` does not reach that far, or is no image."""
     try:
         match kind(data):
             case "image/png":
@@ -48,7 +48,7 @@ def pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(data: bytes) -> tuple[int, int] | None:
-    """From the first frame header; the segments before it are skipped by their lengths."""
+    """Read the size from the first frame header; the segments before it are skipped by their lengths."""
     at = 2
     while at + 4 <= len(data):
         if data[at] != 0xFF:
@@ -66,7 +66,7 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
 
 
 def _webp(data: bytes) -> tuple[int, int] | None:
-    """Three forms: lossy, lossless, extended."""
+    """Read the size from any of the three forms: lossy, lossless, extended."""
     form = data[12:16]
     if form == b"VP8 ":
         width, height = struct.unpack_from("<HH", data, 26)

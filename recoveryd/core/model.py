@@ -58,6 +58,7 @@ class Part:
 
     @property
     def type(self) -> str:
+        """The stored `type`, as "text" or "tool"; "" where there is none."""
         kind = self.data.get("type") if self.data is not None else None
         return kind if isinstance(kind, str) else ""
 
@@ -74,17 +75,19 @@ class Message:
 
     @property
     def role(self) -> str:
+        """ "user" or "assistant"; "" where the record does not say."""
         role = self.data.get("role")
         return role if isinstance(role, str) else ""
 
     @property
     def error(self) -> Json | None:
+        """The stored error object; None where there is none."""
         error = self.data.get("error")
         return error if isinstance(error, Mapping) else None
 
     @property
     def by_time(self) -> tuple[int, str]:
-        """What messages are sorted by to have them in the order in which they were made."""
+        """A sort key: sorted by it, messages are in the order in which they were made."""
         return self.created, self.id
 
     @property
@@ -116,6 +119,7 @@ class Session:
         return max(self.messages, key=lambda message: message.by_time, default=None)
 
     def part(self, part_id: str) -> Part | None:
+        """Return the part of this id; None where there is none."""
         return next((p for m in self.messages for p in m.parts if p.id == part_id), None)
 
 
@@ -202,6 +206,7 @@ class Change:
     mode: int | None = None
 
     def reversed(self) -> Change:
+        """The change that takes this one back."""
         return Change(self.key, self.after, self.before, self.mode)
 
 

@@ -23,10 +23,12 @@ class Block:
 
     @property
     def type(self) -> str:
+        """The block's `type`, as the protocol spells it."""
         return str(self.body["type"])
 
     @property
     def is_thinking(self) -> bool:
+        """Whether the block is the model's thinking, in whatever protocol."""
         return self.type in _THINKING
 
 
@@ -64,11 +66,14 @@ class Request:
     flat: bool = False
 
     def blocks(self) -> Iterator[Block]:
+        """Go through all blocks, in the order of the request."""
         for turn in self.turns:
             yield from turn.blocks
 
     def at(self, message: int, content: int | None) -> Block | None:
-        """The block that a provider calls `messages.<message>.content.<content>`, or that holds `input[<message>]`."""
+        """Find the block that a provider calls `messages.<message>.content.<content>`, or that holds
+        `input[<message>]`.
+        """
         if not 0 <= message < len(self.turns):
             return None
         blocks = self.turns[message].blocks
@@ -81,14 +86,14 @@ class Wire(Protocol):
 
     @property
     def protocol(self) -> str:
-        """What is spoken, as "anthropic.messages"."""
+        """The provider's API that is spoken, as "anthropic.messages"."""
 
     @property
     def form_name(self) -> str:
         """The form of the client's versions, as a bug report names it."""
 
     def build(self, session: Session) -> Request:
-        """The next request: what is stored, with a prompt of the user behind it."""
+        """Build the next request: what is stored, with a prompt of the user behind it."""
 
     def stored(self, session: Session) -> Request:
-        """The request for what is stored alone, as it was when its last prompt was sent."""
+        """Build the request for what is stored alone, as it was when its last prompt was sent."""

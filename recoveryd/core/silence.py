@@ -15,7 +15,11 @@ ELSEWHERE = "refused_elsewhere"  # that is about something else than the history
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """`kind` is None when nothing explains it; then there is a `code`. `ignored`: a prompt can't have been answered."""
+    """Why a session does not go on although no error says so. `kind` is None where nothing explains it; then there is a
+    `code`.
+
+    `ignored`: the client can't have asked a model for the newest prompt.
+    """
 
     failure: Failure
     kind: Kind | None
@@ -25,12 +29,12 @@ class Silence:
 
     @property
     def reason(self) -> str:
-        """A stable code."""
+        """The stable code of the reason: the kind's name, or `code`."""
         return str(self.kind or self.code)
 
 
 def waiting_prompts(order: Sequence[Message]) -> list[Message]:
-    """The prompts at the end of messages in the order of time. An answer that never got anything is none."""
+    """List the prompts at the end of messages (in the order of time) that no answer with content follows."""
     waiting: list[Message] = []
     for message in reversed(order):
         if message.role == "user":

@@ -15,12 +15,12 @@ _MARKS = 4  # on one letter; no script that people write needs more
 
 
 def capital(text: str) -> str:
-    """As a sentence begins; the rest stays, and so does a name like `empty_content`."""
+    """Make the first letter a capital; a name like `empty_content` stays as it is."""
     return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def moment(ms: int) -> str:
-    """Milliseconds since the epoch as 2026-08-14T11:19:55.136Z."""
+    """Write milliseconds since the epoch as 2026-08-14T11:19:55.136Z."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):

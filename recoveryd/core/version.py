@@ -1,3 +1,3 @@
-"""The version of recoveryd, in one place: the build reads it here, too."""
+"""The version of recoveryd; the build reads it from here."""
 
 __version__ = "0.1.0"

@@ -24,9 +24,11 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the stored session does not say: the blocks that the error accuses, for a signature can't be verified from
-    outside, and whether thinking will be on. The store does not tell, and what is right for an open tool loop with
-    thinking on is wrong with it off: so it must be right in both.
+    """What the provider's error tells and the stored session does not: the blocks that it accuses, and whether thinking
+    is on.
+
+    A signature can't be verified from outside. Whether thinking will be on is not stored, and what is right for an open
+    tool loop with thinking on is wrong with it off: so a request must be right in both.
     """
 
     accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of media, of whole items

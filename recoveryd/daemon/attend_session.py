@@ -1,4 +1,4 @@
-"""What the daemon does about one session: look, repair, read back, tell."""
+"""Attend to one session: look at it, repair it, read the repair back, tell the user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Attended = Literal["open", "old", "done"]
 class Healer:
     """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`.
 
-    `call`, from any thread, has a job done in the daemon's. `mine`: whether it is this daemon that watches a store.
+    `call` runs a job in the daemon's thread, from any thread. `mine`: whether it is this daemon that watches a store.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Healer:
 
     @property
     def told(self) -> int:
-        """Recoveries that came to an end, healed or not."""
+        """How many recoveries came to an end, healed or not."""
         return self._teller.told
 
     def held(self, store: Store) -> str | None:
-        """Why nothing may be written to a store now, not even what a crash left half done; None when it may."""
+        """Tell why nothing may be written to a store now, not even to finish what a crash cut off; None when it may."""
         if not self._mine(store):
             return "this recoveryd does not watch it any more"
         return held(self._config, self._state_dir, time.time())
@@ -92,7 +92,7 @@ class Healer:
         return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
 
     def open(self, store: Store) -> list[str]:
-        """The sessions that the next sweep looks at again."""
+        """List the sessions that the next sweep looks at again."""
         return [session for store_id, session in self._open if store_id == store.id]
 
     def later(self, store: Store, session: str, seconds: float = SETTLE_S) -> None:
@@ -112,11 +112,11 @@ class Healer:
         return attended
 
     def take_up(self, store: Store) -> None:
-        """Read back what a process that was ended had repaired."""
+        """Read back the repairs of a process that ended before it could do so."""
         self._lifecycle.take_up(store)
 
     def finish(self) -> None:
-        """Before the daemon goes: what was repaired a moment ago is read back and told, hooks end."""
+        """Before the daemon ends, read back and tell the repairs of the last moment, and end the hooks."""
         self._ending = True
         for recovery in self._lifecycle.waiting():
             self._log_once.safely("confirm", partial(self._lifecycle.end, recovery))
@@ -173,7 +173,7 @@ class Healer:
         return "open" if event.outcome in _LOOKED_AT_AGAIN else "done"
 
     def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
-        """Say once what a repair would do, edit by edit."""
+        """Log once what a repair would do, edit by edit."""
         if not self._log_once.new((store.id, failure.message), self._config.idle):
             return
         _, planned = self._recovery.propose(store, failure, kind)
@@ -186,7 +186,7 @@ class Healer:
         logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
     def _ended(self, store: Store, failure: Failure, event: Event) -> None:
-        """Tell it. What failed may pass, so it is said once and looked at again; the guard knows what is settled."""
+        """Tell how a recovery ended. A failed one may succeed later: it is told once and looked at again."""
         about = (event.store, event.message)
         if event.outcome in _LOOKED_AT_AGAIN:
             self._open.add((event.store, event.session))
@@ -201,7 +201,7 @@ class Healer:
         self._schedule.at(REST_S, "rest", release_memory)  # once no other recovery follows
 
     def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
-        """In the thread of a notice: what its button asks for is done in the daemon's own."""
+        """Hand what a button asks for to the daemon's thread. Called in the thread of a notice."""
         obey = self._undo if title == "Undo" else self._continue
         self._call(partial(obey, store, failure, event))
 
@@ -230,6 +230,6 @@ class Healer:
 
 
 def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:
-    """The last notice of a session that is at its cap."""
+    """Make the last notice of a session that had all its recoveries."""
     detail = f"{reason} It is left alone until a prompt is answered."
     return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)

@@ -72,12 +72,12 @@ class Daemon:
         self._tick_s = min(SWEEP_S, (manager.watchdog_s or 3 * SWEEP_S) / 3)
 
     def stop(self, *_: object) -> None:
-        """Ends `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
+        """End `run` after the recovery that is under way. Safe in a signal handler and from any thread."""
         self._stopping = True
         self._inbox.put(None)
 
     def reload(self) -> None:
-        """Reads the configuration again, after what is under way. Safe in a signal handler and from any thread."""
+        """Read the configuration again, after what is under way. Safe in a signal handler and from any thread."""
         self._renewing = True
         self._inbox.put(None)
 
@@ -101,7 +101,7 @@ class Daemon:
                 lock.release()
 
     def _work(self, ledger: Ledger) -> None:
-        """Until `stop`, or until there is another configuration."""
+        """Watch and heal until `stop`, or until there is another configuration."""
         self._begin_anew()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         self._healer = Healer(
@@ -161,7 +161,7 @@ class Daemon:
             self._manager.stopping()
 
     def _renewed(self) -> bool:
-        """Whether there is another configuration, which was asked for and is sound."""
+        """Whether a new configuration was asked for, and it is sound and differs."""
         if not self._renewing or self._load is None:
             return False
         self._renewing = False
@@ -180,14 +180,14 @@ class Daemon:
         return False
 
     def _speak(self, ledger: Ledger) -> None:
-        """After each job: what the service manager hears of it."""
+        """Tell the service manager the status, after each job."""
         self._alive()
         if self.stores.keys() <= self._swept.keys():
             self._service_status.ready(self.stores.values(), ledger, self._healer.told)
             self._textfile.write(ledger, self.stores.values(), self._healer.told)
 
     def _alive(self) -> None:
-        """This thread is, or it would not get here."""
+        """Tell the service manager that this thread lives."""
         if self._watcher.alive():
             self._manager.alive()
 
@@ -203,7 +203,9 @@ class Daemon:
                 touch = self._inbox.get_nowait()
 
     def _told(self, store_id: str, session: str | None) -> None:
-        """In the watcher's threads. A database is written to a hundred times a second while a model answers."""
+        """Take a touch from the watcher. In its threads: a database is written to a hundred times a second while a
+        model answers.
+        """
         if session is None:
             if store_id in self._asked:
                 return
@@ -240,7 +242,7 @@ class Daemon:
             self._log_once.safely(store.id, partial(self._sweep, store, again=True))
 
     def _find_again(self) -> None:
-        """Stores that came since, and symlinks that were pointed elsewhere."""
+        """Find stores that are new, and symlinks that were pointed elsewhere."""
         found = self._find()
         if found.keys() != self.stores.keys():
             now = {key: self.stores.get(key, store) for key, store in found.items()}

@@ -1,4 +1,4 @@
-"""Sentences for the log that are said when they are news, not at every sweep."""
+"""Log a sentence when it is new, not again at every sweep."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from recoveryd.core import RecoverydError, note
 
 
 class LogOnce:
-    """Remembers what was said last about each thing."""
+    """Remembers what was logged last about each thing."""
 
     def __init__(self) -> None:
         self._said: dict[Hashable, str] = {}
 
     def say(self, about: Hashable, text: str) -> None:
-        """Log `text` unless it was said last, `about` this or anything else: a full disk is met everywhere."""
+        """Log `text` as a warning, unless it is what was logged last about this or anything else: a full disk is met
+        everywhere.
+        """
         known = text in self._said.values()
         if self.new(about, text) and not known:
             logger.warning("{}", text)
 
     def forget(self, about: Hashable) -> None:
-        """It is over: the next time it is news again."""
+        """Forget what was logged about a thing that is over: the next time it is new again."""
         self._said.pop(about, None)
 
     def new(self, about: Hashable, text: str) -> bool:
-        """Whether `text` is not what was said last `about` this; it counts as said from now on."""
+        """Whether `text` differs from what was noted last about a thing; it is noted from now on."""
         new = self._said.get(about) != text
         note(self._said, about, text)
         return new
 
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:
-        """One thing's trouble never stops the others: what `job` raises is said."""
+        """Run `job` and log what it raises: the trouble of one thing never stops the others."""
         try:
             job()
         except RecoverydError as error:

@@ -1,4 +1,4 @@
-"""Giving memory back to the system after much was in use at once."""
+"""Manage the daemon's own process: give memory back to the system, and handle signals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from contextlib import suppress
 
 
 def release_memory() -> None:
-    """After a session of thousands of messages: rings of objects first, then what glibc keeps in its heap (30 ms)."""
+    """Give memory back after a session of thousands of messages: cycles of objects, then what glibc keeps in its heap
+    (30 ms).
+    """
     gc.collect()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library
@@ -41,7 +43,7 @@ def handle_signals(stop: Callable[[], object], reload: Callable[[], object], wak
 
 
 def _wake_at_each(wake: Callable[[], object]) -> None:
-    """A thread that sleeps until a signal comes."""
+    """Start a thread that calls `wake` at each signal."""
     heard, told = os.pipe()
     os.set_blocking(told, False)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)

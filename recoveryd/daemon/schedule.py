@@ -1,4 +1,4 @@
-"""Things to do later, in one thread: each under a key, so that doing it again puts it off instead of doing it twice."""
+"""Run jobs later, in one thread. Each has a key: to schedule the key again puts the job off instead of doubling it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Schedule:
         self._order = count()
 
     def at(self, seconds: float, key: Hashable, run: Callable[[], object]) -> None:
-        """Run it in so many seconds, in place of what is to be run under this key."""
+        """Run a job in so many seconds, in place of the one that has this key."""
         number = next(self._order)
         self._jobs[key] = number, run
         heapq.heappush(self._heap, (time.monotonic() + seconds, number, key))
@@ -26,12 +26,12 @@ class Schedule:
         return key in self._jobs
 
     def wait(self) -> float | None:
-        """Seconds until something is due; None when there is nothing."""
+        """Return the seconds until a job is due; None when there is none."""
         self._drop_replaced()
         return max(self._heap[0][0] - time.monotonic(), 0.0) if self._heap else None
 
     def pop(self) -> Callable[[], object] | None:
-        """What is due now, the longest due first; None when nothing is."""
+        """Take out the job that has been due the longest; None when none is due."""
         self._drop_replaced()
         if not self._heap or self._heap[0][0] > time.monotonic():
             return None

@@ -1,4 +1,4 @@
-"""What a service manager is told: sd_notify(3) over its datagram socket. Without one all of this does nothing."""
+"""Tell a service manager how the daemon is: sd_notify(3) over its datagram socket. Without one nothing is sent."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ class SdNotify:
         self._fed = float("-inf")
 
     def ready(self) -> None:
-        """Started, or done with reading the configuration again."""
+        """Tell that the daemon has started, or has read its configuration again."""
         self._send("READY=1")
 
     def reloading(self) -> None:
+        """Tell that the configuration is being read again."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
+        """Tell that the daemon ends."""
         self._send("STOPPING=1")
 
     def status(self, text: str) -> None:
-        """A line for people, sent when it is another one than before."""
+        """Send a line for people, if it differs from the last one."""
         text = " ".join(text.split())
         if text != self._status:
             self._status = text
             self._send(f"STATUS={text}")
 
     def alive(self) -> None:
-        """All that has to work works. May be called often: what the manager does not need yet is not sent."""
+        """Feed the watchdog. May be called often: it is sent only when the manager needs it."""
         now = time.monotonic()
         if self.watchdog_s is not None and now - self._fed >= self.watchdog_s / 4:
             self._fed = now
@@ -59,7 +61,7 @@ class SdNotify:
 
 
 class ServiceStatus:
-    """Tells `manager` what changed, and nothing twice."""
+    """Tells the service manager what changed, and nothing twice."""
 
     def __init__(self, manager: SdNotify) -> None:
         self._manager = manager
@@ -67,11 +69,14 @@ class ServiceStatus:
         self._ready = False
 
     def unready(self) -> None:
-        """All is built anew; `ready` when that is done."""
+        """Note that everything is built anew; call `ready` when that is done."""
         self._said, self._ready = (), False
 
     def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
-        """Every store was swept. `told`: how many recoveries came to an end so far; the status is news after each."""
+        """Tell that every store was swept.
+
+        `told`: how many recoveries came to an end so far; the status is sent after each.
+        """
         roots = tuple(str(store.root) for store in stores if store.exists())
         now = roots, told, midnight(time.time())
         if now != self._said:
@@ -82,13 +87,13 @@ class ServiceStatus:
             self._manager.ready()
 
     def same_as_before(self) -> None:
-        """The configuration was read again, and nothing came of it."""
+        """Tell that the configuration was read again, and nothing changed."""
         if self._ready:
             self._manager.ready()
 
 
 def status_line(roots: Sequence[str], healed: int) -> str:
-    """What the daemon does, for `systemctl status`: the stores it watches, and how many recoveries today brought."""
+    """Write the line for `systemctl status`: the stores that are watched, and how many recoveries there were today."""
     more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
     doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for OpenCode's first session"
     return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"

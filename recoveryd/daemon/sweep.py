@@ -1,4 +1,4 @@
-"""Going round the sessions of a store: its locks, what a crash left, and which sessions changed."""
+"""Go round the sessions of a store: take its locks, finish what a crash cut off, look at the sessions that changed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Patrol:
         self._marks: dict[str, dict[str, str]] = {}
 
     def take_locks(self) -> None:
-        """One daemon a store. A store that another one watches is left to it, until that one ends.
+        """Take the lock of each store. A store that another daemon watches is left to that one until it ends.
 
         Raises `BusyError` when there is no other store.
         """
@@ -75,12 +75,12 @@ class Patrol:
             raise busy[0]
 
     def drop_locks(self) -> None:
-        """Release those of folders that none of the stores is in any more."""
+        """Release the locks of folders that hold none of the stores any more."""
         for folder in self._locks.keys() - {store.lock_path for store in self.stores.values()}:
             self._locks.pop(folder).release()
 
     def mine(self, store: Store) -> bool:
-        """Whether this daemon is the one that watches the store: only then anything in it is repaired."""
+        """Whether this daemon watches the store: only then anything in it is repaired."""
         lock = self._locks.get(store.lock_path)
         return lock is not None and lock.holds()
 
@@ -104,7 +104,7 @@ class Patrol:
             self._log_once.say((store.id, "sweep"), error.message)
 
     def _lock(self, store: Store) -> None:
-        """Several stores may share a lock: databases in one folder."""
+        """Take the lock of a store's folder. Databases in one folder share a lock."""
         lock = self._locks.get(store.lock_path)
         if lock is None or not lock.holds():
             if lock is not None:
@@ -119,7 +119,10 @@ class Patrol:
             self._healer.take_up(store)
 
     def _settle(self, store: Store) -> None:
-        """Bring to an end what a crash or a fault of the disk cut off, but not where the next attempt does."""
+        """Finish or roll back recoveries that a crash or a full disk interrupted.
+
+        Those of sessions that are retried anyway are skipped: the retry does it.
+        """
         waiting = self._healer.open(store)
         cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
         held = self._healer.held(store)
@@ -182,6 +185,8 @@ class Patrol:
                 del known[session]
 
     def _still_good(self, marks: Mapping[str, str]) -> dict[str, str]:
-        """What other rules, or another configuration, left as it was has to be looked at again."""
+        """Return the remembered stamps; "" for sessions judged under other rules or another configuration: they are
+        looked at again.
+        """
         prefix = self._judged_by
         return {s: mark.removeprefix(prefix) if mark.startswith(prefix) else "" for s, mark in marks.items()}

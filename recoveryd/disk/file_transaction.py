@@ -1,4 +1,6 @@
-"""Writing a set of files so that all of them change, or none: never half a file, never a name the client trips over."""
+"""Write a set of files so that all of them change, or none: never half a file, never a name the client reads by
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _temporary(name: str) -> str:
-    """What the new content of a record is called until it is complete: never a name that is too long."""
+    """Name the file for a record's new content until it is complete; never longer than a file system takes."""
     if len(TEMPORARY) + len(name) <= _LONGEST_NAME:
         return TEMPORARY + name
     return TEMPORARY + hashlib.blake2s(name.encode()).hexdigest()
 
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
-    """The bytes of one record below `root`, None when it is not there. StoreError as `tree.read`, and for a bad key."""
+    """Read one record below `root`; None where it is not there. Raises StoreError as `tree.read`, and for a bad key."""
     *folders, name = tree.split(key)
     try:
         with tree.folder(root, *folders) as fd:
@@ -89,7 +91,7 @@ def clean(root: Path, keys: Iterable[str]) -> int:
 
 
 def _now(root: Path, change: Change) -> bytes | None:
-    """The record as it is, whatever limit it was loaded with."""
+    """Read the record as it is, whatever limit it was loaded with."""
     return read(root, change.key, max(tree.MAX_FILE, *(len(image or b"") for image in (change.before, change.after))))
 
 
@@ -99,7 +101,7 @@ def _compare(root: Path, change: Change) -> None:
 
 
 def _prepare(root: Path, change: Change, made: list[tuple[str, ...]], disk: Disk) -> None:
-    """Put the new content beside the record, complete and synced."""
+    """Write the new content into a temporary file beside the record, complete and synced."""
     assert change.after is not None
     *folders, name = tree.split(change.key)
     try:
@@ -139,7 +141,7 @@ def _fill(file: int, content: bytes) -> None:
 
 
 def _dress(file: int, fd: int, name: str, mode: int | None) -> None:
-    """Mode and owner of the record that is replaced; of its folder, where there is none yet."""
+    """Give a new file the mode and owner of the record that it replaces, or of its folder where there is none yet."""
     try:
         model = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Putting what was written on the disk: file by file, or all of it at once where that is what takes the time."""
+"""Wait until what was written is on the disk: file by file, or for the whole file system where that is shorter."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ class Disk:
     at_once: bool
 
     def sync(self, fd: int) -> None:
+        """Put an open file or folder on the disk, unless `barrier` will. Raises OSError."""
         if not self.at_once:
             fsync(fd)
 
     def barrier(self) -> None:
-        """OSError when the disk reports an error."""
+        """Wait until all that was written before is on the disk. Raises OSError when the disk reports an error."""
         if self.at_once:
             with tree.folder(self.root) as fd:
                 _syncfs(fd)
 
 
 def disk(root: Path, writes: int) -> Disk:
-    """For so many writes below `root`."""
+    """Choose how to sync that many writes below `root`."""
     return Disk(root, writes >= MANY and sys.platform == "linux")
 
 
 def fsync(fd: int) -> None:
+    """Put one open file on the disk, past the drive's own cache where the system can. Raises OSError."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -48,7 +50,7 @@ def fsync(fd: int) -> None:
 
 
 def _syncfs(fd: int) -> None:
-    """syncfs(2), which Python has not: all of the file system of `fd`, and its errors (since Linux 5.8)."""
+    """Call syncfs(2), which Python lacks: sync the file system of `fd` and raise its errors (since Linux 5.8)."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

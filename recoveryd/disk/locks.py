@@ -61,7 +61,9 @@ class StoreLock:
         self._fd = -1
 
     def acquire(self) -> None:
-        """Raises `BusyError` with who has it, `NotFoundError` when there is no such folder, `RecoverydError`."""
+        """Take the lock. Raises `BusyError` with who has it, `NotFoundError` when there is no such folder,
+        `RecoverydError`.
+        """
         self._file = _run_file(self._place, self.folder)
         private_files.folder(self._place)
         fd = _take(self._file)
@@ -105,7 +107,7 @@ class StoreLock:
 
 
 def watcher(place: Path, folder: Path) -> LockOwner | None:
-    """Which `run` holds the lock of `folder`, by its note; None if none does."""
+    """Name the `run` that holds the lock of `folder`, by its note; None if none does."""
     try:
         return _believed(_run_file(place, folder))
     except RecoverydError:
@@ -113,7 +115,7 @@ def watcher(place: Path, folder: Path) -> LockOwner | None:
 
 
 def stale(place: Path, folder: Path) -> bool:
-    """Whether a crash left a note. It does no harm: the next `run` writes over it."""
+    """Whether a crash left a note. The next `run` writes over it."""
     try:
         file = _run_file(place, folder)
         return file.stat().st_size > 0 and _believed(file) is None
@@ -122,7 +124,7 @@ def stale(place: Path, folder: Path) -> bool:
 
 
 def lockers(place: Path, folder: Path) -> set[int] | None:
-    """The processes that hold the lock of a folder; None where the kernel does not tell."""
+    """List the processes that hold the lock of a folder; None where the kernel does not tell."""
     try:
         return _lockers(_run_file(place, folder))
     except RecoverydError:
@@ -130,7 +132,7 @@ def lockers(place: Path, folder: Path) -> set[int] | None:
 
 
 def watchers(place: Path) -> list[LockOwner]:
-    """Every `run` of this user that watches a store."""
+    """List every `run` of this user that watches a store."""
     found = [_believed(file) for file in sorted(place.glob("*.run.json"))]
     return [holder for holder in found if holder is not None]
 
@@ -270,7 +272,7 @@ def _try_lock(fd: int, path: Path) -> bool:
 
 
 def _started() -> str:
-    """How this process was started: systemd says which process it started itself (systemd.exec(5))."""
+    """Tell how this process was started: systemd says which process it started itself (systemd.exec(5))."""
     if os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid()) or "recoveryd" in os.environ.get("XPC_SERVICE_NAME", ""):
         return "service"
     with suppress(OSError):
@@ -279,14 +281,14 @@ def _started() -> str:
 
 
 def _say(fd: int, holder: LockOwner) -> None:
-    """The lock is what counts, not the note: a full disk must not stop anything here."""
+    """Write the note. Errors are swallowed: the lock is what counts, and a full disk must not stop anything here."""
     with suppress(OSError):
         os.truncate(fd, 0)
         os.pwrite(fd, json.dumps(asdict(holder)).encode(), 0)
 
 
 def _read_note(path: Path) -> LockOwner | None:
-    """None when there is none, it is half written, or its process is gone (a crash left it)."""
+    """Read a note; None when there is none, it is half written, or its process is gone (a crash left it)."""
     try:
         data = json.loads(path.read_bytes())
         stores = tuple(map(str, data.get("stores", ())))

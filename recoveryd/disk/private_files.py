@@ -34,7 +34,7 @@ def folder(path: Path) -> Path:
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
-    """Put `content` in the place of the file at `path`, or make it: who reads it meets the old bytes or the new ones.
+    """Replace or make the file at `path`: a reader sees the old bytes or the new ones, never half of either.
 
     A symlink at `path` is replaced, not followed. `lasting`: it is on the disk when this returns, whatever happens to
     the machine then. Raises OSError.
@@ -47,7 +47,7 @@ def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True
 
 @contextmanager
 def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = True) -> Iterator[tuple[int, Path]]:
-    """A file to fill (descriptor, path), which takes the place of `path` when the block ends without an error.
+    """Open a file to fill (descriptor, path), which takes the place of `path` when the block ends without an error.
 
     It is made for this in the same folder, private until it is complete, and gets `mode` then. `new`: nothing is
     replaced, but FileExistsError raised. `lasting` and errors as `write`.

@@ -1,4 +1,4 @@
-"""Opening another program's SQLite database: read without a trace, written with patience, and errors in words."""
+"""Open another program's SQLite database: read it without leaving files, write with patience, tell errors in words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T | None:
-    """What `work` makes of `db`; None when that was cut off at `deadline` (`time.monotonic()`)."""
+    """Run `work` on `db` until `deadline` (`time.monotonic()`). Returns None when it was cut off."""
     db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
         return work()
@@ -75,7 +75,7 @@ class Database:
         self._wal = path.with_name(path.name + "-wal")
 
     def check(self) -> os.stat_result:
-        """What the kernel says of the file. StoreError when it is not there, or no file."""
+        """Ask the kernel about the file. Raises StoreError when it is not there, or no regular file."""
         try:
             found = self.path.lstat()
         except FileNotFoundError as error:
@@ -87,7 +87,7 @@ class Database:
         return found
 
     def files(self) -> Files:
-        """Device, inode, size and time of the database and of its WAL: while they stay as they are, nobody wrote."""
+        """Tell device, inode, size and time of the database and of its WAL: while they stay the same, nobody wrote."""
         try:
             wal = _facts(self._wal.stat())
         except FileNotFoundError:
@@ -97,10 +97,10 @@ class Database:
         return _facts(self.check()), wal
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` makes of one consistent state of the database. It may be called again when the file changed.
+        """Run `work` on one consistent state of the database. It may be called again when the file changed.
 
         A database in WAL mode that nobody has open is read as a file that can't change: to join it in the usual way
-        would leave `-wal` and `-shm` behind. If somebody came in meanwhile, it is read once more.
+        would leave `-wal` and `-shm` behind. If another program opened it meanwhile, it is read once more.
         """
         with _GATE, in_words(self.path, "read", self._user, self._max_row):
             for _ in range(_ATTEMPTS):
@@ -119,7 +119,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection that may write, no transaction begun. BusyStoreError, StoreError."""
+        """Open a connection that may write, with no transaction begun. Raises BusyStoreError, StoreError."""
         with _GATE, in_words(self.path, "write to", self._user):
             self.check()
             with closing(self._connect("mode=rw")) as connection:
@@ -141,7 +141,9 @@ class Database:
         return connection
 
     def _uses_wal(self) -> bool:
-        """Only asked while there is no WAL: else this would drop the locks of a connection to it (see `_GATE`)."""
+        """Whether the file is in WAL mode. Ask only while there is no WAL: else this drops a connection's locks (see
+        `_GATE`).
+        """
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -155,14 +157,14 @@ class Database:
 
 
 def settled(files: Files) -> bool:
-    """Whether a write from now on would be seen in `files`: file systems keep time in steps."""
+    """Whether a write from now on would change `files`: file systems keep time in steps."""
     young = time.time_ns() - _COARSE_NS
     return all(not facts or facts[3] < young for facts in files)
 
 
 @contextmanager
 def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) -> Iterator[None]:
-    """SQLite's errors as StoreError or BusyStoreError, in a sentence about `path`."""
+    """Turn SQLite's errors into StoreError or BusyStoreError, in a sentence about `path`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -181,5 +183,5 @@ def _facts(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _text(raw: bytes) -> str:
-    """Broken UTF-8 survives the way to a `str` and back."""
+    """Decode a text so that broken UTF-8 survives the way to a `str` and back."""
     return raw.decode("utf-8", "surrogateescape")

@@ -1,4 +1,6 @@
-"""Reading a folder tree that other programs write: nothing outside of it, regular files only, and never a hang."""
+"""Read a folder tree that other programs write: nothing outside of it, regular files only, and without ever
+blocking.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,16 @@ _LASTING = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELO
 
 
 def trouble(error: OSError, what: str) -> StoreError:
-    """An errno as a sentence: `what` is what could not be done ("read /a/b"). DiskError for all that may pass."""
+    """Turn an errno into an error with a sentence. `what` could not be done ("read /a/b"). DiskError for what may
+    pass.
+    """
     reason, hint = _SENTENCES.get(error.errno or 0, (error.strerror or str(error), ""))
     kind = StoreError if error.errno in _LASTING else DiskError
     return kind(f"Can't {what}: {reason}.", hint)
 
 
 def split(key: str) -> tuple[str, ...]:
-    """A record's key, cut into folders and a file name. StoreError for a key that could lead anywhere else."""
+    """Cut a record's key into folders and a file name. Raises StoreError for a key that could lead anywhere else."""
     *folders, name = key.split("/")
     if not folders or not _RECORD.fullmatch(name) or not all(map(valid_id, folders)):
         raise StoreError(f"{key!r} is no record of this store.")
@@ -53,7 +57,9 @@ def split(key: str) -> tuple[str, ...]:
 
 @contextmanager
 def folder(root: Path, *names: str) -> Iterator[int]:
-    """A descriptor of a folder below `root`. FileNotFoundError; StoreError for a symlink on the way, or no folder."""
+    """Open a folder below `root` as a descriptor. Raises FileNotFoundError; StoreError for a symlink or what is no
+    folder.
+    """
     path = "/".join((str(root), *names[:1]))
     fd = _open_folder(path, None, path, _FOLDER if names else _ROOT)
     try:
@@ -80,12 +86,12 @@ def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) 
 
 
 def listing(fd: int) -> list[str]:
-    """The names in an open folder, unsorted."""
+    """List the names in an open folder, unsorted."""
     return os.listdir(fd)
 
 
 def names(root: Path, *below: str) -> list[str]:
-    """What a folder holds, unsorted; nothing when it is not there."""
+    """List what a folder holds, unsorted; nothing when it is not there."""
     try:
         with folder(root, *below) as fd:
             return listing(fd)
@@ -94,14 +100,14 @@ def names(root: Path, *below: str) -> list[str]:
 
 
 def ids(found: list[str]) -> list[str]:
-    """The ids among the file names of a folder, in the order of the client (by code unit)."""
+    """List the ids among the file names of a folder, in the order of the client (by code unit)."""
     return sorted([name[: -len(SUFFIX)] for name in found if _RECORD.fullmatch(name)])
 
 
 def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
-    """All bytes of the regular file `name` in the folder `fd`; `path` is what to call that file.
+    """Read all of the regular file `name` in the folder `fd`; errors name it as `path`.
 
-    FileNotFoundError; StoreError for a symlink, a folder, a device, and for more than `limit` bytes.
+    Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for more than `limit` bytes.
     """
     try:
         file = os.open(name, _FILE, dir_fd=fd)
@@ -138,6 +144,7 @@ def _read_all(file: int, path: str, limit: int) -> bytes:
 
 
 def kind(mode: int) -> str:
+    """Name what a file is by its mode: "a folder", "a symlink", "a named pipe"."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symlink", stat.S_IFIFO: "a named pipe", stat.S_IFREG: "a file"}
     return kinds.get(stat.S_IFMT(mode), "no regular file")
 

@@ -1,4 +1,4 @@
-"""The originals of a recovery as files, for a person who wants to look at them or keep them."""
+"""Write the originals of a recovery as files, for a person who wants to look at them or keep them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
 
 
 def _safe(key: str) -> str:
-    """The end of a record's key as a file's name: it comes from a store, so nothing in it is a path here."""
+    """Make a file's name of the end of a record's key. The key comes from a store, so nothing in it counts as a
+    path.
+    """
     return re.sub(r"[^A-Za-z0-9_.-]", "_", key).lstrip(".")[-100:]
 
 

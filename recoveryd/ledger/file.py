@@ -1,4 +1,4 @@
-"""The ledger's file: making it, opening it, reading and writing it, and what SQLite says in words for a person."""
+"""Make, open, read and write the file of the ledger, and tell SQLite's errors in words."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class LedgerFile:
-    """The file, open: 0600, its folder 0700 if it is new. Made on first use.
+    """The open file: 0600, its folder 0700 if it is new. Made on first use.
 
-    `db` is a connection to it that somebody else opened, for reading alone; else it is opened, and made if it is not
-    there. Every method raises `LedgerError` and `BusyError`.
+    `db` is a connection to it that somebody else opened, for reading alone. Every method raises `LedgerError` and
+    `BusyError`.
     """
 
     def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
@@ -44,22 +44,23 @@ class LedgerFile:
 
     @classmethod
     def empty(cls, path: Path) -> Self:
-        """One in memory, for who asks where there is no ledger at `path`; nothing of it is kept."""
+        """Make an empty ledger in memory, for commands that only read where there is no ledger at `path`."""
         db = sqlite3.connect(":memory:", isolation_level=None)
         make(db, _APPLICATION_ID)
         return cls(path, db)
 
     def close(self) -> None:
+        """Close the connection, if one is open."""
         self.db.close()
 
     def size(self) -> int:
-        """Bytes on the disk."""
+        """How many bytes the file has on the disk."""
         files = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: on the disk when this ends, or none of it."""
+        """Open a transaction: all of it is on the disk when the block ends, or none of it."""
         with _in_words(self.path):
             failpoint.reach("ledger begin")
             self.db.execute("BEGIN IMMEDIATE")
@@ -73,17 +74,19 @@ class LedgerFile:
                 raise
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query, or what a PRAGMA says."""
+        """Return all rows of a query, or what a PRAGMA says."""
         with _in_words(self.path):
             return self.db.execute(query, [put(v) for v in values]).fetchall()
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
-        """Recoveries, by the end of a query for them."""
+        """Return the recoveries that the end of a query (`WHERE …`) selects."""
         query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1")
         return [_entry(row) for row in self.read(query + where, values)]
 
     def has(self, column: str) -> bool:
-        """Whether the recoveries have this column: not in a ledger that is older, and only looked into."""
+        """Whether the table of recoveries has this column. A ledger of an older recoveryd that is only read may lack
+        it.
+        """
         return column in [name for _, name, *_ in self.read("PRAGMA table_info(recovery)")]
 
 
@@ -99,7 +102,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _in_words(path: Path) -> Iterator[None]:
-    """Turns what SQLite and the system raise into `BusyError` or `LedgerError`."""
+    """Turn what SQLite and the system raise into `BusyError` or `LedgerError`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -109,7 +112,7 @@ def _in_words(path: Path) -> Iterator[None]:
 
 
 def put(value: Any) -> Any:
-    """A value as SQLite takes it. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
+    """Make a value that SQLite takes. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
     if not isinstance(value, str):
         return value
     try:
@@ -120,12 +123,12 @@ def put(value: Any) -> Any:
 
 
 def text(value: str | bytes) -> str:
-    """The text that `put` was given."""
+    """Return the text that `put` was given."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    """A row of `_ENTRIES`."""
+    """Make an `Entry` of a row of `_ENTRIES`."""
     name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed = row
     texts = (text(store), text(session), text(message), text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
@@ -152,7 +155,9 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def check(db: sqlite3.Connection, path: Path) -> int:
-    """The schema's version. `LedgerError` for one that is not known, and for another program's database."""
+    """Return the schema's version. Raises `LedgerError` for one that is not known, and for another program's
+    database.
+    """
     version = _version(db)
     if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise unknown(path, None)
@@ -166,7 +171,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _create(path: Path) -> None:
-    """Make it, unless another process is first: nobody meets a ledger without tables, or with wider permissions."""
+    """Make the file aside, then put it in its place: nobody meets it without tables or with wider permissions."""
     with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
         _open(aside).close()
 

@@ -1,4 +1,4 @@
-"""Which images of recoveries may be forgotten, and how those of a second writing join the first ones. Pure."""
+"""Choose which images of recoveries may be forgotten, and join those of a second writing with the first ones. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Those of one finished recovery: when it was (seconds since the epoch), their bytes, whether they must stay."""
+    """The images of one finished recovery: when it was (seconds since the epoch), their bytes, whether they must
+    stay.
+    """
 
     seq: int
     time: float
@@ -23,14 +25,14 @@ class Images:
 
 
 def digest(image: bytes | None) -> bytes | None:
-    """What stands for an image that is not kept; None for no record."""
+    """Hash an image, to recognise it once it is no longer kept; None for no record."""
     return None if image is None else hashlib.sha256(image).digest()
 
 
 def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: float) -> list[int]:
-    """The recoveries (`seq`) whose images go, of `images` oldest first: too old, or beyond `keep_mb` (10^6 bytes).
+    """List the recoveries (`seq`) whose images go, of `images` oldest first: too old, or beyond `keep_mb` (10^6 bytes).
 
-    What is held does not use up `keep_mb`: else it would in time drive out the images of each new recovery.
+    Images that must stay don't count against `keep_mb`: else they would in time drive out those of each new recovery.
     """
     may_go = [i for i in images if not i.held]
     total = sum(i.size for i in may_go)
@@ -43,7 +45,7 @@ def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: f
 
 
 def joined(first: Iterable[Change], second: Iterable[Change]) -> tuple[Change, ...]:
-    """The images of a recovery that was written once (`first`) and is written again where the client wrote since.
+    """Join the images of a recovery that was written (`first`) and is written again because the client wrote since.
 
     Undoing has to lead back to before the first writing wherever that still stands, and else to what the client wrote.
     """

@@ -1,4 +1,4 @@
-"""Which stores the ledger knows, and one of them under another path."""
+"""Find the stores that the ledger knows, and follow one that has moved to another path."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from recoveryd.ledger.file import LedgerFile, put, text
 
 
 class KnownStores:
-    """The stores that something was handled in."""
+    """The stores in which some failure was handled."""
 
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
 
     def ids(self) -> list[str]:
-        """Of all of them."""
+        """List the ids of all stores."""
         rows = self._file.read("SELECT store FROM recovery UNION SELECT store FROM handled")
         return [text(store) for (store,) in rows]
 
     def sessions(self, store: str) -> list[str]:
-        """The sessions of a store that something was handled in."""
+        """List the sessions of a store in which some failure was handled."""
         query = "SELECT session FROM recovery WHERE store = ?1 UNION SELECT session FROM handled WHERE store = ?1"
         return [text(session) for (session,) in self._file.read(query, (store,))]
 
     def places(self) -> dict[str, str]:
-        """The identity that each store had when it was last seen, by its id; none where it was never seen."""
+        """Return the identity (device and inode) that each store had when it was last seen, by its id."""
         return {text(store): identity for store, identity in self._file.read("SELECT store, identity FROM place")}
 
     def place(self, store: str, identity: str) -> None:
-        """Keep what tells this store from a copy of it."""
+        """Keep the identity of a store, which tells it from a copy."""
         with self._file.write() as db:
             db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (put(store), identity))
 
     def learn(self, before: str, after: str, sessions: Iterable[str]) -> None:
-        """What became of the failures of these sessions of a store is known of another, too; no repair is its own."""
+        """Copy to a store what became of the failures of these sessions in another one; the repairs stay the
+        other's.
+        """
         rows = [(put(after), put(before), put(session)) for session in sessions]
         if not rows:
             return
@@ -43,7 +45,7 @@ class KnownStores:
             db.executemany(query, rows)
 
     def move(self, before: str, after: str, sessions: Iterable[str]) -> None:
-        """What is recorded of these sessions of a store is of another from now on; what that one knows itself stays."""
+        """Move all records of these sessions from a store to another one; what that one knows itself stays."""
         rows = [(put(after), put(before), put(session)) for session in sessions]
         if not rows:
             return

@@ -53,7 +53,7 @@ class Handled:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a recovery was judged by.
+    """The state in which a recovery was decided.
 
     `answered`: `Look.last_answer`, which tells one stretch without an answer from the next; `root`: the session whose
     title the recovery is told under.
@@ -106,10 +106,11 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
 
     def begin(self, record: Record, outcome: Outcome = Outcome.PENDING) -> None:
-        """Keep all images of a recovery that is about to be written: on the disk at the return.
+        """Keep all images of a recovery that is about to be written; they are on the disk at the return.
 
         `outcome`: one of `CUT_OFF`, by which a start after a crash knows how to end it.
         """
@@ -118,7 +119,8 @@ class Ledger:
             _keep_images(db, record)
 
     def rewrite(self, record: Record) -> None:
-        """The same recovery is written once more, for the client wrote in between; it is pending again till `finish`.
+        """Keep the images of a recovery that is written once more because the client wrote in between; pending until
+        `finish`.
 
         From now on its images are those of `record`: also the earlier ones that may still stand (see `images.joined`).
         """
@@ -130,13 +132,14 @@ class Ledger:
             _keep_images(db, record)
 
     def record(self, record: Record, outcome: Outcome) -> None:
-        """A recovery without edits (refused, not understood, gave up, failed); its failure counts as handled."""
+        """Keep a recovery without edits (refused, not understood, gave up, failed); its failure counts as handled."""
         with self.file.write() as db:
             self._insert(db, record, outcome)
             db.execute(_SETTLE, (record.id,))
 
     def taking_back(self, name: str, answered: int) -> None:
-        """Keep that the user wants this undone, before it is: that counts whatever becomes of the undo itself.
+        """Keep that the user wants a recovery undone, before the undo is written: the wish holds whatever becomes of
+        the undo.
 
         `answered`: `Look.last_answer` now. The wish is over when a prompt was answered since.
         """
@@ -145,7 +148,7 @@ class Ledger:
             db.execute(query, (self._clock(), answered, name))
 
     def undone(self, *names: str) -> None:
-        """These were undone: all of them say so from now on, or none."""
+        """Mark all of these recoveries as undone, or none of them."""
         with self.file.write() as db:
             now = self._clock()
             query = "UPDATE recovery SET outcome = 'undone', undone = ? WHERE id = ?"
@@ -155,9 +158,10 @@ class Ledger:
     def finish(
         self, name: str, outcome: Outcome, detail: str, *, settled: bool = True, seconds: float | None = None
     ) -> None:
-        """The end of what `begin` began. `settled=False` leaves the failure open: taken back after a crash, say.
+        """Keep how a recovery ended that `begin` began.
 
-        `seconds`: how long the repair took, to the disk; the first one counts.
+        `settled=False` leaves the failure open: taken back after a crash, say. `seconds`: how long the repair took
+        until it was on the disk; the first value counts.
         """
         with self.file.write() as db:
             if not db.execute(_FINISH, (outcome.value, put(detail), seconds, self._clock(), name)).rowcount:
@@ -166,33 +170,35 @@ class Ledger:
                 db.execute(_SETTLE, (name,))
 
     def confirm(self, name: str) -> None:
-        """What was healed was read back, after the client had time to write over it."""
+        """Keep that a healed recovery was read back, after the client had time to write over it."""
         with self.file.write() as db:
             db.execute("UPDATE recovery SET confirmed = 1 WHERE id = ?", (name,))
 
     def unconfirmed(self) -> list[Entry]:
-        """What was healed and not yet read back, oldest first: its process may have ended before it could."""
+        """List the healed recoveries that were not yet read back, oldest first: their process may have ended before it
+        could.
+        """
         images = "EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"
         return self.file.entries(f"WHERE outcome = ? AND confirmed IS NULL AND {images} ORDER BY seq", Outcome.HEALED)
 
     def drop(self, name: str) -> None:
-        """Forget a recovery that was begun and of which nothing was written: it was put off, and counts for nothing."""
+        """Remove a recovery that was begun and of which nothing was written: it was put off, and counts for nothing."""
         with self.file.write() as db:
             db.execute("DELETE FROM image WHERE seq = (SELECT seq FROM recovery WHERE id = ?)", (name,))
             db.execute("DELETE FROM recovery WHERE id = ?", (name,))
 
     def mark(self, name: str, outcome: Outcome, detail: str = "") -> None:
-        """Another outcome for a finished recovery (undone, conflict); an empty detail keeps the old one."""
+        """Give a finished recovery another outcome (undone, conflict); an empty detail keeps the old one."""
         self.finish(name, outcome, detail or self.get(name).detail)
 
     def handled(self, store: str, session: str, message: str) -> Handled | None:
-        """What became of this failure; None if it was never handled. Outlives the images."""
+        """Return what became of this failure; None if it was never handled. Known also after its images were pruned."""
         query = "SELECT outcome, session_state, rules_version FROM handled WHERE (store, session, message) = (?, ?, ?)"
         rows = self.file.read(query, (store, session, message))
         return Handled(Outcome(rows[0][0]), text(rows[0][1]), rows[0][2]) if rows else None
 
     def tries(self, store: str, session: str, answered: int, message: str = "") -> list[Try]:
-        """What was tried on a session since its last answer (`Look.last_answer`), in the ledger's own order.
+        """List what was tried on a session since its last answer (`Look.last_answer`), in the order of the ledger.
 
         No two clocks are compared: tries belong together that saw the same last answer, or failed at this `message`.
         """
@@ -203,9 +209,9 @@ class Ledger:
         return [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
 
     def taken_back(self, session: str, answered: int, message: str) -> Try | None:
-        """The newest repair of a session, if the user took it back since its last answer (`Look.last_answer`).
+        """Return the newest repair of a session, if the user took it back since its last answer (`Look.last_answer`).
 
-        Of the session, in whichever store: a copy of it is not repaired against the user's wish either.
+        The session may be in any store: a copy of it is not repaired against the user's wish either.
         """
         if not self.file.has("undone"):
             return None
@@ -214,17 +220,19 @@ class Ledger:
         return next((one for one in found if one.outcome is not Outcome.HEALED or one.undone is not None), None)
 
     def count(self, outcome: Outcome, since: float) -> int:
-        """How many recoveries since `since`, in seconds since the epoch, ended so."""
+        """Count the recoveries since `since` (seconds since the epoch) with this outcome."""
         query = "SELECT count(*) FROM recovery WHERE outcome = ? AND time >= ?"
         return int(self.file.read(query, (outcome.value, since))[0][0])
 
     def history(self, limit: int, session: str | None = None) -> list[Entry]:
-        """Newest first."""
+        """List recoveries, newest first."""
         which = () if session is None else (session,)
         return self.file.entries(f"{'WHERE session = ? ' if which else ''}ORDER BY seq DESC LIMIT ?", *which, limit)
 
     def get(self, name: str) -> Entry:
-        """The recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near ids."""
+        """Return the recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near
+        ids.
+        """
         if is_session_id(name):
             hint = f"`recoveryd history --session {name}` lists those of the session."
             mine = [r.id for r in self.history(3, name)]
@@ -243,30 +251,34 @@ class Ledger:
         raise NotFoundError(f'There is no recovery "{name}".', hint, recoveries=near)
 
     def find(self, name: str) -> Entry | None:
-        """The recovery of exactly this id, without `get`'s hints: those read and compare up to 500 others."""
+        """Return the recovery of exactly this id. Unlike `get` it looks for no near ids, which reads up to 500
+        others.
+        """
         return next(iter(self.file.entries("WHERE id = ?", name)), None)
 
     def changes(self, name: str) -> list[Change]:
-        """All images of a recovery, in the order of `begin`; none at all once they were pruned."""
+        """Return all images of a recovery, in the order of `begin`; none at all once they were pruned."""
         query = "SELECT key, before, after, mode FROM image JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
         return [Change(text(key), before, after, mode) for key, before, after, mode in self.file.read(query, (name,))]
 
     def repairs(self, session: str, message: str) -> list[Entry]:
-        """The recoveries of one failure that wrote something, in whichever store; newest first."""
+        """List the recoveries of one failure that wrote something, in whichever store; newest first."""
         return self.file.entries("WHERE session = ? AND message = ? AND edits > 0 ORDER BY seq DESC", session, message)
 
     def left(self, name: str) -> dict[str, bytes | None]:
-        """Each record of a recovery with the digest of what it wrote (`images.digest`): outlives the images."""
+        """Return each record of a recovery with the digest of what it wrote (`images.digest`), known also without the
+        images.
+        """
         images = {change.key: digest(change.after) for change in self.changes(name)}
         query = "SELECT key, digest FROM trace JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
         return images or {text(key): held for key, held in self.file.read(query, (name,))}
 
     def pending(self) -> list[Entry]:
-        """What a crash left half done (pending or undoing), newest first: the order in which to take it back."""
+        """List what a crash left half done (pending or undoing), newest first: the order in which to take it back."""
         return self.file.entries("WHERE outcome IN (?, ?) ORDER BY seq DESC", *CUT_OFF)
 
     def later(self, recovery: Entry) -> list[Entry]:
-        """Newer recoveries of the same session whose edits stand in the store, newest first: undo those first."""
+        """List newer recoveries of the same session whose edits stand in the store, newest first: undo those first."""
         return self.file.entries(
             "WHERE store = ? AND session = ? AND seq > (SELECT seq FROM recovery WHERE id = ?)"
             " AND edits > 0 AND outcome IN (?, ?, ?) ORDER BY seq DESC",

@@ -1,4 +1,4 @@
-"""A look into the ledger that leaves no trace: for commands that only tell."""
+"""Look into the ledger without leaving a trace: for commands that only tell."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def peek(path: Path, work: Callable[[Ledger], T]) -> T | None:
-    """What `work` makes of the ledger as it is; None when there is none. LedgerError, BusyError."""
+    """Run `work` on the ledger as it is; None when there is none. Raises LedgerError, BusyError."""
     return _read(path, lambda db: work(Ledger(LedgerFile(path, db)))) if path.exists() else None
 
 
 def damage(path: Path) -> str:
-    """What SQLite finds wrong with the ledger; "" when nothing is, when it is large, or when it takes too long."""
+    """Tell what SQLite finds wrong with the ledger; "" when nothing is, when it is large, or when it takes too long."""
     if path.stat().st_size > SMALL:
         return ""
     deadline = time.monotonic() + _CHECK_S
@@ -48,6 +48,6 @@ def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def _integrity(db: sqlite3.Connection) -> str:
-    """What `PRAGMA quick_check` finds wrong; "" when nothing is."""
+    """Run `PRAGMA quick_check`; "" when it finds nothing wrong."""
     found = [str(line) for (line,) in db.execute("PRAGMA quick_check(3)")]
     return "" if found == ["ok"] else "; ".join(found)

@@ -1,4 +1,4 @@
-"""The tables of the ledger, and how those of an older recoveryd become today's."""
+"""The tables of the ledger, and the steps that bring an older ledger to today's form."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LedgerError(RecoverydError):
 
 
 def make(db: sqlite3.Connection, application_id: int) -> None:
-    """The tables, in an empty file."""
+    """Create the tables, in an empty file."""
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("BEGIN IMMEDIATE")
@@ -70,7 +70,7 @@ def make(db: sqlite3.Connection, application_id: int) -> None:
 
 
 def bring_forward(db: sqlite3.Connection, path: Path) -> None:
-    """An older ledger becomes today's, in one transaction; a copy of it stands beside it until that is done.
+    """Bring an older ledger to today's form, in one transaction; a copy of it stands beside it until that is done.
 
     Raises what SQLite and the system raise; then the ledger is as it was.
     """
@@ -87,14 +87,16 @@ def bring_forward(db: sqlite3.Connection, path: Path) -> None:
 
 
 def sweep(path: Path) -> None:
-    """Take away copies of a ledger that was brought forward: they hold what a user may have had forgotten since."""
+    """Remove the copies of a ledger that was brought forward: they hold what a user may have had forgotten since."""
     for version in range(1, SCHEMA_VERSION):
         with suppress(FileNotFoundError):
             _aside(path, version).unlink()
 
 
 def unknown(path: Path, version: int | None) -> LedgerError:
-    """Why a file is not used: it is of another program (None), or of a schema that is not known here."""
+    """Make the error for a file that is not used: it is of another program (None), or of a schema that is not known
+    here.
+    """
     if version is None:
         hint = "Move it away; a new ledger is made at the next start."
         return LedgerError(f"{path} is an SQLite database of another program, not a ledger.", hint)
@@ -118,7 +120,9 @@ def _aside(path: Path, version: int) -> Path:
 
 
 def _copy(path: Path, aside: Path) -> None:
-    """By a connection of its own, which sees the state before the transaction; safe on the disk at the return."""
+    """Copy the ledger by a connection of its own, which sees the state before the transaction; on the disk at the
+    return.
+    """
     with (
         private_files.beside(aside) as (_, made),
         closing(sqlite3.connect(path)) as source,

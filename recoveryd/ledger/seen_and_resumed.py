@@ -1,4 +1,4 @@
-"""What is kept about sessions beside their recoveries: which need no look, and which were told to go on."""
+"""Keep what is known of sessions beside their recoveries: which need no look, and which were told to go on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEPT_S = 30 * 86_400.0
 
 
 class SeenSessions:
-    """What sessions looked like when they were last found in order: the next start looks at the others alone."""
+    """The stamps of sessions that were found in order: after a start only the others are looked at."""
 
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
@@ -25,7 +25,7 @@ class SeenSessions:
             db.executemany("DELETE FROM seen WHERE store = ? AND session = ?", ((put(store), put(s)) for s in gone))
 
     def remembered(self, store: str) -> dict[str, str]:
-        """Session to stamp, of all sessions of the store."""
+        """Return the stamp of each session of the store."""
         rows = self._file.read("SELECT session, stamp FROM seen WHERE store = ?", (store,))
         return {text(session): text(stamp) for session, stamp in rows}
 
@@ -38,7 +38,7 @@ class Resumes:
         self._clock = clock
 
     def add(self, recovery: str, store: str, session: str, *, thinking_off: bool) -> None:
-        """Keep that a session is told to go on, before it is: on the disk at the return."""
+        """Keep, before it happens, that a session is told to go on; it is on the disk at the return."""
         now = self._clock()
         with self._file.write() as db:
             db.execute("DELETE FROM resume WHERE time < ?", (now - _KEPT_S,))
@@ -46,7 +46,7 @@ class Resumes:
             db.execute("INSERT OR REPLACE INTO resume VALUES (?, ?, ?, ?, ?)", row)
 
     def of(self, store: str, session: str) -> list[Resumed]:
-        """Those of a session in the last 30 days; the oldest first."""
+        """List when a session was told to go on in the last 30 days, the oldest first."""
         query = """SELECT resume.recovery, resume.time, thinking_off, answered FROM resume
             LEFT JOIN recovery ON recovery.id = resume.recovery
             WHERE resume.store = ? AND resume.session = ? ORDER BY resume.time"""

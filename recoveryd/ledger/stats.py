@@ -1,4 +1,4 @@
-"""What came of all recoveries, by kind. Pure."""
+"""Count what came of all recoveries, by kind. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _TRIED = (Outcome.HEALED, Outcome.UNDONE, Outcome.CONFLICT, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of one kind (None: not known). `success`: healed of those tried, 0 to 1; None when nothing was tried.
+    """The figures of one kind (None: not known).
 
-    `median_seconds`: from the start of a repair to the disk, of those where it was recorded.
+    `success`: healed of those tried, 0 to 1; None when nothing was tried. `median_seconds`: from the start of a repair
+    to the disk, of those where it was recorded.
     """
 
     kind: Kind | None
@@ -29,11 +30,12 @@ class Line:
 
     @property
     def total(self) -> int:
+        """How many recoveries there were."""
         return sum(self.outcomes.values())
 
 
 def by_kind(ended: Iterable[Ended]) -> list[Line]:
-    """A line for each kind, the most frequent first."""
+    """Make a line for each kind, the most frequent first."""
     groups: dict[Kind | None, list[Ended]] = {}
     for one in ended:
         groups.setdefault(one.kind, []).append(one)
@@ -50,6 +52,6 @@ def _line(kind: Kind | None, group: list[Ended]) -> Line:
 
 
 def midnight(seconds: float) -> float:
-    """When the day began, in the user's time."""
+    """Return when the day began, in the user's time; seconds since the epoch."""
     day = time.localtime(seconds)
     return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

@@ -1,4 +1,4 @@
-"""Keeping the ledger: what it holds, and what a user wants gone from it for good."""
+"""Tell what the ledger holds, prune it, and remove for good what a user wants gone from it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Held:
 
 
 class Upkeep:
-    """What `ledger` holds, for how long, and what goes for good.
+    """What `ledger` holds, for how long, and the removal of it.
 
-    `sole` is asked of recoveries that do not say whether they hold content that exists nowhere else (an older recoveryd
-    wrote them), with the id of their store. Without it their images are held.
+    `sole` is asked about recoveries of an older recoveryd, whose rows do not say whether they hold content that exists
+    nowhere else; it gets the id of their store. Without it their images are kept.
     """
 
     def __init__(self, ledger: Ledger, sole: Callable[[str, Sequence[Change]], bool] | None = None) -> None:
@@ -52,7 +52,7 @@ class Upkeep:
         self._sole = sole
 
     def ended(self) -> list[Ended]:
-        """All recoveries, oldest first."""
+        """List all recoveries, oldest first."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
         rows = self._file.read(f"SELECT kind, outcome, time, {seconds}, store FROM recovery ORDER BY seq")  # noqa: S608
         return [Ended(KINDS.get(k or ""), Outcome(how), at, took, text(store)) for k, how, at, took, store in rows]
@@ -63,16 +63,16 @@ class Upkeep:
         return [entry for entry in self._file.entries(newest) if entry.outcome in outcomes]
 
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
-        """Store and session of those with at least so many recoveries that wrote something."""
+        """List store and session of those with at least so many recoveries that wrote something."""
         query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
         return [(text(store), text(session)) for store, session in self._file.read(query, (recoveries,))]
 
     def conflicts(self) -> list[Entry]:
-        """Recoveries that the client wrote over, newest first."""
+        """List the recoveries that the client wrote over, newest first."""
         return self._file.entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)
 
     def held(self, session: str | None = None) -> list[Held]:
-        """The recoveries that have images, oldest first."""
+        """List the recoveries that have images, oldest first."""
         rows = self._file.read(
             f"SELECT id, count(*), {_BYTES}"  # noqa: S608
             " FROM recovery JOIN image USING (seq) WHERE session = ifnull(?, session) GROUP BY seq ORDER BY seq",
@@ -82,7 +82,7 @@ class Upkeep:
         return [Held(entry, n, size) for entry, n, size in found if entry is not None]
 
     def image_bytes(self) -> int:
-        """Of all images together."""
+        """Add up the bytes of all images."""
         return int(self._file.read(f"SELECT {_BYTES} FROM image")[0][0])  # noqa: S608
 
     def prune(self, keep_days: float, keep_mb: float, now: float) -> int:
@@ -100,7 +100,7 @@ class Upkeep:
         return len(gone)
 
     def beyond(self, keep_days: float, keep_mb: float, now: float, *, all_content: bool = False) -> list[Held]:
-        """The recoveries whose images are beyond the limits, as `prune` has them; see `clear`.
+        """List the recoveries whose images are beyond the limits, as `prune` has them; see `clear`.
 
         `all_content`: also those with content that now exists nowhere else.
         """
@@ -111,15 +111,18 @@ class Upkeep:
         return [held for held in self.held() if held.entry.id in gone]
 
     def clear(self, names: Sequence[str]) -> None:
-        """Take the images of these recoveries out, and out of the file. Their rows stay, and what counts as handled."""
+        """Remove the images of these recoveries, also from the bytes of the file. Their rows stay, and count as
+        handled.
+        """
         with self._file.write() as db:
             _drop_images(db, map(self._number, names))
         self._shred()
 
     def forgettable(self, session: str) -> list[Entry]:
-        """All recoveries of a session, newest first; none where only those of its subagents have its title.
+        """List all recoveries of a session, newest first; none where only those of its subagents have its title.
 
-        NotFoundError when there is nothing; RefusedError when one was cut off: its images are what brings it to an end.
+        Raises NotFoundError when there is nothing; RefusedError when one was cut off: its images are what brings it to
+        an end.
         """
         entries = self._file.entries("WHERE session = ? ORDER BY seq DESC", session)
         if not entries and not self._file.entries("WHERE root = ? LIMIT 1", session):
@@ -134,9 +137,9 @@ class Upkeep:
         return entries
 
     def forget(self, session: str) -> list[Entry]:
-        """Take out all that a session said: images, title (also where its subagents are told under it), details.
+        """Remove all content of a session: images, title (also where its subagents are told under it), details.
 
-        Its keys stay, so that it is not repaired again, and digests: what was healed is still known as healed.
+        Its keys and digests stay, so that it is not repaired again, and what was healed is still known as healed.
         """
         entries = self.forgettable(session)
         with self._file.write() as db:
@@ -148,7 +151,7 @@ class Upkeep:
         return entries
 
     def _finished(self) -> list[Images]:
-        """Of each finished recovery that has images, oldest first. What is found out on the way is kept."""
+        """List each finished recovery that has images, oldest first. What is found out on the way is kept."""
         rows = self._file.read(
             f"SELECT seq, id, store, time, sole, {_BYTES}"  # noqa: S608
             " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
@@ -169,7 +172,8 @@ class Upkeep:
         return int(self._file.read("SELECT seq FROM recovery WHERE id = ?", (name,))[0][0])
 
     def _shred(self) -> None:
-        """Write the file anew, without a byte of what was deleted, and empty the WAL. BusyError when that can't be.
+        """Write the file anew, without a byte of what was deleted, and empty the WAL. Raises BusyError when that can't
+        be.
 
         `secure_delete` alone leaves what an older recoveryd, without it, once deleted.
         """
@@ -187,7 +191,9 @@ class Upkeep:
 
 
 def _drop_images(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
-    """Within a transaction. Of what was healed a trace stays, without content: does the repair still stand?"""
+    """Delete the images of a recovery, within a transaction. Of a healed one digests stay, to tell whether it still
+    stands.
+    """
     db.create_function("digest", 1, digest, deterministic=True)
     trace = """INSERT OR REPLACE INTO trace SELECT seq, position, key, digest(after) FROM image
         WHERE seq = ? AND seq IN (SELECT seq FROM recovery WHERE outcome = 'healed')"""

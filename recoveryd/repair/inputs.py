@@ -1,4 +1,4 @@
-"""What a repair has before it: the request as it would be by now, what is refused of it, and who can edit it."""
+"""What a fix is given: the request as it would be sent, what is refused of it, and the editor of the session."""
 
 from __future__ import annotations
 

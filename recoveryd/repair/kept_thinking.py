@@ -1,4 +1,4 @@
-"""What becomes of a session's thinking, block by block: for whoever wonders what the model forgot, and why."""
+"""Tell what becomes of a session's thinking, block by block: what the model forgets, and why."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from recoveryd.core import Edit, Kind, Session, kind_info
 
 
 def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:
-    """A line for each stored block of thinking, kept or set aside by `edits`, and why. None where nothing is set aside.
+    """Write a line for each stored block of thinking: kept or set aside by `edits`, and why. No content: ids alone.
 
-    No content: ids alone.
+    None where nothing is set aside.
     """
     gone = {edit.part_id for edit in edits if edit.action == "set_aside_thinking"}
     rejected = kind_info(kind).signature

@@ -58,7 +58,7 @@ class Case:
 
 
 def plan(case: Case) -> Plan | Refusal:
-    """The cheapest edits after which the next prompt is accepted; checked, not assumed."""
+    """Find the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
     said = case.evidence.kind
     about = KINDS[said]
     if said not in REPAIRS and not about.signature:
@@ -76,12 +76,12 @@ def plan(case: Case) -> Plan | Refusal:
 
 
 def objections(session: Session, wires: Sequence[Wire], provider: Provider, claims: Claims) -> list[Violation]:
-    """What the rules still say of a session as it was read back; nothing, if it is healed."""
+    """List what the rules still object to in a session as it was read back; nothing, if it is healed."""
     return [violation for wire in wires for violation in provider.check(wire.build(session), claims)]
 
 
 def claims_of(case: Case, request: Request) -> Claims:
-    """What the error tells, looked up in the request that failed, not in the stored list."""
+    """Look up what the error tells in the request that failed, not in the stored list."""
     claims = case.provider.claims(case.evidence, request, _named(case))
     if KINDS[case.evidence.kind].signature and not case.settings.keep_thinking:
         return replace(claims, accused=frozenset(b.part_id for b in request.blocks() if b.is_thinking))
@@ -89,7 +89,7 @@ def claims_of(case: Case, request: Request) -> Claims:
 
 
 def _named(case: Case) -> Block | None:
-    """The block that the error names, looked up in the request that failed."""
+    """Find the block that the error names in the request that failed."""
     if case.evidence.position is None:
         return None
     messages = case.session.messages

@@ -78,7 +78,7 @@ class Search:
         self.found = [violation for request in self._before for violation in provider.check(request, claims)]
 
     def run(self) -> tuple[Edit, ...] | Refusal:
-        """The cheapest edits that the rules accept; a refusal names what nothing may be done about."""
+        """Find the cheapest edits that the rules accept; a refusal names what nothing may be done about."""
         start = self._node(())
         if len({violation.turn for violation in start.open}) <= FEW:
             whole = self._settle(start, None)
@@ -155,8 +155,11 @@ class Search:
         return [v for v in node.open if (key := _key(v, node.given.request)) in targets or key not in start.keys]
 
     def _branches(self, node: _Node, due: Sequence[Violation], whole: bool) -> list[tuple[Edit, ...]]:
-        """What may be done next. With `whole`, about any violation: what answers one may settle another on the way.
-        Else about the first refused turn, whose violations all have to be answered."""
+        """List the next edits to try. With `whole`, about any violation: what answers one may settle another on the
+        way.
+
+        Else about the first refused turn, whose violations all have to be answered.
+        """
         here = due if whole else [violation for violation in due if violation.turn == due[0].turn]
         return [edits for violation in here for edits in self._proposals(node, violation)]
 
@@ -167,7 +170,7 @@ class Search:
         return _Node(edits, given, tuple(found), frozenset(_key(violation, request) for violation in found))
 
     def _refused(self, requests: Sequence[Request], *, edited: bool) -> tuple[Request, list[Violation]]:
-        """The first of `requests` that is refused, and why; any of them where none is."""
+        """Return the first of `requests` that is refused, and why; any of them where none is."""
         for request in requests:
             if found := self._provider.check(request, self._claims):
                 return request, found
@@ -186,7 +189,7 @@ class Search:
                 yield from (edits for edits in repair(node.given, violation) if edits)
 
     def _rank(self, node: _Node, greedy: bool) -> tuple[int, ...]:
-        """Cost (at least one more while something is refused), what is still refused, later edits before earlier ones.
+        """Order nodes by cost (at least one more while something is refused), what is still refused, later edits first.
 
         What only adds (a placeholder, a closed turn) costs one however many parts it takes; what changes or takes away
         a stored part costs two each.
@@ -199,7 +202,7 @@ class Search:
 
 
 def _key(violation: Violation, request: Request) -> Key:
-    """What a violation is, whatever its turn's number has become."""
+    """Identify a violation, whatever its turn's number has become."""
     if violation.block is not None:
         return violation.kind, (violation.block.message_id, violation.block.part_id)
     if violation.part_id:

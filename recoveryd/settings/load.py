@@ -1,4 +1,4 @@
-"""The settings of a TOML file and the environment; errors that say which key of which file is wrong, and what fits."""
+"""Read the settings of a TOML file and the environment. Errors say which key of which file is wrong, and what fits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def _validated(model: type[C], data: dict[str, Any], path: str, env: Mapping[str
 
 
 def load_sound(model: type[C], path: Path | None, env: Mapping[str, str] | None = None) -> tuple[C, ConfigError | None]:
-    """As `load`, for what must work beside a broken configuration: what of it is sound, and what is wrong with it."""
+    """Load as `load` does, but leave out what is wrong: for what must work beside a broken configuration. Also returns
+    the error.
+    """
     try:
         return load(model, path, env), None
     except ConfigError as error:
@@ -87,7 +89,7 @@ def may_forbid(path: Path, problem: ConfigError) -> bool:
 
 
 def show(config: BaseConfig) -> str:
-    """The settings as TOML that `load` reads; what is not the default says so in a comment."""
+    """Write the settings as TOML that `load` reads; what is not the default says so in a comment."""
     import tomlkit  # the daemon shows nothing
 
     default, document, fields = type(config)(), tomlkit.document(), type(config).model_fields
@@ -137,7 +139,7 @@ def _is_section(field: FieldInfo) -> bool:
 
 
 def _fields(model: type[BaseConfig]) -> Iterator[tuple[str, FieldInfo]]:
-    """Each key that has a value, dotted: `max_retries`, `notify.desktop`."""
+    """Go through each key that has a value, dotted: `max_retries`, `notify.desktop`."""
     for name, field in model.model_fields.items():
         if isinstance(field.default, Section):
             yield from ((f"{name}.{key}", inner) for key, inner in type(field.default).model_fields.items())
@@ -163,7 +165,7 @@ def _overlay(model: type[BaseConfig], data: dict[str, Any], env: Mapping[str, st
 
 
 def _value(text: str, default: object) -> object:
-    """The text of a variable as the kind of value that the default is; as it is where it does not fit one."""
+    """Convert the text of a variable to the type of the default; a text that does not fit stays a text."""
     low = text.strip().lower()
     try:
         if isinstance(default, bool):
@@ -215,7 +217,7 @@ def _found(value: object) -> str:
 
 
 def _nearest(name: str, known: Any) -> str:
-    """By the whole name, else by its last piece: `desktop` is `notify.desktop`."""
+    """Find the nearest known key by the whole name, else by its last piece: `desktop` is `notify.desktop`."""
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, 0.7)
     near = near or [n for n in names if n.rpartition(".")[2] == name.rpartition(".")[2]]

@@ -36,7 +36,7 @@ def setup(
     """Send all of the process's log, the standard library's and its warnings too, to `stream` (stderr) and `log_file`.
 
     `shown`: another level for `stream` than for the file. The file is 0600 and rotated. One that can't be opened is
-    said on `stream`, and costs nothing else.
+    told on `stream`, and nothing else is lost.
     """
     stream = stream or sys.stderr
     logger.remove()

@@ -19,7 +19,9 @@ from recoveryd.settings.schema import BaseConfig
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Seconds since the epoch; without `until` it lasts until it is ended."""
+    """A pause of all repairs: from and until when, in seconds since the epoch; without `until` it lasts until it is
+    ended.
+    """
 
     since: float
     until: float | None = None
@@ -31,13 +33,16 @@ class Pause:
 
 
 def pause(state_dir: Path, now: float, seconds: float | None = None) -> Pause:
+    """Begin a pause, for so many `seconds` or until it is ended. Raises RecoverydError when the file can't be
+    written.
+    """
     made = Pause(now, None if seconds is None else now + seconds)
     _write(_pause(state_dir), {"since": made.since, "until": made.until})
     return made
 
 
 def unpause(state_dir: Path) -> bool:
-    """Whether there was a pause to end, be it one that was over."""
+    """End the pause. Returns whether there was a file of one, be it of one that was over."""
     try:
         _pause(state_dir).unlink()
     except FileNotFoundError:
@@ -48,7 +53,7 @@ def unpause(state_dir: Path) -> bool:
 
 
 def paused(state_dir: Path, now: float) -> Pause | None:
-    """The pause that holds now. A file that can't be understood counts as one: somebody wanted quiet."""
+    """Return the pause that holds now, or None. A file that can't be understood counts as one."""
     path = _pause(state_dir)
     try:
         said = json.loads(path.read_bytes())
@@ -61,13 +66,13 @@ def paused(state_dir: Path, now: float) -> Pause | None:
 
 
 def held(config: BaseConfig, state_dir: Path, now: float) -> str | None:
-    """Why the daemon may write to no store now, not even what a crash left half done; None when it may."""
+    """Tell why the daemon may write to no store now, not even to finish what a crash cut off; None when it may."""
     pause = paused(state_dir, now)
     return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")
 
 
 def ignored(state_dir: Path) -> tuple[str, ...]:
-    """The sessions and folders of `recoveryd ignore`, in the order in which they were named."""
+    """List the sessions and folders of `recoveryd ignore`, in the order in which they were named."""
     try:
         said = json.loads(_ignored(state_dir).read_bytes())
         if not isinstance(said, list):
@@ -81,7 +86,7 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
 
 
 def ignore(state_dir: Path, what: str) -> bool:
-    """Whether that is new."""
+    """Add a session or folder to those that are left alone. Returns whether it is new there."""
     known = ignored(state_dir)
     if what not in known:
         _write(_ignored(state_dir), [*known, what])
@@ -89,7 +94,7 @@ def ignore(state_dir: Path, what: str) -> bool:
 
 
 def unignore(state_dir: Path, what: str) -> bool:
-    """The opposite of `ignore`: whether it was ignored."""
+    """Take a session or folder off the list of `ignore`. Returns whether it was there."""
     known = ignored(state_dir)
     if what in known:
         _write(_ignored(state_dir), [item for item in known if item != what])
@@ -105,7 +110,7 @@ def _ignored(state_dir: Path) -> Path:
 
 
 def _write(path: Path, data: Any) -> None:
-    """The whole file or the old one: a daemon may read it at any moment."""
+    """Replace the whole file at once: a daemon may read it at any moment."""
     try:
         private_files.write(path, json.dumps(data).encode())
     except OSError as error:

@@ -22,10 +22,9 @@ def state_dir() -> Path:
 
 
 def lock_dir(state: Path) -> Path:
-    """Where stores are locked: one place for each user of the system, below the home that the system has for them.
+    """The folder of the locks of stores: one for each user, so that two state folders don't make it two daemons.
 
-    So neither another HOME nor another state folder makes it two daemons. `state`, the state folder in use, where
-    nothing can be written there. Tests keep their locks below HOME, and say so by TEST_RECOVERYD_LOCKS.
+    `state`, the state folder in use, where nothing can be written below the home.
     """
     home = Path.home() if os.environ.get("TEST_RECOVERYD_LOCKS") else _home()
     usual = home / ".local" / "state" / _APP
@@ -42,8 +41,10 @@ def _home() -> Path:
 
 
 def ledger_file(state: Path) -> Path:
+    """The ledger in a state folder."""
     return state / "ledger.db"
 
 
 def log_file(state: Path) -> Path:
+    """The log in a state folder."""
     return state / "recoveryd.log"

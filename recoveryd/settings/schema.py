@@ -108,7 +108,7 @@ class Metrics(Section):
 
 
 class Log(Section):
-    """`[log]`."""
+    """`[log]`: how much is logged."""
 
     level: Annotated[str, AfterValidator(_level)] = Field(default="INFO", description="one of " + ", ".join(_LEVELS))
 
@@ -150,6 +150,8 @@ class BaseConfig(Section):
 
     @property
     def digest(self) -> str:
-        """Of what refusals hang on: where it changed, they are looked at again."""
+        """A short hash of the settings that decide about refusals: when it changes, refused sessions are looked at
+        again.
+        """
         decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore), self.compact.enabled, self.compact.target
         return hashlib.sha256(repr(decides).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""What a repair did or would do, in words for a person."""
+"""Tell in words what a repair did or would do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recoveryd.tell.where import tool_name
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """An action of an edit in words: to do it, having done it, and what it is done to, once and `{n}` times."""
+    """The words for one action of an edit: to do it, having done it, and what it is done to, once and `{n}` times."""
 
     do: str
     did: str
@@ -21,7 +21,7 @@ class Deed:
     now: str = ""  # how it is then: said behind the noun in the place of the verb; `{is}` is "is" or "are"
 
     def said(self, n: int, kind: Kind | None, *, done: bool = True) -> str:
-        """ "took out 2 thinking blocks the provider no longer accepts" """
+        """Write the action, done `n` times, as "took out 2 thinking blocks the provider no longer accepts"."""
         why = " the provider no longer accepts" if kind_info(kind).signature else ""
         what = (self.one if n == 1 else self.several).format(n=n, why=why)
         if done and self.now:
@@ -94,12 +94,15 @@ ACTIONS: Mapping[str, Deed] = {
 
 
 def actions_of(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """What was done, one name a deed."""
+    """List what was done, one name for each deed."""
     return tuple(edit.action for edit in deeds(edits))
 
 
 def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> str:
-    """ "Took out 2 thinking blocks the provider no longer accepts, closed the open turn", or "Would take out ..." """
+    """Write actions as one sentence: "Took out 2 thinking blocks the provider no longer accepts, closed the open turn".
+
+    Not `done`: "Would take out ...".
+    """
     counts = Counter(actions)
     said = [deed.said(n, kind, done=done) for action, deed in ACTIONS.items() if (n := counts.get(action))]
     return capital(("would " if said and not done else "") + ", ".join(said))
@@ -115,6 +118,6 @@ def names(session: Session, edits: Sequence[Edit]) -> str:
 
 
 def by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:
-    """ "turn 14, tool bash: ended 1 unfinished tool call as cancelled", a line for each; to do, if not `done`."""
+    """Write a line for each place: "turn 14, tool bash: ended 1 unfinished tool call as cancelled"."""
     counts = Counter(zip(places, actions, strict=False))
     return [f"{place}: {ACTIONS[action].said(n, kind, done=done)}" for (place, action), n in counts.items()]

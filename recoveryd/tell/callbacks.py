@@ -1,4 +1,4 @@
-"""A parent system's own code, called before and after a recovery."""
+"""Call a parent system's own functions before and after a recovery."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Callbacks:
     on_complete: Callable[[Event], object] | None = None
 
     def then(self, other: Callbacks) -> Callbacks:
-        """These first, and then `other`; what one of them raises is logged and keeps nothing from the other."""
+        """Join two pairs: these are called first, then `other`. What one raises is logged and does not stop the
+        other.
+        """
 
         def on_abort(session: str) -> None:
             safely(f"{session}: on_abort", self.on_abort, session)
@@ -33,7 +35,7 @@ class Callbacks:
 
 
 def safely(name: str, function: Callable[..., object] | None, *arguments: object) -> None:
-    """Call it if there is one. What it raises is logged and changes nothing."""
+    """Call `call` if there is one. What it raises is logged and changes nothing."""
     if function is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Toasts on this desktop, whatever it is."""
+"""Show notices on this desktop, on Linux and on macOS."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Desktop:
         return problem
 
     def close(self) -> None:
-        """Take the toasts away whose buttons would do nothing from now on."""
+        """Take away the notices whose buttons do nothing from now on."""
         deadline = time.monotonic() + LIMIT_S / 2
         kept = list(self._kept)
         for talk in kept:
@@ -53,7 +53,7 @@ class Desktop:
 
 
 def can_show() -> tuple[bool, str]:
-    """Whether a toast can be shown now, and why not; none is shown. Takes `LIMIT_S` and a second at the most."""
+    """Tell whether a notice can be shown now, and why not; none is shown. Takes `LIMIT_S` and a second at the most."""
     if sys.platform == "darwin":
         found = which("osascript")
         return found is not None, found or "osascript is not there"
@@ -75,9 +75,10 @@ def _has_bus() -> bool:
 
 
 def _osascript(title: str, body: str) -> str:
-    """macOS shows no toast of a program outside of an app bundle, and says nothing; its script runner may show one.
+    """Show a notice on macOS by its script runner: the system silently drops those of programs outside of an app
+    bundle.
 
-    The texts are arguments, never part of the script. What it says goes to a file: a pipe could be held open.
+    The texts are arguments, never part of the script. Its output goes to a file: a pipe could be held open.
     """
     command = ["osascript", *(word for line in _SCRIPT for word in ("-e", line)), "--", title, body]
     with tempfile.TemporaryFile() as said:

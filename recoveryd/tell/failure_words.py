@@ -1,4 +1,4 @@
-"""The kinds of failures in words: what is wrong, and what is done about it."""
+"""Tell in words what is wrong with a session, and what is done about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
 def told(evidence: Json) -> str:
-    """Evidence on one line: "message msg_1, status 400"."""
+    """Write evidence on one line: "message msg_1, status 400"."""
     return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
 
 
@@ -28,7 +28,7 @@ def repairable(kind: Kind | None) -> bool:
 
 
 def remedy(kind: Kind | None) -> str:
-    """What recoveryd would do, or what the user can."""
+    """Tell what recoveryd would do, or what the user can."""
     if kind is None:
         return "Nothing is edited."
     known = KINDS[kind]

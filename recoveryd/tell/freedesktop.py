@@ -27,7 +27,7 @@ STAY_S = 600.0  # that a button works; some desktops keep a toast in a list for 
 
 
 class Talk(threading.Thread):
-    """One toast's talk with the notification service; with no toast, only whether there is one that answers."""
+    """One notice's exchange with the notification service; without a notice it only asks whether a service answers."""
 
     def __init__(self, toast: Toast | None) -> None:
         super().__init__(name="toast", daemon=True)
@@ -41,19 +41,20 @@ class Talk(threading.Thread):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> str:
-        """Start, and wait until it is known whether the toast is shown."""
+        """Start, and wait until it is known whether the notice is shown."""
         self.start()
         self._known.wait(LIMIT_S + 1)  # a bus that does not even take a connection can block the whole loop
         return "the session bus does not answer" if self.problem is None else self.problem
 
     def leave(self) -> None:
-        """Take the toast away, if it is still there. From any thread."""
+        """Take the notice away, if it is still there. From any thread."""
         self._leaving = True
         if self._loop is not None:
             with suppress(RuntimeError):  # it left by itself just now
                 self._loop.call_soon_threadsafe(self._changed.set)
 
     def run(self) -> None:
+        """Show the notice, wait for its buttons and run what was pressed. Called in a thread of its own."""
         import asyncio
 
         try:
@@ -135,7 +136,9 @@ class Talk(threading.Thread):
                     await _close(bus, self._number)
 
     def _hear(self, message: Any) -> None:
-        """Any signal: the notifier's own list tells what it was, but no longer the number of the toast."""
+        """Handle a signal of the service: the notifier's own list tells what it was, but no longer the number of the
+        notice.
+        """
         if message.member == "ActionInvoked":
             self._number = message.body[0]
         self._changed.set()
@@ -151,7 +154,7 @@ class Talk(threading.Thread):
 
 
 def _bus(notifier: DesktopNotifier) -> Any:
-    """The connection, for which there is no public way; None before there is one."""
+    """Return the notifier's connection, for which there is no public way; None before there is one."""
     return getattr(getattr(notifier, "_backend", None), "bus", None)
 
 

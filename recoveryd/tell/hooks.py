@@ -42,13 +42,16 @@ class Commands:
 
     @property
     def callbacks(self) -> Callbacks:
+        """The commands as `Callbacks`."""
         return Callbacks(
             on_abort=self._on_abort if self._hooks.on_abort else None,
             on_complete=self._on_complete if self._hooks.on_complete else None,
         )
 
     def close(self, timeout: float = _CLOSING_S) -> None:
-        """Give what waits `timeout` seconds; what still runs is killed, the rest is not run, and the log says so."""
+        """Wait up to `timeout` seconds for the commands that wait. What still runs is killed, the rest is not run; it
+        is logged.
+        """
         if self._thread is None:
             return
         with suppress(queue.Full):
@@ -89,7 +92,7 @@ class Commands:
 
 
 def told(event: Event) -> dict[str, Any]:
-    """An event as a command gets it: what `history --json` says of it, and nothing of the conversation."""
+    """Write an event as a command gets it: what `history --json` says of it, and nothing of the conversation."""
     return {
         "event": "complete",
         "id": event.id,
@@ -145,7 +148,7 @@ def run(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With the children that stayed in its group."""
+    """Kill a command with the children that stayed in its process group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -35,7 +35,7 @@ class Fate(StrEnum):
 
 
 class Delivery:
-    """What became of a notice, once that is known."""
+    """What became of a notice: shown, not shown, or not wanted."""
 
     def __init__(self, fate: Fate | None = None) -> None:
         self._known = threading.Event()
@@ -44,11 +44,12 @@ class Delivery:
             self._known.set()
 
     def settle(self, fate: Fate) -> None:
+        """Set what became of the notice, once."""
         self._fate = fate
         self._known.set()
 
     def wait(self, timeout: float | None = None) -> Fate | None:
-        """Its fate, or None if that is not known after `timeout` seconds."""
+        """Wait up to `timeout` seconds for what became of the notice; None if that is not known then."""
         self._known.wait(timeout)
         return self._fate
 
@@ -57,9 +58,7 @@ class Notifier:
     """Sends notices from any thread. Nothing is imported and no thread is started before the first one."""
 
     def __init__(self, *, enabled: bool = True, show: Callable[[Toast], str] | None = None) -> None:
-        """`show` shows one notice and returns "", or why it did not: a seam for tests, and for other places than the
-        desktop.
-        """
+        """`show` shows one notice and returns "", or why it was not shown."""
         self._enabled = enabled
         self._desktop = Desktop()
         self._show = show or self._desktop.show
@@ -97,8 +96,9 @@ class Notifier:
         self._news.append((toast, delivery))
 
     def close(self, timeout: float = LIMIT_S) -> None:
-        """Give those that wait `timeout` seconds in all; the rest goes to the log. Buttons do nothing any more, so
-        notices that have some are taken away.
+        """Wait up to `timeout` seconds for the notices that are due; the rest goes to the log.
+
+        Buttons do nothing from then on, so notices with buttons are taken away.
         """
         with self._changed:
             self._closing = True
@@ -125,7 +125,7 @@ class Notifier:
                 self._told = time.monotonic()
 
     def _due(self) -> list[tuple[Toast, list[Delivery]]]:
-        """Wait for what is to be shown next; nothing: it is over."""
+        """Wait for what is to be shown next; nothing once the notifier is closed."""
         with self._changed:
             while True:
                 if self._answers:
@@ -151,7 +151,7 @@ def _told_as(news: list[tuple[Toast, Delivery]], few: int) -> list[tuple[Toast, 
 
 
 def _settle(toast: Toast, deliveries: list[Delivery], problem: str) -> None:
-    """`problem`: why it was not shown, if so."""
+    """Set the fate of notices; `problem` is why they were not shown, "" if they were."""
     title, body, why = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH), clean(problem, 200)
     if problem:
         logger.info("Notice, here because {}: {}: {}", why, title, body)

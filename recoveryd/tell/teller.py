@@ -1,4 +1,4 @@
-"""Telling what a recovery came to: in the log, to callbacks, on the desktop and in the client."""
+"""Tell what a recovery came to: in the log, to callbacks, on the desktop and in the client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Teller:
         self.told = 0  # recoveries that came to an end, healed or not
 
     def tell(self, store: Store, failure: Failure, event: Event) -> None:
-        """Say it everywhere; a notice only if it is news."""
+        """Tell an event everywhere; as a notice only if it is news."""
         self.told += 1
         level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
         logger.log(level, "{}", headline(event))
@@ -63,12 +63,12 @@ class Teller:
         self._tui.send(server, failure, directory, title, text, variant)
 
     def answer(self, event: Event, title: str, body: str) -> None:
-        """What came of a button."""
+        """Show in a notice what came of a button."""
         logger.info("{}: {}: {}", marked(event), title, body)
         self._notifier.send(Toast(title, body))
 
     def close(self) -> None:
-        """Give the notices in the client a moment."""
+        """Give the notices in the client up to two seconds."""
         self._tui.close()
 
     def _pressed(self, store: Store, failure: Failure, title: str, event: Event) -> None:
@@ -78,7 +78,9 @@ class Teller:
             self._press(title, store, failure, event)
 
     def _told_before(self, event: Event) -> bool:
-        """What is not repaired (a conversation that is too long, say) is said once a session, not at each prompt."""
+        """Whether the user knows: what is not repaired (a conversation that is too long, say) is told once a
+        session.
+        """
         if event.not_resumed or event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
             return False
         now = (event.store, event.kind, event.outcome, event.detail)

@@ -1,4 +1,4 @@
-"""A notice for a person, as a value: its text made safe to show, and many of them made one."""
+"""A desktop notice as a value: its text made safe to show, and many of them made one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A notice as it is meant; whoever shows it makes it fit and safe (`safe_title`, `core.text.clean`).
+    """A notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
 
-    `news` (healed, given up, stuck) is what became of `session`, that is called `name`. Notices with news may be held
-    back for a moment and told as one; one without is an answer to the user, and shown at once.
+    `news` (healed, given up, stuck) is what became of `session`, which is called `name`. Notices with news may be held
+    back for a moment and told as one; one without is an answer to the user and shown at once.
     """
 
     title: str
@@ -45,12 +45,12 @@ class Toast:
     name: str = ""
 
     def offered(self) -> Toast:
-        """The same with those of its buttons that are offered now."""
+        """Return the same notice with those of its buttons that are offered now."""
         return replace(self, buttons=tuple(button for button in self.buttons if button.offered()))
 
 
 def merged(toasts: Sequence[Toast]) -> Toast:
-    """Many notices with news as one: how many sessions, the first names (the worst first), and where the rest is.
+    """Make one notice of many with news: how many sessions, the first names (the worst first), and where the rest is.
 
     Of several about one session the last counts.
     """
@@ -72,6 +72,8 @@ def _rank(news: str) -> int:
 
 
 def safe_title(title: str) -> str:
-    """A title is no markup to most services, but some draw it: tags and entities get signs that only look alike."""
+    """Replace tags and entities in a title by signs that look alike: some notification services draw mark-up in
+    titles.
+    """
     text = _ENTITY.sub("\uff06", clean(title, TITLE_LENGTH))
     return (text.translate(_ANGLES) if _TAG.search(text) else text) or "recoveryd"

@@ -25,7 +25,7 @@ class TuiToasts:
         self._thread: threading.Thread | None = None
 
     def send(self, server: Server, failure: Failure, directory: str, title: str, text: str, variant: str) -> None:
-        """See `Server.toast`. Returns at once."""
+        """Hand over a toast for `Server.toast`. Returns at once."""
         if not self._enabled:
             return
         with suppress(queue.Full):
@@ -35,7 +35,7 @@ class TuiToasts:
             self._thread.start()
 
     def close(self) -> None:
-        """Give those that wait two seconds."""
+        """Wait up to two seconds for the toasts that are due."""
         if self._thread is not None:
             with suppress(queue.Empty):
                 while self._waiting.full():

@@ -10,8 +10,9 @@ _NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool
 
 
 def places(session: Session, edits: Sequence[Edit]) -> tuple[str, ...]:
-    """The place of each deed of `edits`, in the order of `edits.deeds`. A turn is a prompt of the user and its answer,
-    numbered as they are stored once `edits` are done.
+    """Name the place of each deed of `edits`, in the order of `edits.deeds`.
+
+    A turn is a prompt of the user and its answer, numbered as they are stored once `edits` are done.
     """
     after = edited(session, edits)
     turns = _turns(session) | _turns(after)
@@ -28,7 +29,7 @@ def _turns(session: Session) -> dict[str, int]:
 
 
 def _is_prompt(message: Message) -> bool:
-    """Not what the client itself puts among the user's messages: a compaction, or nothing but synthetic text."""
+    """Whether a user message is a prompt, and not what the client itself adds: a compaction, or only synthetic text."""
     added = [part.type == "compaction" or (part.data or {}).get("synthetic") is True for part in message.parts]
     return message.role == "user" and (not added or not all(added))
 

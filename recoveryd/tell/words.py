@@ -1,4 +1,4 @@
-"""What happened, as a person would say it."""
+"""Tell what happened in sentences for a person: log lines and notices."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
 
 
 def marked(event: Event) -> str:
-    """How each line of the log about a recovery begins: its session, its id, and what became of it so far."""
+    """Begin each log line of a recovery alike: its session, its id, and its outcome so far."""
     return f"{event.session} {event.id} {event.outcome}"
 
 
 def headline(event: Event) -> str:
-    """One line for the log: what was wrong, and what became of it."""
+    """Write one line for the log: what was wrong, and what became of it."""
     return f"{marked(event)}: {cause(event.kind)} ({event.detail})"
 
 
@@ -26,7 +26,7 @@ GO_ON = "Say “continue” to go on; an open TUI shows it once the session is l
 
 
 def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON) -> Toast:
-    """A desktop notice: whose session, what was done and where, how to go on (`Client.go_on`)."""
+    """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`)."""
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
     name = clean(event.title, 80) or event.session
     healed = event.outcome is Outcome.HEALED
@@ -49,7 +49,7 @@ def _healed(event: Event, go_on: str) -> str:
 
 
 def _going_on(event: Event, go_on: str) -> str:
-    """What there is to do after a repair: nothing, if the session was told to go on."""
+    """Tell what there is to do after a repair: nothing, if the session was told to go on."""
     if event.resumed:
         return "It was told to go on."
     problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
@@ -65,7 +65,7 @@ def _unhealed(event: Event) -> str:
 
 
 def _next_step(event: Event, go_on: str) -> str:
-    """What a refusal asks of the user is in its detail."""
+    """Tell what to do after a failure. What a refusal asks of the user is in its detail already."""
     if event.resumed or event.not_resumed:
         return _going_on(event, go_on)
     if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
@@ -76,7 +76,7 @@ def _next_step(event: Event, go_on: str) -> str:
 
 
 def where(places: Sequence[str]) -> str:
-    """ "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
+    """Write "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
     named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
     more = len(named) - 1
     rest = f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
@@ -84,7 +84,7 @@ def where(places: Sequence[str]) -> str:
 
 
 def details(event: Event) -> Toast:
-    """What the button "Show" shows: the deeds of a recovery, one line each, and no content."""
+    """Write what the button "Show" shows: the deeds of a recovery, one line each, and no content."""
     lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
@@ -94,7 +94,7 @@ def details(event: Event) -> Toast:
 def buttons(
     event: Event, press: Callable[[str, Event], object], *, can_continue: Callable[[], bool] | None = None
 ) -> tuple[Button, ...]:
-    """The buttons under a healed session; each calls `press(its title, event)`.
+    """Make the buttons under a healed session; each calls `press(its title, event)`.
 
     "Continue" is among them unless `can_continue` is None, and offered if that says so: it needs a client.
     """

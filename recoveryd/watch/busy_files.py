@@ -1,4 +1,6 @@
-"""A folder that is written to so fast that a look at its files, a few times a second, is cheaper than to be told."""
+"""Watch a folder that is written to very fast by looking at its files a few times a second, which costs less than
+events.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _Facts = tuple[tuple[int, int, int], ...]
 
 
 class Burst:
-    """The `watch_files` of all stores of one folder. While it lasts, nobody needs to be told that they are modified."""
+    """The `watch_files` of all stores of one folder, while they are written to so fast that events about them are
+    turned off.
+    """
 
     def __init__(self, stores: Iterable[Store]) -> None:
         self._stores = tuple(stores)
@@ -24,7 +28,7 @@ class Burst:
         self.over = False
 
     def changed(self) -> list[str]:
-        """The ids of the stores that were written to since the last call; `over` when none was for a while."""
+        """Return the ids of the stores that were written to since the last call, and whether the burst is `over`."""
         now = time.monotonic()
         found = {store.id: _facts(store.watch_files) for store in self._stores}
         changed = [store_id for store_id, facts in found.items() if facts != self._facts[store_id]]

@@ -1,4 +1,6 @@
-"""What watchdog is asked to tell: never its default, with every open and close, which drowns in its own walk (7.1)."""
+"""Which events watchdog is asked for: never its default mask, with every open and close, which drowns in its own walk
+(7.1).
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,7 @@ class Handler(events.FileSystemEventHandler):
         self.error = ""
 
     def dispatch(self, event: events.FileSystemEvent) -> None:
+        """Pass one event on. An exception is kept in `error`."""
         try:
             self._told(event, os.fsdecode(event.src_path), os.fsdecode(event.dest_path or ""))
         except Exception as error:

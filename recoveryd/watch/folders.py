@@ -1,4 +1,4 @@
-"""What the kernel knows of folders: which one it is, how many are watched, and how many may be."""
+"""Ask the kernel about folders: which one is at a path, how many are watched, and how many may be."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _INSTANCES = _LIMIT.with_name("max_user_instances")
 
 
 def reason(error: OSError) -> str:
-    """Why a folder is not watched, for the user."""
+    """Tell the user why a folder is not watched."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """What tells a folder from another one of the same name; None when it is not there, or no folder."""
+    """Return what tells a folder from another one of the same name; None when it is not there, or no folder."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -35,7 +35,9 @@ def identity(path: str) -> tuple[int, int] | None:
 
 @contextmanager
 def held(path: str) -> Iterator[tuple[int, int]]:
-    """The `identity` of a folder, which no other folder can get while it is held. OSError when there is none."""
+    """Keep a folder open and yield its `identity`, which no other folder can get meanwhile. OSError when there is
+    none.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found = os.fstat(fd)
@@ -45,7 +47,7 @@ def held(path: str) -> Iterator[tuple[int, int]]:
 
 
 def shortage(roots: Iterable[str], others: int) -> str | None:
-    """A sentence for the user if fewer folders are watched than `roots` with all below them, and `others`, need.
+    """Tell the user if fewer folders are watched than `roots` with all below them, and `others`, need; else "".
 
     watchdog 7 says nothing when the limit stops it.
     """
@@ -63,7 +65,7 @@ def shortage(roots: Iterable[str], others: int) -> str | None:
 
 
 def count_folders(path: str) -> int:
-    """How many folders a recursive watch of `path` needs."""
+    """Count the folders that a recursive watch of `path` needs."""
     total = 1
     with suppress(OSError), os.scandir(path) as entries:
         for entry in entries:
@@ -74,7 +76,7 @@ def count_folders(path: str) -> int:
 
 
 def count_watches() -> int | None:
-    """How many folders this process watches; None where the kernel does not tell."""
+    """Count the folders that this process watches; None where the kernel does not tell."""
     if sys.platform != "linux":
         return None
     total = 0
@@ -86,7 +88,9 @@ def count_watches() -> int | None:
 
 
 def limits() -> tuple[int | None, int | None]:
-    """How many folders a user may watch, and with how many inotify instances; None where the kernel does not tell."""
+    """Return how many folders a user may watch, and with how many inotify instances; None where the kernel does not
+    tell.
+    """
     found: list[int | None] = []
     for file in (_LIMIT, _INSTANCES):
         try:
@@ -97,7 +101,7 @@ def limits() -> tuple[int | None, int | None]:
 
 
 def refused() -> str:
-    """Why no inotify instance can be had now; "" when one can. It is given back at once."""
+    """Tell why no inotify instance can be had now; "" when one can. It is given back at once."""
     import ctypes
 
     init = getattr(ctypes.CDLL(None, use_errno=True), "inotify_init1", None)

@@ -71,7 +71,7 @@ class Watcher:
         self.check()
 
     def watch(self, stores: Iterable[Store]) -> None:
-        """Watch these from now on."""
+        """Watch these stores from now on, and no others."""
         self._stores = tuple(stores)
         self.check()
 
@@ -111,7 +111,7 @@ class Watcher:
         return self._thread.is_alive() and (observer is None or observer.is_alive())
 
     def problems(self) -> list[str]:
-        """What keeps writes from being noticed at once, a sentence each. Counts folders: not for a busy loop."""
+        """List what keeps writes from being noticed at once, a sentence each. Counts folders: not for a busy loop."""
         with self._lock:
             found = [reason for _, reason in self._failed.values()]
             lost = {path: have.handler.error for path, have in self._attached.items() if have.handler.error}
@@ -138,7 +138,7 @@ class Watcher:
                 self._failed.pop("check", None)
 
     def _look_at_bursts(self) -> list[Burst]:
-        """Tell what was written, and return the bursts that are over, which are none any more."""
+        """Tell what was written in each burst, and return and drop the bursts that are over."""
         for burst in list(self._bursts.values()):
             self._touch(burst.changed())
         over = {path: burst for path, burst in list(self._bursts.items()) if burst.over}
@@ -151,7 +151,7 @@ class Watcher:
             self._on_touch(store_id, None)
 
     def _observe(self) -> bool:
-        """Have an observer that lives; 7.1 needs an inotify instance for each, which may be refused."""
+        """Make sure that an observer runs; 7.1 needs an inotify instance for each, which may be refused."""
         if self._observer is not None and self._observer.is_alive():
             return True
         self._close()
@@ -165,7 +165,7 @@ class Watcher:
         return True
 
     def _wanted(self) -> dict[str, Wanted]:
-        """By path: the folder of each store that is there, and the nearest folder above it."""
+        """Return what to watch, by path: the folder of each store that is there, and the nearest folder above it."""
         wanted: dict[str, Wanted] = {}
         roots: dict[str, list[Store]] = {}
         for store in self._stores:
@@ -185,7 +185,9 @@ class Watcher:
         return wanted
 
     def _attach_all(self) -> set[str]:
-        """Watch what is wanted, and nothing else. Returns the paths attached to anew, and those that went meanwhile."""
+        """Watch what is wanted, and nothing else. Returns the paths newly attached to, and those that went
+        meanwhile.
+        """
         wanted = self._wanted()
         known = set()
         for path, have in list(self._attached.items()):
@@ -236,7 +238,7 @@ class Watcher:
             self._observer = None
 
     def _changed(self, path: str, event: events.FileSystemEvent, source: str, target: str) -> None:
-        """Something happened in the folder `path`, or below it."""
+        """Handle an event in the folder `path`, or below it."""
         if source in self._places or target in self._places:
             if source in self._places and not isinstance(event, events.DirCreatedEvent):
                 self._replaced.add(source)

@@ -9,9 +9,9 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def invalid(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """A legal id of its own, a legal name, an input that is an object; what is legal stays.
+    """Give a call a legal id of its own, a legal name, an input that is an object; what is legal stays.
 
-    What the provider itself was to look up has no output that is stored beside it: such a call can go.
+    A call that the provider itself was to run has no output stored beside it: such a call can go.
     """
     assert violation.block is not None
     if violation.block.type == "web_search_call":

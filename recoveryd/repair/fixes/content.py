@@ -1,4 +1,4 @@
-"""Messages and texts with nothing in them, and conversations that do not begin with the user."""
+"""Fix messages and texts with nothing in them, and conversations that do not begin with the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ NO_OUTPUT = "[no output]"
 
 
 def empty(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """A blank text beside content is set aside, one that is all there is becomes the placeholder."""
+    """Set a blank text aside where there is content beside it; replace it by the placeholder where it is all there
+    is.
+    """
     block = violation.block
     if block is None:
         return _empty_turn(given, violation)
@@ -28,12 +30,14 @@ def empty(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """One placeholder behind any of the stored steps that the empty message is made of; the last of them is best."""
+    """Append one placeholder behind any of the stored steps that the empty message is made of; the last of them is
+    best.
+    """
     origins = given.request.turns[violation.turn].origins
     words = given.settings.placeholder
     return tuple(given.editor.words_behind(message, part, words) for message, part in reversed(origins) if message)
 
 
 def first_message(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """The first message sent is the assistant's: the user message that vanished gets words, or one is added."""
+    """Let the user speak first: give words to the user message that vanished, or add one."""
     return given.editor.user_words_before(given.request.turns[violation.turn], given.settings.placeholder)

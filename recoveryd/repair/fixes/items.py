@@ -1,4 +1,4 @@
-"""Items that only another provider, account or model understands: reasoning that is encrypted, types, fields."""
+"""Fix items that only another provider, account or model understands: encrypted reasoning, types, fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def unread(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """All that the provider can't read goes at once, and whole: what is left of it would be refused as well."""
+    """Set aside at once, and whole, all that the provider can't read: what is left of it would be refused as well."""
     assert violation.block is not None
     if violation.field:
         return _without_field(given, violation, "set_aside_reasoning")
@@ -17,7 +17,10 @@ def unread(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def foreign(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Without the field, or as words; what has no words is set aside. What was said or given back is never that."""
+    """Take the refused field out, or turn the item into words; set aside what has no words.
+
+    What a person said or a tool gave back is never set aside.
+    """
     assert violation.block is not None
     if violation.field:
         return _without_field(given, violation, "set_aside_item")
@@ -37,11 +40,11 @@ def _in_words(given: RepairInput, block: Block) -> Iterator[Edit]:
 
 
 def _alike(given: RepairInput, violation: Violation) -> list[Block]:
-    """The blocks that are refused whole for the same."""
+    """List the blocks that are refused whole as this kind."""
     same = (v for v in given.found if v.kind is violation.kind and not v.field)
     return [v.block for v in same if v.block is not None]
 
 
 def _may_go(block: Block) -> bool:
-    """Whether nothing of it is what a person wrote, an answer, or what a tool gave back."""
+    """Whether a block holds nothing that a person wrote, no answer, and nothing that a tool gave back."""
     return block.type != "message" and not block.type.endswith("_output")

@@ -1,4 +1,6 @@
-"""Images and documents that the provider does not take: a text says what was taken out; the ledger has the original."""
+"""Fix images and documents that the provider does not take: a text says what was taken out; the ledger has the
+original.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,11 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Take out what is refused. Where it is only too large among many, any of those will do, so many as have to go: the
-    latest, or first the parts that hold the most."""
+    """Take out the media that is refused.
+
+    Where one is only too large among many, any of those will do, so many as have to go: the latest, or first the parts
+    that hold the most.
+    """
     assert violation.block is not None
     if violation.sources:
         return (_meant(given, violation),)
@@ -27,7 +32,7 @@ def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def _meant(given: RepairInput, violation: Violation) -> Edits:
-    """All that the error means, at once: many images may have to go before a request is small enough."""
+    """List all blocks that the error means, at once: many images may have to go before a request is small enough."""
     meant = [other for other in given.found if other.sources and other.block is not None]
     reasons = {id(source): other.reason for other in meant for source in other.sources}
 
@@ -38,7 +43,7 @@ def _meant(given: RepairInput, violation: Violation) -> Edits:
 
 
 def _refused(given: RepairInput) -> list[Block]:
-    """What is refused of the images and documents, the latest first."""
+    """List the images and documents that are refused, the latest first."""
     request = given.request
 
     def faults(block: Block) -> bool:
@@ -52,7 +57,7 @@ def _count(given: RepairInput, block: Block) -> int:
 
 
 def _enough(given: RepairInput, large: Sequence[Block], excess: int) -> list[Block]:
-    """The first of them, so many that no more than the provider takes are left."""
+    """Take the first blocks, so many that no more than the provider takes are left."""
     chosen: list[Block] = []
     for block in large:
         if excess > 0:

@@ -1,4 +1,4 @@
-"""Thinking blocks: in the wrong place, with thinking on or off, or no longer believed by the provider."""
+"""Fix thinking blocks: in the wrong place, with thinking on or off, or no longer accepted by the provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def final_block(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Words behind the last thinking, so that it is not the end; or that thinking set aside."""
+    """Append words behind the last thinking, so that it is not the end; or set that thinking aside."""
     block = violation.block
     assert block is not None
     return (

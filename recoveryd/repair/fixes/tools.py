@@ -1,4 +1,4 @@
-"""Tool calls and their results."""
+"""Fix tool calls that lack their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def result_missing(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """A call without a result is ended as cancelled; what stands behind a call in its step gets a step of its own."""
+    """End a call without a result as cancelled; give what stands behind a call in its step a step of its own."""
     block = violation.block
     if block is None or not block.part_id:
         return ()

@@ -1,4 +1,4 @@
-"""Half characters: one half of a surrogate pair, which no JSON body can carry."""
+"""Fix half characters: one half of a surrogate pair, which no JSON body can carry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def half(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """U+FFFD in its place. Signed thinking can't be mended, so it is set aside."""
+    """Replace a half character by U+FFFD. Signed thinking can't be changed, so it is set aside."""
     assert violation.block is not None
     if violation.block.is_thinking:
         return rejected(given, violation)

@@ -1,4 +1,4 @@
-"""Parts on which the client fails before it sends anything."""
+"""Fix parts on which the client fails before it sends anything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from recoveryd.repair.inputs import RepairInput
 
 
 def mended(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """What can't be read is set aside, in the ledger; what lacks something gets it: only the client knows what."""
+    """Set aside what can't be read; complete what lacks something. Only the client knows what its parts lack."""
     stuck = next(u for u in given.request.unsendable if u.part_id == violation.part_id)
     return (given.editor.mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, given.settings.cancelled_text),)
