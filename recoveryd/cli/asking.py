@@ -1,4 +1,4 @@
-"""Asking a person before what they may not want, or can't take back."""
+"""Ask a person before something is done that they may not want, or that can't be taken back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def somebody_there() -> bool:
 
 
 def agreed(question: str) -> bool:
-    """Whether the answer is yes; anything else, and no answer at all, is a no."""
+    """Ask a question. Anything but a yes, and no answer at all, is a no."""
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
@@ -24,7 +24,7 @@ def agreed(question: str) -> bool:
 
 
 def insist(what: str, *, yes: bool) -> None:
-    """Raises `RefusedError` unless a person agrees to `what` (a sentence), now or by --yes (`yes`)."""
+    """Raise `RefusedError` unless a person agrees to `what` (a sentence), now or by --yes (`yes`)."""
     if yes:
         return
     if not somebody_there():

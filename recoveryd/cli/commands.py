@@ -1,4 +1,4 @@
-"""How a command is declared. The functions behind them are imported when they run: `run` must not carry the rest."""
+"""Declare commands. The functions behind them are imported when they run: `run` must not carry the rest."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from recoveryd.settings import load, load_sound, paths
 
 
 def config_of(arguments: argparse.Namespace) -> Config:
-    """ConfigError for a file that is not sound; a file that was named must be there."""
+    """Load the configuration. Raises ConfigError for one that is not sound; a file that was named must be there."""
     _must_be_there(arguments)
     return load(Config, arguments.config or paths.config_file())
 
 
 def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]:
-    """As `config_of`, but what is not sound is only said, on stderr, and counts as not set: `undo` can't wait."""
+    """Load what of the configuration is sound; what is not is only told, on stderr: `undo` can't wait."""
     _must_be_there(arguments)
     config, problem = load_sound(Config, arguments.config or paths.config_file())
     if problem is not None:
@@ -37,21 +37,23 @@ def _must_be_there(arguments: argparse.Namespace) -> None:
 
 
 def open_ledger() -> Ledger:
+    """Open the ledger; its folder is made where there is none."""
     return Ledger(paths.ledger_file(private_files.folder(paths.state_dir())))
 
 
 def known_ledger() -> Ledger:
-    """The ledger that is there; where there is none, an empty one in memory: who only asks leaves no file behind."""
+    """Open the ledger that is there, else an empty one in memory: a command that only asks leaves no file behind."""
     path = paths.ledger_file(paths.state_dir())
     return Ledger(path if path.exists() else LedgerFile.empty(path))
 
 
 def stores_of(config: Config) -> list[Store]:
+    """List the stores that are there."""
     return [store for store in find_stores(config) if store.exists()]
 
 
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
-    """The store of a recovery, where it is now. NotFoundError when it is not there any more."""
+    """Find the store of a recovery, where it is now. Raises NotFoundError when it is not there any more."""
     wanted = ledger.get(recovery).store
     found = find(stores_of(config), ledger, wanted)
     if found is not None:
@@ -60,13 +62,13 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
 
 
 def meant(ledger: Ledger, name: str) -> str:
-    """A hint where `name`, which is no session's, is the id of a recovery; else ""."""
+    """Give a hint where `name`, which is no session's, is the id of a recovery; else ""."""
     entry = ledger.find(name)
     return f"That is the id of a recovery; its session is {entry.session}." if entry is not None else ""
 
 
 def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
-    """The error for a session that no store has. `unreadable`: why some could not be asked."""
+    """Make the error for a session that no store has. `unreadable`: why some could not be asked."""
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = meant(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)

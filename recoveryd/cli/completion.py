@@ -33,7 +33,7 @@ def man(_: argparse.Namespace) -> int:
 
 
 def script(shell: str) -> str:
-    """The completion script of a shell."""
+    """Write the completion script of a shell."""
     parser = make_parser()
     for action in _actions(parser):
         if action.type is Path:
@@ -44,7 +44,7 @@ def script(shell: str) -> str:
 
 
 def _ids(what: str) -> Iterable[str]:
-    """The newest that the ledger has."""
+    """List the newest ids that the ledger has."""
     with known_ledger() as ledger:
         entries = ledger.history(_MOST)
     return dict.fromkeys(entry.id if what == "recoveries" else entry.session for entry in entries)

@@ -45,7 +45,7 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
 
 
 def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:
-    """A configuration that can be read, and what is wrong with the things that it names."""
+    """Tell what is wrong with the things that a readable configuration names."""
 
     def say(out: Console) -> None:
         for one in found:

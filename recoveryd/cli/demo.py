@@ -53,7 +53,7 @@ def demo(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Ends that would leave the throw-away folder behind become an exception, as Ctrl-C is one."""
+    """Turn the signals that end a process into an exception, so that the throw-away folder is removed."""
 
     def leave(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -84,7 +84,7 @@ def _json(run: Demo, row: Row) -> dict[str, Any]:
 
 
 def _live(run: Demo, out: Console) -> None:
-    """What is done scrolls up as ordinary lines, so that no terminal is too low; below it, what is under way."""
+    """Show what is done as lines that scroll up, and below them what is under way: no terminal is too low for that."""
     out.print(Text(f"{_INTRO}\n"))
     active: dict[str, RenderableType] = {}
     with Live(console=out, refresh_per_second=12, transient=True) as live:
@@ -118,7 +118,7 @@ def _time(row: Row) -> str:
 
 
 def _plain(run: Demo, out: Console) -> None:
-    """A line when a session is done, for a pipe or a log."""
+    """Print a line when a session is done, for a pipe or a log."""
     out.print(f"{_INTRO}\n", soft_wrap=not out.is_terminal)
     for row in run.steps():
         if row.state in _FINAL:
@@ -161,7 +161,7 @@ def _tell(run: Demo, out: Console) -> int:
 
 
 def _say(out: Console, text: str) -> None:
-    """A paragraph of its own: folded on a terminal, one line in a pipe."""
+    """Print a paragraph: folded on a terminal, one line in a pipe."""
     out.print()
     if out.is_terminal:
         wrapped(out, text)

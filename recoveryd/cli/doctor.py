@@ -27,7 +27,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def _patient(arguments: argparse.Namespace) -> Patient:
-    """A configuration that is not sound is a finding here, not the end."""
+    """Collect what is examined. A configuration that is not sound is a finding here, not the end."""
     file = arguments.config or paths.config_file()
     config, problem = load_sound(Config, file)
     if arguments.config is not None and not file.exists():

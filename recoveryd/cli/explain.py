@@ -49,7 +49,7 @@ def _kind(error: RecordedError) -> Kind | None:
 
 
 def _no_kind(error: RecordedError) -> str:
-    """Why there is no kind, in words for the user."""
+    """Tell in words why there is no kind."""
     kinds = candidates(error)
     if len(kinds) > 1:
         return f"This fits more than one kind ({', '.join(sorted(kinds))}), and recoveryd does not guess."
@@ -62,7 +62,7 @@ def _verdict(kind: Kind | None, error: RecordedError) -> dict[str, Any]:
 
 
 def _lines() -> int:
-    """One JSON object a line in, one out; a line that is none is answered too, so that the lines stay in step."""
+    """Answer one JSON object a line with one line. A line that is no object is answered too: the lines stay in step."""
     code = OK
     for line in sys.stdin.buffer:  # bytes: one that is no UTF-8 is one bad line, not the end
         if not line.strip():

@@ -1,4 +1,4 @@
-"""What a session is stuck on, and what would be done about it: for `scan` and `explain`."""
+"""Find what a session is stuck on, and what would be done about it: for `scan` and `explain`."""
 
 from __future__ import annotations
 
@@ -90,19 +90,19 @@ class Finding:
 
     @property
     def cause(self) -> str:
-        """In words, and as the stable code."""
+        """What it is stuck on, in words, and as the stable code."""
         about = _UNEXPLAINED.get(self.reason) if self.kind is None else None
         return f"{about or cause(self.kind)} ({self.reason})"
 
     @property
     def said(self) -> str:
-        """`action` for a person, who needs the id for `undo`."""
+        """The `action` for a person, with the id that `undo` needs."""
         then = "; prompt it to go on" if self.earlier else ""
         return f"{self.action} ({self.recovery}){then}" if self.healed else self.action
 
     @property
     def taken_back(self) -> str:
-        """That it was healed, and when that was undone; "" when it was not."""
+        """When its repair was undone, in words; "" when it was not."""
         if self.undone is None:
             return ""
         at = f" on {when(self.undone.undone)[:16]}" if self.undone.undone else ""
@@ -138,7 +138,7 @@ class Finding:
 def find(
     store: Store, config: Config, session: str, recovery: Recovery | None = None, ledger: Ledger | None = None
 ) -> Finding | None:
-    """What a session is stuck on; None when it is not. What goes wrong on the way is the finding's action."""
+    """Find what a session is stuck on; None when it is not. An error on the way becomes the finding's action."""
     if recovery is None:
         with known_ledger() as opened:
             return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
@@ -176,7 +176,7 @@ def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding, si
 
 
 def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Finding) -> Finding:
-    """What would be done about it."""
+    """Plan the repair, and tell what would be done."""
     failure, kind, name = found.failure, found.kind, new_id()
     if kind is None:
         about = str(found.evidence.get("about", ""))

@@ -100,7 +100,7 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
 
 
 def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:
-    """Where the stores are."""
+    """List the folders of the stores."""
     return {store.watch_path for store in find_stores(config, env)}
 
 
@@ -117,7 +117,7 @@ def _print(manager: Manager, made: Service, *, as_json: bool) -> int:
 
 
 def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
-    """What a person should know of this service and would otherwise find out late."""
+    """List what a person should know of this service and would otherwise find out late."""
     for name in sorted(name for name in os.environ if name.startswith("RECOVERYD_")):
         yield f"{name} is set in this shell, which the service does not see: what it says belongs in {place}."
     if any(part in (".cache", "tmp") for part in Path(made.command[0]).parts):

@@ -1,4 +1,4 @@
-"""The manual page, from the parser: man(7) macros."""
+"""Write the manual page from the parser: man(7) macros."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def manual(parser: argparse.ArgumentParser) -> str:
 
 
 def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Each command of a parser: what the list of commands says of it, and its own parser."""
+    """List the commands of a parser: their lines of help, and their own parsers."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -94,6 +94,6 @@ def _sentence(text: str | None) -> str:
 
 
 def _text(text: str) -> str:
-    """As it is: no macro at the start of a line, no escape, no hyphen that becomes a dash."""
+    """Escape a text: no macro at the start of a line, no escape, no hyphen that becomes a dash."""
     safe = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{safe}" if safe.startswith(".") else safe

@@ -1,4 +1,4 @@
-"""What a command came to, and the one place that shows it: for people on a terminal, or as JSON."""
+"""Print the result of a command: for people on a terminal, or as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def error_document(error: RecoverydError) -> None:
 
 
 def complain(text: str, mark: str = "") -> None:
-    """Say it on stderr: folded on a terminal; a log or a pipe gets the lines as they are."""
+    """Print to stderr: folded on a terminal; a log or a pipe gets the lines as they are."""
     try:
         for line in f"recoveryd: {mark}{text}".splitlines():
             if sys.stderr.isatty():
@@ -67,14 +67,14 @@ def complain(text: str, mark: str = "") -> None:
 
 
 def to_nowhere(stream: TextIO) -> None:
-    """What is still to be written to it, when Python ends at the latest, is let go."""
+    """Drop what is still to be written to a stream, so that Python does not fail on it when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
-    """Colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text."""
+    """Make a console: colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text."""
     from rich.console import Console
 
     class Plain(Console):
@@ -85,8 +85,11 @@ def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A plain table. In a terminal its last column folds, or stands below the others where it is narrow; elsewhere
-    each row is one line, with two spaces or more between its cells."""
+    """Make a plain table.
+
+    In a terminal its last column folds, or stands below the others where it is narrow; elsewhere each row is one line,
+    with two spaces or more between its cells.
+    """
     if not out.is_terminal:
         _lines_of(out, [headers, *([plain(cell) for cell in row] for row in rows)])
         return
@@ -117,7 +120,7 @@ def _lines_of(out: Console, rows: Sequence[Sequence[str]]) -> None:
 
 
 def folded(out: Console, text: str, width: int) -> list[str]:
-    """Untrusted text in lines of a terminal that have `width` columns left; elsewhere in one line."""
+    """Cut untrusted text into lines of a terminal that have `width` columns left; elsewhere into one line."""
     from rich.text import Text
 
     if not out.is_terminal:
@@ -126,13 +129,13 @@ def folded(out: Console, text: str, width: int) -> list[str]:
 
 
 def wrapped(out: Console, text: str, indent: int = 0) -> None:
-    """Untrusted text, folded to the width of the terminal."""
+    """Print untrusted text, folded to the width of the terminal."""
     for line in folded(out, text, out.width - indent):
         out.print(" " * indent + line)
 
 
 def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) -> None:
-    """A label, and untrusted text beside it, folded to the width of the terminal."""
+    """Print a label, and untrusted text beside it, folded to the width of the terminal."""
     from rich.text import Text
 
     for number, line in enumerate(folded(out, text, out.width - width) or [""]):
@@ -141,18 +144,18 @@ def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) 
 
 
 def field(out: Console, name: str, text: str, more: str = "") -> None:
-    """`hung`, if there is anything to say."""
+    """Print as `hung`, if there is anything to say."""
     if text:
         hung(out, name, f"{text} ({more})" if more else text)
 
 
 def plain(text: str) -> str:
-    """Untrusted text on one line, without what a terminal or a reader's eye would obey."""
+    """Put untrusted text on one line, without what a terminal or a reader's eye would obey."""
     return clean(text, instead=UNKNOWN)
 
 
 def show_changes(out: Console, store_id: str, changes: Sequence[Change], most: int | None = None) -> None:
-    """Each record of a store before and after, as a diff of its lines; of more than `most` the rest is counted."""
+    """Print each record of a store before and after, as a diff; of more than `most` the rest is counted."""
     from rich.text import Text
 
     styles = {"+": "green", "-": "red", "@": "cyan"}
@@ -165,7 +168,7 @@ def show_changes(out: Console, store_id: str, changes: Sequence[Change], most: i
 
 
 def diff(store_id: str, change: Change) -> list[str]:
-    """A unified diff of a record, as its client lays it open.
+    """Make a unified diff of a record, as its client lays it open.
 
     Bytes that are no text are shown with replacement characters; the ledger has them as they are.
     """

@@ -46,7 +46,7 @@ def unpause(arguments: argparse.Namespace) -> int:
 
 
 def _goes_on(config: Config, now: float) -> str:
-    """What the end of a pause leads to, as things are."""
+    """Tell what the end of a pause leads to, as things are."""
     found = status(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
     if found.unrepaired:
         return f"The pause is over, but nothing is repaired yet: {found.unrepaired}."

@@ -1,4 +1,4 @@
-"""A bar on stderr while a command goes through many sessions, where somebody sits in front of it."""
+"""Show a bar on stderr while a command goes through many sessions, where a person sits in front of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bar:
         self._bar: Progress | None = None
 
     def over(self, items: Iterable[T], total: int) -> Iterator[T]:
-        """`items`, one by one; gone from the screen when they are through."""
+        """Go through `items` one by one; the bar is gone from the screen when they are through."""
         out = console(stderr=True)
         if not self._shown or total < MANY or not out.is_terminal or out.is_dumb_terminal:
             yield from items
@@ -44,7 +44,7 @@ class Bar:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """While something else is printed."""
+        """Hide the bar while something else is printed."""
         if self._bar is not None:
             self._bar.stop()
         try:

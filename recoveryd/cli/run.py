@@ -19,7 +19,9 @@ from recoveryd.settings import paths, setup
 
 
 class _Nowhere(io.TextIOBase):
-    """launchd keeps what is on stderr in a file that nobody rotates; the log has its own."""
+    """A stream that drops all: launchd keeps what is on stderr in a file that nobody rotates, and the log has its
+    own.
+    """
 
     def write(self, text: str) -> int:
         return len(text)
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _idle(config: Config) -> str:
-    """Why nothing will be repaired, if that is so."""
+    """Tell why nothing will be repaired, if that is so."""
     if not config.enabled:
         return ": nothing is written (`enabled = false`)"
     return ": nothing is written (dry run)" if config.dry_run else ""

@@ -48,7 +48,7 @@ class _Seen:
 
     @property
     def code(self) -> int:
-        """Nothing is known to be in order where nothing could be read."""
+        """The exit code. Nothing is known to be in order where nothing could be read."""
         stuck = self.others or any(not finding.healed for finding in self.found)
         return WRONG if self.unreadable or stuck else OK
 
@@ -129,7 +129,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
 
 
 def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
-    """Whether it is to be repaired. A kind that is not wanted is no refusal to be put on record: it may be later."""
+    """Whether a finding is to be repaired. An unwanted kind is not recorded as refused: it may be wanted later."""
     named = arguments.session or arguments.kind
     left = finding.healed or finding.ignored or finding.kind not in config.kinds
     left = left or bool(finding.undone and not arguments.session)  # not again without a question
@@ -144,16 +144,17 @@ def _announce(finding: Finding) -> None:
 
 
 def _asks(arguments: argparse.Namespace, count: int) -> bool:
-    """Who sits in front of the diffs is asked, once for all of them; a script is not."""
+    """Whether the person in front of the diffs is asked, once for all of them; a script is not."""
     return bool(count) and not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
 
 
 def _listed(
     stores: Sequence[Store], arguments: argparse.Namespace, seen: _Seen
 ) -> Iterator[tuple[Store, Sequence[str]]]:
-    """Each store and its sessions; a named one is looked up. None of a dead store: its client has them elsewhere.
+    """List each store and its sessions; a named session is looked up. A dead store has none: its client has them
+    elsewhere.
 
-    A store that can't be read is said, and does not end the scan of the others.
+    A store that can't be read is told, and does not end the scan of the others.
     """
     seen.names += [store.id for store in stores]
     if arguments.session:
@@ -258,7 +259,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
 
 
 def _others(seen: _Seen) -> str:
-    """What is stuck beside the kind that was asked for."""
+    """Tell what is stuck on other kinds than the one that was asked for."""
     if not seen.others:
         return ""
     return f" on that kind, {seen.others} on another (`recoveryd scan` lists {'it' if seen.others == 1 else 'them'})"

@@ -37,7 +37,9 @@ class Asked(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """How a user asked last, for asking the same way again; what is None is left to the client."""
+    """The settings of the user's last prompt, for prompting in the same way again; what is None is left to the
+    client.
+    """
 
     agent: str | None = None
     model: Mapping[str, str] | None = None
@@ -68,12 +70,16 @@ class Server(Protocol):
         """Whether a client that listens has the session of `failure`."""
 
     def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
-        """Stop the turn behind `failure` if one runs, and `still` says so right before; whether a client was asked."""
+        """Stop the turn behind `failure` if one runs, and `still` says so right before. Returns whether a client was
+        asked.
+        """
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
     ) -> tuple[Asked, str]:
-        """Prompt the session if it is idle, marked with `recovery`; also says why not. `sending` is called before."""
+        """Prompt the session if it is idle, marked with `recovery`. Also returns why not. `sending` is called right
+        before.
+        """
 
     def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
         """Show a notice in the client; `variant`: info, success, warning or error. True if one took it."""
@@ -101,58 +107,60 @@ class Client(Protocol):
         """Say which files and folders that its section of the configuration names can't be used. Writes nothing."""
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
-        """Every way in which the client may send the next request of a session: the model of `failure` is asked."""
+        """List every way in which the client may send the next request of a session, to the model of `failure`."""
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
-        """Makes the editor of a session, whose edits carry `marks`."""
+        """Make what makes the editor of a session, whose edits carry `marks`."""
 
     def next_failure(self, session: Session) -> Failure | None:
-        """What a failure of the newest prompt would be; None where there is no message."""
+        """Make the failure that the newest prompt would have; None where there is no message."""
 
     def resumed_by(self, message: Message) -> str | None:
-        """The recovery that sent a prompt; None for the user's own."""
+        """Return the id of the recovery that sent a prompt; None for the user's own."""
 
     def by_shell(self, message: Message) -> bool:
-        """Whether an answer is what came of a command that its user ran: no model was asked."""
+        """Whether an answer is the output of a command that its user ran: no model was asked."""
 
     def last_prompt(self, session: Session) -> Prompt:
-        """How its user last asked; prompts of ours don't count."""
+        """Return the settings of the user's last prompt; prompts of ours don't count."""
 
     def stopped(self, message: Message) -> bool:
         """Whether an answer was ended by its user."""
 
     def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
-        """That the client takes, or will take, new prompts for old ones, as no turn runs. `now` in seconds."""
+        """Find out whether the client takes, or will take, new prompts for old ones. No turn may run. `now` in
+        seconds.
+        """
 
     def cut_off(self, session: Session) -> Silence | None:
-        """That the last turn was never ended."""
+        """Find out whether the last turn was never ended."""
 
     def under_way(self, store: Store, session: str) -> str | None:
-        """Why a turn that was not ended may be under way, in words; None when it can't be."""
+        """Tell why a turn without an end may still run, in words; None when it can't."""
 
     def at_work(self, store: Store, session: Session) -> str | None:
-        """Why the client may be waiting for a provider or a tool, in words; None when it can't be."""
+        """Tell why the client may be waiting for a provider or a tool, in words; None when it can't be."""
 
     def unread(self, store: Store, session: str, since: float) -> str:
-        """What its user does so that it goes by what is stored now, where it goes on by what it read before `since`.
+        """Tell what its user has to do so that the client reads what was stored after `since`, as a clause.
 
-        A clause; "" where it has read it since, or reads it for each prompt. `since`: seconds since the epoch.
+        "" where the client has read it since, or reads it for each prompt. `since`: seconds since the epoch.
         """
 
     def go_on(self, session: str) -> str:
-        """How its user goes on with a session that was repaired, a sentence without its full stop."""
+        """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""
 
     def version(self) -> tuple[int, ...] | None:
-        """Of one that listens, whatever it works on; None when none answers."""
+        """Return the version of a client that listens, whatever it works on; None when none answers."""
 
     def check_server(self) -> Iterator[Check]:
-        """What `doctor` has to say of the program that listens."""
+        """Make the checks of `doctor` about the client that listens."""
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        """What `doctor` has to say of sessions that only this client stumbles over; `now` in ms."""
+        """Make the checks of `doctor` about faults that only this client has; `now` in ms since the epoch."""
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
-        """What mends what only this client is stuck on; `name` is the recovery's id, `now` in ms.
+        """Make the changes that cure what only this client is stuck on; `name` is the recovery's id, `now` in ms.
 
-        ActiveError: it may still be under way.
+        Raises ActiveError when a turn may still run.
         """

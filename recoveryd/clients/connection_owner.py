@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a connection within this machine, as the system says at that moment."""
+"""Find out whose process is at the other end of a connection within this machine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _hex(address: str, port: int, *, mapped: bool) -> str:
 
 
 def _in_processes(local: _End, remote: _End) -> _Row | None:
-    """The same among this user's own processes, for systems where nobody may look into others'."""
+    """Find the connection among this user's own processes, for systems where nobody may look into others'."""
     import psutil
 
     for process in psutil.process_iter():
@@ -106,6 +106,6 @@ def _end(end: _End) -> tuple[IPv4Address | IPv6Address, int]:
 
 
 def _plain(address: str) -> IPv4Address | IPv6Address:
-    """Without the IPv6 around an address of IPv4."""
+    """Return an address without the IPv6 around one of IPv4."""
     parsed = ip_address(address)
     return (parsed.ipv4_mapped or parsed) if isinstance(parsed, IPv6Address) else parsed

@@ -65,7 +65,7 @@ def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[St
 
 
 def recorded(error: object) -> RecordedError:
-    """An error in the form of any client, or a text that somebody copied, read by the client whose form it is."""
+    """Read an error in the form of any client, or a text that somebody copied."""
     return error_record.read(error)
 
 
@@ -78,7 +78,9 @@ def dead(store: Store) -> bool:
 
 
 def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
-    """The stores that have a session, and why others could not be asked, by their ids. A dead one only as the last."""
+    """List the stores that have a session, and why others could not be asked, by their ids. A dead one only as the
+    last.
+    """
     found: list[Store] = []
     unread: dict[str, RecoverydError] = {}
     for store in stores:
@@ -91,18 +93,20 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
 
 
 def _whose(store_id: str) -> _Known:
-    """The client of a store, which may be gone."""
+    """Find the client of a store, which may be gone, by the store's id."""
     name = os.path.basename(store_id)  # noqa: PTH119 - an id, not a path to be looked at
     return next((known for known in _CLIENTS.values() if known.folder == name), _CLIENTS["opencode"])
 
 
 def client_title(store_id: str) -> str:
-    """What people call the client of a store, by its id."""
+    """Return what people call the client of a store, by the store's id."""
     return _whose(store_id).title
 
 
 def content_of(store_id: str) -> Content:
-    """What reads the records of a store, by its id: also of one that is gone, whose records only the ledger has."""
+    """Return the reader of a store's records, by its id: also of one that is gone, whose records only the ledger
+    has.
+    """
     return _whose(store_id).content()
 
 
@@ -112,7 +116,7 @@ def sole(store_id: str, changes: Sequence[Change]) -> bool:
 
 
 def _identity(root: Path) -> object:
-    """What two paths to one store have in common, say through a bind mount."""
+    """Return what two paths to one store have in common, say through a bind mount."""
     try:
         here = root.stat()
     except OSError:
@@ -129,7 +133,7 @@ class Clients:
         self._made: dict[str, Client] = {}
 
     def of(self, store: Store) -> Client:
-        """The client whose sessions are in a store."""
+        """Return the client whose sessions are in a store."""
         return self._named(store.client)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening | None:
@@ -138,15 +142,15 @@ class Clients:
         return client.shortening(store, session, failure, marks) if isinstance(client, CanShorten) else None
 
     def all(self) -> Iterable[Client]:
-        """All of them, those too that are not installed."""
+        """Return all clients, also those that are not installed."""
         return [self._named(name) for name in _CLIENTS]
 
     def on_this_machine(self, env: Mapping[str, str]) -> Iterable[Client]:
-        """Those that may have sessions here."""
+        """Return the clients that may have sessions here."""
         return [self._named(name) for name, known in _CLIENTS.items() if known.there(self._config, env)]
 
     def version(self) -> tuple[int, ...] | None:
-        """Of a client that listens; None when none answers."""
+        """Return the version of a client that listens; None when none answers."""
         return next(filter(None, (client.version() for client in self.all())), None)
 
     def _named(self, name: str) -> Client:

@@ -1,4 +1,4 @@
-"""One HTTP call that is over when its time is: no redirect, no proxy, no answer without end."""
+"""Make one HTTP call that ends in time: no redirect, no proxy, no answer without end."""
 
 from __future__ import annotations
 

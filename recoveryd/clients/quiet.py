@@ -1,4 +1,4 @@
-"""When nobody has written to a session for a moment: what is read then is what stands."""
+"""Wait until nobody has written to a session for a moment: what is read then is complete."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit 
 
 
 class Quiet:
-    """Tells for how long nobody wrote to sessions: by the times of their records.
+    """Tells for how long nobody wrote to sessions, by the times of their records.
 
-    Where a record is of the future (the clock was ahead once) that says nothing, and it counts for how long the session
-    was seen unchanged.
+    A record's time may lie in the future (the clock was ahead once): then it counts for how long the session was seen
+    unchanged.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -23,7 +23,9 @@ class Quiet:
         self._seen: dict[Hashable, tuple[str, float]] = {}  # the stamp's digest, and since when: time.monotonic()
 
     def wait(self, session: Hashable, stamp: Stamp, seconds: float) -> float:
-        """Seconds until nothing was written for `seconds`, 0 when it is so. `stamp`: of the session, now."""
+        """Return the seconds that are left until nothing was written for `seconds`; 0 when it is so. `stamp`: of the
+        session, now.
+        """
         age = self._clock() - stamp.newest_mtime_ns / 1e9
         if age < 0:
             known, since = self._seen.get(session, ("", 0.0))

@@ -1,4 +1,4 @@
-"""What the program asks of a store. Nothing here knows whether sessions are files or rows."""
+"""The port of a store: what the program asks of a place that sessions are kept in, be it files or rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ State = Literal["before", "after", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a glance at the newest end of a session tells. All times are milliseconds since the epoch."""
+    """The state of the newest end of a session: failed, running, answered. All times are milliseconds since the
+    epoch.
+    """
 
     failure: Failure | None = None  # stuck now: nothing was answered since
     running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
@@ -39,7 +41,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a session is, without what was said in it."""
+    """Title, folder and parent of a session, without what was said in it."""
 
     title: str = ""
     directory: str = ""
@@ -55,7 +57,7 @@ class Stamp:
 
     @property
     def digest(self) -> str:
-        """A short form of it, to be kept: has the session changed since?"""
+        """A short form of the fingerprint, for keeping."""
         return hashlib.sha256(repr(self.fingerprint).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -73,7 +75,7 @@ class Generation:
 
 
 class Content(Protocol):
-    """What a client's records say, given images of them. Pure: nothing is asked of a store, which may be gone."""
+    """Reads a client's records, given images of them. Pure: the store is not asked, which may be gone."""
 
     def sole(self, changes: Sequence[Change]) -> bool:
         """Whether the before-images of a recovery have content that none of its after-images has."""
@@ -82,10 +84,10 @@ class Content(Protocol):
         """Whether the record of this key is a part of a message."""
 
     def said(self, image: bytes) -> Json | None:
-        """The JSON object that a record says; None when it says none."""
+        """Return the JSON object that a record says; None when it says none."""
 
     def shown(self, image: bytes) -> Any:
-        """All of a record as JSON, laid open for people; None when it is no JSON."""
+        """Return all of a record as JSON for people; None when it is no JSON."""
 
 
 class Store(Protocol):
@@ -97,7 +99,7 @@ class Store(Protocol):
 
     @property
     def id(self) -> str:
-        """Stable across restarts: the resolved path."""
+        """Its resolved path: the same after a restart."""
 
     @property
     def client(self) -> str:
@@ -105,7 +107,7 @@ class Store(Protocol):
 
     @property
     def root(self) -> Path:
-        """What a person would call the place of the store."""
+        """Its place, as a person would name it."""
 
     @property
     def lock_path(self) -> Path:
@@ -117,30 +119,32 @@ class Store(Protocol):
 
     @property
     def watch_files(self) -> tuple[Path, ...]:
-        """The files in `watch_path` to be watched, where writes may come fast; none: all that are there and below."""
+        """The files in `watch_path` to be watched, where many writes come; empty: all that are there and below."""
 
     @property
     def kept_open(self) -> bool:
-        """Whether the client keeps its files open, so that of a write nothing tells but the write itself."""
+        """Whether the client keeps its files open: then only the write itself is an event, and no close follows."""
 
     @property
     def content(self) -> Content:
-        """What its records say."""
+        """The reader of its records."""
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
-        """The sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of them."""
+        """Name the sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of
+        them.
+        """
 
     def exists(self) -> bool:
         """Whether there is a store yet."""
 
     def live(self) -> str | None:
-        """None when the store can be edited; else a sentence that says why not."""
+        """Tell why the store can't be edited, in a sentence; None when it can."""
 
     def generation(self) -> Generation:
-        """Which way of keeping sessions this is."""
+        """Tell in which way the client keeps, or kept, its sessions here."""
 
     def session_ids(self) -> Iterator[str]:
-        """The ids of all sessions that have messages, in no order."""
+        """List the ids of all sessions that have messages, in no order."""
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
         """The sessions that may have changed, each with the mark to remember it by; cheap when none has.
@@ -150,10 +154,12 @@ class Store(Protocol):
         """
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now, from as few records as possible. An unknown session is an empty `Look`."""
+        """Tell whether a session is stuck now, from as few records as possible. An unknown session is an empty
+        `Look`.
+        """
 
     def about(self, session_id: str) -> About:
-        """Title, folder and parent. An unknown session is an empty `About`."""
+        """Return title, folder and parent. An unknown session is an empty `About`."""
 
     def has(self, session_id: str) -> bool:
         """Whether it has a message of the session. No message is read."""
@@ -165,13 +171,13 @@ class Store(Protocol):
         """
 
     def load(self, session_id: str) -> Session:
-        """The whole session, with the raw bytes of every record, in the order of the client."""
+        """Load the whole session, with the raw bytes of every record, in the order of the client."""
 
     def stamp(self, session_id: str) -> Stamp:
-        """Changes with every write to the session. Cheap: no record is read."""
+        """Return a fingerprint that changes with every write to the session. Cheap: no record is read."""
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
-        """The records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
+        """Make the records that `edits` stand for, before (as loaded) and after. What changes nothing is left out."""
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none of them.
@@ -180,13 +186,13 @@ class Store(Protocol):
         """
 
     def read(self, key: str) -> bytes | None:
-        """One record as it is now; None when there is none. The key is checked like any foreign text."""
+        """Read one record as it is now; None when there is none. The key is checked like any foreign text."""
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
-        """As `read`, of many records."""
+        """Read many records, each as `read` does."""
 
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
-        """Why the before-images of a recovery must not be put back as the session is now, whoever asks for it."""
+        """Tell why the before-images of a recovery must not be put back as the session is now, whoever asks for it."""
 
     def clean(self, changes: Sequence[Change]) -> int:
         """Remove what a crash left behind where `changes` were being written, in either direction.
@@ -196,7 +202,7 @@ class Store(Protocol):
 
 
 def is_of(store: Store, store_id: str) -> bool:
-    """Whether a recovery of the store of this id is one of `store`: also after it was moved away and linked to."""
+    """Whether a recovery of the store of this id is one of `store`, also after it was moved away and linked to."""
     return store.id == store_id or store.id == os.path.realpath(store_id)
 
 
@@ -204,7 +210,7 @@ _DEEPEST = 16  # subagents of subagents
 
 
 def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
-    """The session, the one whose subagent it is, and so on up to the one that a person began."""
+    """Go from the session to the one whose subagent it is, and so on up to the one that a person began."""
     for _ in range(_DEEPEST):
         about = store.about(session_id)
         yield session_id, about
@@ -214,18 +220,18 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
 
 
 def root(store: Store, session_id: str) -> tuple[str, str]:
-    """The session that a person began, of which this one is a subagent if it is another, and its title."""
+    """Return the session that a person began, of which this one may be a subagent, and its title."""
     titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
     return titled[-1] if titled else (session_id, "")
 
 
 def root_title(store: Store, session_id: str) -> str:
-    """What a person calls the session: the title of the one that they started themselves."""
+    """Return the title of the session that a person began, of which this one may be a subagent."""
     return root(store, session_id)[1]
 
 
 def states(store: Store, changes: Sequence[Change]) -> list[State]:
-    """Which image of each change the store holds now; "other" when somebody else wrote since."""
+    """Tell which image of each change the store holds now; "other" when somebody else wrote since."""
     return [found for _, found in _found(store, changes)]
 
 

@@ -1,4 +1,4 @@
-"""Sessions that are broken and healed before one's eyes, in a store that is thrown away.
+"""Break and heal sessions before one's eyes, in a store that is thrown away.
 
 Made of one client on purpose; imports the daemon.
 """

@@ -53,7 +53,7 @@ class Floor:
         self._observer.join()
 
     def once(self) -> float:
-        """Seconds from the close of a file to the answer to it being durable."""
+        """Measure the seconds from the close of a file to the answer to it being on the disk."""
         self._runs += 1
         self._done.clear()
         (self._in / f"{self._runs}.json").write_bytes(CONTENT)
@@ -92,7 +92,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def sync(fd: int) -> None:
-    """What `disk.file_transaction` asks of the disk, or the floor would be lower than anybody's."""
+    """Sync as `disk.file_transaction` does, or the baseline would be lower than anything can reach."""
     if sys.platform == "darwin":
         import fcntl
 

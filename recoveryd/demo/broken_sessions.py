@@ -36,11 +36,12 @@ class Example:
     error: Data | None = None
 
     def plant(self, root: Path) -> None:
+        """Write the session as it was before its last prompt."""
         for key, data in self.files.items():
             write(root / key, data)
 
     def fail(self, root: Path, now_ms: int) -> None:
-        """The last prompt, and the empty message of its failure: written unfinished, then with the error, twice."""
+        """Write the last prompt and the empty message of its failure: first unfinished, then with the error."""
         for key, data in self.prompt.items():
             write(root / key, data)
         unfinished = _assistant(self.id, self.failed, now_ms)
@@ -50,7 +51,7 @@ class Example:
 
 
 def write(path: Path, data: Data) -> None:
-    """As the client does: not atomic, truncated first."""
+    """Write a file as the client does: truncated first, not atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(dump(data))
 
@@ -84,7 +85,7 @@ class _Conversation:
         self._ms += 1000
 
     def assistant(self, *parts: Data | str) -> None:
-        """An answer in one step; a call in it means that the turn goes on."""
+        """Add an answer in one step; a call in it means that the turn goes on."""
         message = self._id("msg")
         calls = any(isinstance(part, dict) and part["type"] == "tool" for part in parts)
         finish = "tool-calls" if calls else "stop"
@@ -97,7 +98,7 @@ class _Conversation:
         self._ms += 1000
 
     def refused(self, error: Data) -> Example:
-        """The last prompt, "continue", and how it was answered."""
+        """Set the last prompt, "continue", and how it was answered."""
         before = dict(self.example.files)
         self.user("continue")
         self.example.prompt = {key: data for key, data in self.example.files.items() if key not in before}
@@ -146,7 +147,7 @@ def _assistant(session: str, message: str, now: int) -> Data:
 
 
 def api_error(message: str, status: int = 400, type: str = "invalid_request_error") -> Data:
-    """What the client records of a refusal."""
+    """Make the error that the client records of a refusal."""
     body = json.dumps({"type": "error", "error": {"type": type, "message": message}})
     data: Data = {"message": message, "statusCode": status, "isRetryable": status != 400, "responseHeaders": {}}
     data |= {"responseBody": body, "metadata": {"url": "https://api.anthropic.com/v1/messages"}}
@@ -235,7 +236,7 @@ CONTROLS: Mapping[str, str] = {"Say hello": "a healthy session", "Ask too much":
 
 
 def examples(now_ms: int) -> list[Example]:
-    """The controls first, then one session a kind, in the order in which they are to fail."""
+    """Make the controls, then one session a kind, in the order in which they are to fail."""
     made = []
     healthy, busy = (_Conversation(title, None, now_ms, 2) for title in CONTROLS)
     for talk in (healthy, busy):

@@ -1,4 +1,4 @@
-"""A throw-away store whose sessions are broken one after the other, and the real daemon at work on it.
+"""Break the sessions of a throw-away store one after the other, with the real daemon at work on it.
 
 Nothing of the user's is read or written: store, state and ledger are in one temporary folder, gone at the end.
 """
@@ -46,6 +46,7 @@ class Row:
 
     @property
     def cause(self) -> str:
+        """What the session is stuck on, in words."""
         return CONTROLS.get(self.example.title) or cause(self.example.kind)
 
 
@@ -102,18 +103,18 @@ class Demo:
         yield from self._judge()
 
     def example(self) -> Row | None:
-        """The healed session whose repair is worth a look."""
+        """Return the healed session whose repair is worth a look."""
         healed = [row for row in self.rows if row.state == "healed"]
         return next((row for row in healed if row.example.kind is SHOWN), healed[0] if healed else None)
 
     def changes(self, row: Row) -> Sequence[Change]:
-        """What a repair changed, as the ledger has it."""
+        """Return what a repair changed, as the ledger has it."""
         assert row.event is not None
         with Ledger(paths.ledger_file(self._state)) as ledger:
             return ledger.changes(row.event.id)
 
     def take_back(self, row: Row) -> int:
-        """Undo a repair and compare; returns of how many files every byte is as it was. 0: not so."""
+        """Undo a repair and compare. Returns of how many files every byte is as it was; 0 when one is not."""
         assert row.event is not None
         with Ledger(paths.ledger_file(self._state)) as ledger:
             take_back(self._store, ledger, self._state, row.event.id)
@@ -121,17 +122,17 @@ class Demo:
         return len(self._before[row.example.id]) if row.undone else 0
 
     def problems(self) -> list[str]:
-        """What is not as it should be, a sentence each."""
+        """List what is not as it should be, a sentence each."""
         wrong = [f"{row.example.title}: {row.action}" for row in self.rows if row.state not in ("healed", "untouched")]
         return [*wrong, self._fault] if self._fault else wrong
 
     def median(self) -> float:
-        """Seconds from a failed message to its durable repair; 0 when there was none."""
+        """The median of the seconds from a failed message to its repair on the disk; 0 when there was none."""
         times = [row.seconds for row in self.rows if row.seconds]
         return statistics.median(times) if times else 0.0
 
     def ratio(self) -> float:
-        """What comes behind the settle time, as a multiple of the floor."""
+        """The time that comes behind the settle time, as a multiple of the baseline."""
         return (self.median() - SETTLE_S) / self.floor
 
     def _prepare(self) -> None:
@@ -190,7 +191,7 @@ class Demo:
         return bool(messages.intersection(Path(change.key).parts)) or row.example.id in change.key
 
     def _judge(self) -> Iterator[Row]:
-        """What never healed, and whether the controls are as they were."""
+        """Mark what never healed, and controls that are not as they were."""
         for row in self.rows:
             if row.example.kind is None:
                 touched = row.event is not None or self._files(row.example) != self._before[row.example.id]
@@ -202,7 +203,7 @@ class Demo:
                 yield row
 
     def _files(self, example: Example) -> dict[str, bytes]:
-        """All files of a session, also those that were not there before."""
+        """Read all files of a session, also those that were not there before."""
         root = self._store.root
         messages = root / "message" / example.id
         folders = [messages, *(root / "part" / path.stem for path in messages.glob("*.json"))]

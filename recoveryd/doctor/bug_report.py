@@ -1,4 +1,4 @@
-"""What a bug report needs of a session, without a word of its content. Writes nothing."""
+"""Make a bug report of a session without a word of its content. Writes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a bundle is made from."""
+    """Where a report is made from."""
 
     config: Config
     stores: Sequence[Store]
@@ -49,7 +49,7 @@ class Sources:
 
 
 def bundle(sources: Sources, name: str) -> dict[str, Any]:
-    """Of a recovery, or of a session, by its id. NotFoundError when neither is there."""
+    """Make the report of a recovery, or of a session, by its id. Raises NotFoundError when neither is there."""
     entry, store, session = _found(sources, name)
     shaper = Shaper()
     made: dict[str, Any] = {"format": FORMAT, **_versions(sources, store)}
@@ -65,7 +65,7 @@ def bundle(sources: Sources, name: str) -> dict[str, Any]:
 
 
 def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Session | None]:
-    """The recovery (of a session: its newest one), the store and the session; what is gone is None."""
+    """Find the recovery (of a session: its newest one), the store and the session; what is gone is None."""
     newest = sources.ledger.history(1, name)
     for store in sources.stores:
         with suppress(RecoverydError):
@@ -130,7 +130,7 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
 
 
 def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | None:
-    """What is stuck now, else what the recovery was about."""
+    """Return the failure that the session is stuck on now, else the one that the recovery was about."""
     stuck = store.look(session.id).failure
     if stuck is not None or entry is None:
         return stuck
@@ -156,7 +156,7 @@ def _violation(found: Violation, shaper: Shaper) -> dict[str, Any]:
 def _plan(
     recovery: Recovery, store: Store, failure: Failure, kind: Kind, session: Session, shaper: Shaper
 ) -> dict[str, Any]:
-    """What would be edited now. A fault on the way is what the report is about: its type is told, not its words."""
+    """Tell what would be edited now. Of an error on the way only the type is told, not its words."""
     try:
         _, planned = recovery.propose(store, failure, kind)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Is all as it should be? Each check says what it found and what to do next. Nothing is written; time is bounded."""
+"""Make all checks of `doctor`: each says what it found and what to do next. Nothing is written; time is bounded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CHECKS: Mapping[str, _Maker] = {
 
 
 def examine(patient: Patient) -> Iterator[Check]:
-    """All checks. One that itself fails is a failed check, and never the end of the others."""
+    """Make all checks. One that fails to run counts as a failed check, and the others are still made."""
     for code, make in _CHECKS.items():
         try:
             yield from make(patient)
@@ -66,4 +66,5 @@ def examine(patient: Patient) -> Iterator[Check]:
 
 
 def sound(checks: Iterable[Check]) -> bool:
+    """Whether no check failed."""
     return all(check.level != FAIL for check in checks)

@@ -10,11 +10,13 @@ from recoveryd.tell import Desktop, Toast, can_show
 
 
 def client(patient: Patient) -> Iterator[Check]:
+    """Check the clients that listen: their versions, and whether they are this user's."""
     for one in patient.clients.all():
         yield from one.check_server()
 
 
 def toast(patient: Patient) -> Iterator[Check]:
+    """Check whether a notice can be shown on this desktop; with `--toast` show one."""
     if not patient.show_toast and (patient.config.notify.quiet or not patient.config.notify.desktop):
         yield ok("toast", "Notices on the desktop are turned off by the configuration.")
         return
@@ -33,7 +35,7 @@ def toast(patient: Patient) -> Iterator[Check]:
 
 
 def _show() -> str:
-    """Show a notice; why not, or ""."""
+    """Show a notice. Returns why not, or ""."""
     desktop = Desktop()
     try:
         return desktop.show(Toast("recoveryd", "This is what a notice looks like."))

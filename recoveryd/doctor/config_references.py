@@ -1,4 +1,4 @@
-"""What the configuration names outside of itself: whether it is there, and fit for its use. Writes and runs nothing."""
+"""Check what the configuration names outside of itself: whether it is there, and fit for its use. Writes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recoveryd.core import ConfigProblem, is_session_id
 
 
 def problems(config: Config) -> list[ConfigProblem]:
-    """Of all keys, in the order of the configuration; none when each thing that is named can be used."""
+    """List what is wrong with the things that the configuration names, in the order of its keys."""
     found = [*_ignored(config), *_hook("on_abort", config.hooks.on_abort)]
     found += _hook("on_complete", config.hooks.on_complete)
     for client in Clients(config).all():

@@ -26,6 +26,7 @@ _SLACK = 120.0  # seconds that clocks and file systems may differ
 
 
 def config(patient: Patient) -> Iterator[Check]:
+    """Check the configuration, and what it names."""
     if patient.config_problem is not None:
         problem = patient.config_problem
         yield fail("config", f"{problem.message} All else is checked with what of it is sound.", problem.hint)
@@ -41,6 +42,7 @@ def config(patient: Patient) -> Iterator[Check]:
 
 
 def state_folder(patient: Patient) -> Iterator[Check]:
+    """Check whether the state folder is writable, and readable by the user alone."""
     folder = patient.state_dir
     try:
         seen = folder.stat()
@@ -63,6 +65,7 @@ def state_folder(patient: Patient) -> Iterator[Check]:
 
 
 def disk(patient: Patient) -> Iterator[Check]:
+    """Check the free space on the disks of the stores and of the state folder."""
     places = dict.fromkeys([_existing(patient.state_dir), *(_existing(store.root) for store in patient.stores)])
     free: dict[int, tuple[int, Path]] = {}
     for place in places:
@@ -77,6 +80,7 @@ def disk(patient: Patient) -> Iterator[Check]:
 
 
 def clock(patient: Patient) -> Iterator[Check]:
+    """Check that the clock is not behind what was written before."""
     times = {f"{store.root}": _newest(store.watch_files or (store.watch_path,)) for store in patient.stores}
     with suppress(RecoverydError):  # the check of the ledger says so
         ended = peek(patient.ledger, lambda opened: Upkeep(opened).ended()) or []
@@ -95,6 +99,7 @@ def clock(patient: Patient) -> Iterator[Check]:
 
 
 def service(_: Patient) -> Iterator[Check]:
+    """Check that the service, if it is installed, runs."""
     asked = of_this_system(os.environ, _ASK_S)
     found = asked.state()
     if found == "active":
@@ -110,6 +115,7 @@ def service(_: Patient) -> Iterator[Check]:
 
 
 def repairs(patient: Patient) -> Iterator[Check]:
+    """Check that nothing turns repairs off: a dry run, the configuration."""
     running = watchers(paths.lock_dir(patient.state_dir))
     idle = [holder for holder in running if holder.idle]
     for holder in idle:
@@ -125,6 +131,7 @@ def repairs(patient: Patient) -> Iterator[Check]:
 
 
 def pause(patient: Patient) -> Iterator[Check]:
+    """Check that repairs are not paused, and that the list of what to ignore can be read."""
     found = paused(patient.state_dir, patient.now)
     try:
         ignored(patient.state_dir)

@@ -13,6 +13,7 @@ _MB = 1_000_000
 
 
 def ledger(patient: Patient) -> Iterator[Check]:
+    """Check that the ledger can be read and is whole."""
     path = patient.ledger
     if not path.exists():
         yield ok("ledger", "There is no ledger yet; the first start makes it.")
@@ -33,6 +34,7 @@ def ledger(patient: Patient) -> Iterator[Check]:
 
 
 def size(patient: Patient) -> Iterator[Check]:
+    """Check that the ledger is within its limit."""
     if not patient.ledger.exists():
         return
     limits = patient.config.ledger
@@ -53,6 +55,7 @@ def size(patient: Patient) -> Iterator[Check]:
 
 
 def conflicts(patient: Patient) -> Iterator[Check]:
+    """Check that no repair was cut off, or written over by the client."""
     found = books(patient.config, patient.stores, patient.ledger, patient.now)
     if found.problem:
         return  # said by the check of the ledger itself

@@ -1,4 +1,4 @@
-"""What `doctor` examines."""
+"""What the checks of `doctor` look at: configuration, state folder and stores of one user."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from recoveryd.settings import paths
 
 @dataclass(frozen=True)
 class Patient:
-    """What is examined: `all_stores` also has those that are not there yet; `config_problem`: why it is not in force.
+    """The configuration, the state folder and the stores that are examined.
 
+    `all_stores` also has those that are not there yet; `config_problem`: why the configuration is not in force.
     `show_toast`: a notice is really shown. `now` is in seconds since the epoch.
     """
 
@@ -30,18 +31,21 @@ class Patient:
 
     @cached_property
     def stores(self) -> list[Store]:
+        """The stores that are there."""
         return [store for store in self.all_stores if store.exists()]
 
     @cached_property
     def clients(self) -> Clients:
+        """All clients, for this configuration."""
         return Clients(self.config)
 
     @property
     def ledger(self) -> Path:
+        """The file of the ledger."""
         return paths.ledger_file(self.state_dir)
 
     def generation(self, store: Store) -> Generation | None:
-        """None when it can't be told."""
+        """Return the generation of a store; None when it can't be told."""
         if store.id not in self._generations:
             try:
                 self._generations[store.id] = store.generation()

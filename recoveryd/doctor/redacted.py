@@ -51,13 +51,16 @@ _JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", in
 
 
 class Ordinals:
-    """Names for ids, in the order in which they are met: an id tells when, and perhaps who."""
+    """Replaces ids by numbers in the order in which they are met: an id tells when something was made, and perhaps by
+    whom.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._known: dict[str, str] = {}
 
     def of(self, identifier: str) -> str:
+        """Return the number of an id: "m1", always the same."""
         return self._known.setdefault(identifier, f"{self._prefix}{len(self._known) + 1}")
 
 
@@ -68,10 +71,12 @@ class Shaper:
         self.messages, self.parts, self._calls = Ordinals("m"), Ordinals("p"), Ordinals("c")
 
     def session(self, session: Session) -> list[dict[str, Any]]:
+        """Make the shapes of all messages of a session."""
         start = next((message.created for message in session.messages if message.created), 0)
         return [self._message(message, start) for message in session.messages]
 
     def edit(self, edit: Edit, session: Session) -> dict[str, Any]:
+        """Make the shape of an edit: the part before and after."""
         stored = session.part(edit.part_id) if edit.part_id else None
         return {
             "action": edit.action,
@@ -82,7 +87,7 @@ class Shaper:
         }
 
     def part(self, data: Json | None) -> dict[str, Any]:
-        """Of a part, or of what stands in its place; None: it is no JSON object."""
+        """Make the shape of a part, or of what stands in its place; None: it is no JSON object."""
         if data is None:
             return {"json": False}
         shape: dict[str, Any] = {"type": _known(data.get("type"), _TYPES)}
@@ -145,6 +150,7 @@ class Shaper:
 
 
 def text_shape(text: object) -> dict[str, Any]:
+    """Make the shape of a text: its length, and what is odd about it."""
     if not isinstance(text, str):
         return {"is": _type(text)}
     shape: dict[str, Any] = {"length": len(text)}
@@ -167,7 +173,7 @@ def model_shape(model: object) -> str:
 
 
 def error_shape(error: RecordedError) -> dict[str, Any]:
-    """An error: its kind of name, its figures, and those sentences of it that providers are known to say."""
+    """Make the shape of an error: its name, its figures, and the sentences in it that providers are known to say."""
     together = "\n".join(error.texts)
     place = _PLACE.search(together)
     return {
@@ -181,14 +187,14 @@ def error_shape(error: RecordedError) -> dict[str, Any]:
 
 
 def known_wording(text: str) -> list[str]:
-    """The sentences of recoveryd's own table that are in a text. Nothing of the text itself is returned."""
+    """List the sentences of recoveryd's own tables that are in a text. Nothing of the text itself is returned."""
     letters = squeeze(text[:100_000])
     return [piece for piece, squeezed in _pieces() if squeezed in letters]
 
 
 @cache
 def _pieces() -> tuple[tuple[str, str], ...]:
-    """The sentences of the table without their gaps, and as they are compared; not those that say too little."""
+    """Return the sentences of the tables without their gaps, and squeezed for comparison; short ones are left out."""
     pieces = dict.fromkeys(piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
     return tuple((piece, squeeze(piece)) for piece in pieces if len(squeeze(piece)) > 7)
 
@@ -201,7 +207,7 @@ def _file(data: Json) -> dict[str, Any]:
 
 
 def _metadata(metadata: object) -> Any:
-    """The keys that mean something to the client, and to which length."""
+    """Tell which keys of the metadata are there that mean something to the client, and the lengths of their texts."""
     if not isinstance(metadata, Mapping):
         return _type(metadata)
     shape: dict[str, Any] = {"keys": len(metadata)}

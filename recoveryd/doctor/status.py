@@ -1,4 +1,4 @@
-"""What there is to be known at a glance: which stores are watched, by whom, and what came of it. Writes nothing."""
+"""Tell at a glance which stores are watched, by whom, and what came of it. Writes nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal"
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """`watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is.
+    """A store and who watches it.
 
-    `locked`: the processes that have its lock where no `run` is known to.
+    `watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is. `locked`: the processes that
+    have its lock where no `run` is known to.
     """
 
     id: str
@@ -81,7 +82,7 @@ class Status:
 
 
 def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
-    """`stores`: those that exist. What can't be read is said in the answer; nothing is raised."""
+    """Collect the status. `stores`: those that exist. What can't be read is said in the answer; nothing is raised."""
     named: Sequence[str] = config.ignore
     ignore_problem = ""
     try:
@@ -103,13 +104,13 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
 
 
 def watched_by(store: Store, state_dir: Path) -> LockOwner | None:
-    """The `run` that watches a store. The note of a shared lock names which of its stores are meant."""
+    """Return the `run` that watches a store; None where none does. The note of a shared lock names its stores."""
     holder = watcher(paths.lock_dir(state_dir), store.lock_path)
     return holder if holder is not None and store.id in holder.stores else None
 
 
 def generation_of(store: Store) -> tuple[Generation | None, str]:
-    """The generation of a store, and why nothing in it is repaired; "" when it is."""
+    """Return the generation of a store, and why nothing in it is repaired; "" when it is."""
     try:
         return store.generation(), store.live() or ""
     except RecoverydError as error:
@@ -117,7 +118,7 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
 
 
 def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> Books:
-    """What the ledger holds; `Books.problem` when it can't be read."""
+    """Read what the ledger holds; `Books.problem` when it can't be read."""
     today = midnight(now)
 
     def work(opened: Ledger) -> Books:
@@ -146,7 +147,7 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
 
 
 def _capped(ledger: Ledger, stores: Sequence[Store], config: Config) -> list[tuple[str, str, str]]:
-    """Sessions that had all their recoveries since a prompt was last answered."""
+    """List the sessions that had all their recoveries since a prompt was last answered."""
     by_id, clients = {store.id: store for store in stores}, Clients(config)
     found = []
     for store_id, session in Upkeep(ledger).busiest(config.max_retries):
@@ -157,7 +158,7 @@ def _capped(ledger: Ledger, stores: Sequence[Store], config: Config) -> list[tup
 
 
 def _spent(clients: Clients, ledger: Ledger, store: Store | None, newest: Entry) -> int:
-    """How many recoveries a session had since a prompt had success; 0 where that can't be told."""
+    """Count the recoveries that a session had since a prompt was answered; 0 where that can't be told."""
     if store is None:
         return 0
     failure = Failure(newest.store, newest.session, "", 0)

@@ -14,6 +14,7 @@ from recoveryd.watch import folders
 
 
 def stores(patient: Patient) -> Iterator[Check]:
+    """Check that there is a store."""
     if patient.stores:
         yield ok(
             "stores", "1 store is there." if len(patient.stores) == 1 else f"{len(patient.stores)} stores are there."
@@ -28,6 +29,7 @@ def stores(patient: Patient) -> Iterator[Check]:
 
 
 def store(patient: Patient) -> Iterator[Check]:
+    """Check that each store can be read and edited, and tell its generation."""
     for one in patient.stores:
         generation = patient.generation(one)
         words = generation.words if generation else NOT_READABLE
@@ -49,12 +51,14 @@ def store(patient: Patient) -> Iterator[Check]:
 
 
 def of_clients(patient: Patient) -> Iterator[Check]:
+    """Check what only a client knows about its own stores (`Client.check_stores`)."""
     living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
     for client in patient.clients.all():
         yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))
 
 
 def watches(patient: Patient) -> Iterator[Check]:
+    """Check that the kernel lets all folders be watched."""
     limit, instances = folders.limits()
     if not patient.living:
         return
@@ -83,6 +87,7 @@ def watches(patient: Patient) -> Iterator[Check]:
 
 
 def daemon(patient: Patient) -> Iterator[Check]:
+    """Check that each store is watched by a running recoveryd."""
     idle, place = [], paths.lock_dir(patient.state_dir)
     for one in patient.living:
         holder = watched_by(one, patient.state_dir)

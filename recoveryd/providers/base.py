@@ -1,4 +1,4 @@
-"""The port of a provider: what it refuses of a request. Pure; one object a family of rules."""
+"""The port of a provider: what it refuses of a request. Pure; one object for each set of rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The family, as `explain` names it."""
+        """Its name, as `explain` prints it."""
 
     @property
     def protocols(self) -> frozenset[str]:
@@ -21,25 +21,29 @@ class Provider(Protocol):
 
     @property
     def call_limits(self) -> CallLimits:
-        """What it takes as the id and the name of a tool call."""
+        """The limits of a tool call's id and name."""
 
     def spoke(self, failure: Failure) -> bool:
         """Whether its rules hold for the request behind a failure: by the address that was asked, else by names."""
 
     def disowned(self, failure: Failure) -> str:
-        """Why they don't hold although the request has its form, as a clause; "" where it has not."""
+        """Tell why its rules don't hold although the request has its form, as a clause; "" where it has another
+        form.
+        """
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
-        """Every violation, in the order of the request; what the client can't send at all comes first."""
+        """List every violation, in the order of the request; what the client can't send at all comes first."""
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        """What its error says of `request` that the rules can't tell; `named`: the block at `refused.position`."""
+        """Return what its error says of `request` that the rules can't tell; `named`: the block at
+        `refused.position`.
+        """
 
     def bound(self, before: Request, after: Request) -> list[Block]:
-        """The thinking of `after` that no longer fits what stands before it, where `before` was accepted."""
+        """List the thinking of `after` that no longer fits what stands before it, where `before` was accepted."""
 
     def sources(self, body: Json) -> Iterator[Json]:
-        """Where each image or document of a content block comes from, also of those in a tool's result."""
+        """Go through the source of each image or document of a content block, also of those in a tool's result."""
 
     def media_fault(self, source: Json, request: Request) -> str | None:
-        """Why it refuses an image or document of `request`, as half a sentence; None where nothing tells."""
+        """Tell why it refuses an image or document of `request`, as half a sentence; None where nothing tells."""

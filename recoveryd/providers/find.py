@@ -61,7 +61,7 @@ _ORDER_OF_LIKELY = (
 
 
 def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows of all tables, by kind in this order; of one kind in the order of the tables."""
+    """Join the rows of all tables by kind in this order; those of one kind in the order of the tables."""
     return tuple(sorted((row for table in tables for row in table), key=lambda row: order.index(row.kind)))
 
 
@@ -83,7 +83,7 @@ def provider_of(failure: Failure) -> Provider | None:
 
 
 def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:
-    """The rules for the next request as `wires` build it: those of its family, if they are of this form of request.
+    """Return the rules for the next request as `wires` build it, if they are of this form of request.
 
     `NO_RULES` where it is not known what the provider takes.
     """

@@ -1,4 +1,4 @@
-"""A family whose rules are not known: nothing of it is judged but what the client fails on whichever it asks."""
+"""Stand in for a provider whose rules are not known: only parts that the client can't send are found."""
 
 from __future__ import annotations
 

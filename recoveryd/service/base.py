@@ -41,7 +41,7 @@ class Manager(Protocol):
 
     @property
     def log_command(self) -> str:
-        """What shows the log."""
+        """The command that shows the log."""
 
     def check(self) -> None:
         """RecoverydError when this manager can't be reached, with what to do instead."""
@@ -50,31 +50,31 @@ class Manager(Protocol):
         """ "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
 
     def unit(self, service: Service) -> dict[Path, str]:
-        """The files that make the service, with their texts."""
+        """Return the files that make the service, with their texts."""
 
     def was_strict(self) -> bool:
         """Whether the service that is installed is a strict one."""
 
     def start(self, service: Service, say: Say) -> None:
-        """Have it run now, in place of one that runs, and at each login."""
+        """Start the service, in place of one that runs, and have it started at each login."""
 
     def switch(self, verb: Verb, say: Say) -> None:
         """Start, stop or restart what is installed. Stopped, it is started again at the next login."""
 
     def stop(self, say: Say) -> None:
-        """Have it run no more, neither now nor at the next login."""
+        """Stop the service, and have it started no more at a login."""
 
     def gone(self, say: Say) -> list[Path]:
-        """Remove its files; the folders that may be empty now."""
+        """Remove its files. Returns the folders that may be empty now."""
 
 
 def unreachable(what: str, hint: str = "") -> RecoverydError:
-    """No manager of services: the error that says how to live without."""
+    """Make the error for a system without a manager of services: it says how to live without."""
     return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
 
 
 def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
-    """What a manager answers within `limit` seconds. TimeoutExpired; RecoverydError: it can't be run at all."""
+    """Run a command of a manager; returns its answer. Raises TimeoutExpired after `limit` seconds, RecoverydError."""
     try:
         return subprocess.run(  # noqa: S603
             command, env=dict(env), capture_output=True, errors="surrogateescape", timeout=limit, check=False
@@ -85,18 +85,18 @@ def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subpr
 
 
 def silent(command: Sequence[str]) -> RecoverydError:
-    """The error for a manager that takes too long."""
+    """Make the error for a manager that takes too long."""
     return RecoverydError(f"`{' '.join(command)}` does not answer.", _LATER)
 
 
 def refuse_sudo(env: Mapping[str, str]) -> None:
-    """With sudo it would be a service of root, in somebody's home."""
+    """Raise RecoverydError under sudo: the service would be root's, in somebody's home."""
     if os.geteuid() == 0 and env.get("SUDO_USER"):
         raise RefusedError("This is a service of yours, not of the system.", "Run it again without sudo.")
 
 
 def template(*names: str) -> str:
-    """A file of `systemd/` or `launchd/`: in the wheel, or in the source tree."""
+    """Read a file of `systemd/` or `launchd/`: from the wheel, or from the source tree."""
     shipped = files("recoveryd").joinpath("units", *names)
     if shipped.is_file():
         return shipped.read_text("utf-8")
@@ -104,7 +104,9 @@ def template(*names: str) -> str:
 
 
 def command() -> tuple[str, ...]:
-    """What starts recoveryd, by absolute paths: the script that runs now, that of this interpreter, or its module."""
+    """Return the command that starts recoveryd, by absolute paths: the running script, the interpreter's, or the
+    module.
+    """
     scripts = [Path(sys.argv[0]), Path(sysconfig.get_path("scripts"), "recoveryd")]
     for script in scripts:
         if script.name == "recoveryd" and script.is_file() and os.access(script, os.X_OK):
@@ -113,7 +115,7 @@ def command() -> tuple[str, ...]:
 
 
 def try_out(command: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """Raises `RecoverydError` if it does not start away from this shell, or is another version."""
+    """Start recoveryd away from this shell. Raises `RecoverydError` if that fails, or it is another version."""
     bare = {name: env[name] for name in ("HOME", "PATH", "LANG") if name in env}
     words = [*command, "--version"]
     try:
@@ -131,7 +133,9 @@ def try_out(command: tuple[str, ...], env: Mapping[str, str]) -> None:
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """What the service has to be told of this shell: where the configuration and the state are, if not as usual."""
+    """Return the variables of this shell that the service needs: where the configuration and the state are, if not as
+    usual.
+    """
     home = Path(env.get("HOME") or Path.home())
     seen = {name: env.get(name, "") for name in _PLACES}
     return {name: v for name, v in seen.items() if Path(v).is_absolute() and Path(v) != home / _PLACES[name]}

@@ -1,4 +1,4 @@
-"""Which manager of services this system has."""
+"""Find the manager of services that this system has."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from recoveryd.service.systemd import Systemd
 
 
 def of_this_system(env: Mapping[str, str], limit: float = 90.0) -> Manager:
-    """`env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+    """Return the manager. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
     return Launchd(env, limit) if sys.platform == "darwin" else Systemd(env, limit)

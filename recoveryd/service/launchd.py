@@ -110,7 +110,7 @@ class Launchd:
 
 
 def plist(service: Service) -> str:
-    """The text of the property list: launchd.plist(5). RecoverydError for a path that can't be written in one."""
+    """Write the property list: launchd.plist(5). Raises RecoverydError for a path that can't be written in one."""
     for text in (*service.command, *service.environment.values(), str(service.state)):
         if not text.isprintable():  # no character of XML, or one that the next reader would see as another
             raise RecoverydError(f"{text!r} can't be written in a plist.", "It needs a path without such names.")

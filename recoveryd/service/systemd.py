@@ -151,7 +151,7 @@ class Systemd:
 
 
 def unit(service: Service) -> str:
-    """The text of the unit. RecoverydError for a path that can't be written in one."""
+    """Write the unit. Raises RecoverydError for a path that can't be written in one."""
     words = (*service.command, "run")
     if any(c in "'\"\\" for c in words[0]):  # not allowed in the name of a program: systemd's string_is_safe()
         words = "/usr/bin/env", *words
@@ -163,7 +163,7 @@ def unit(service: Service) -> str:
 
 
 def strict(writable: Iterable[Path]) -> str:
-    """The text of the drop-in. RecoverydError for a folder that its sandbox can't show."""
+    """Write the drop-in of `--strict`. Raises RecoverydError for a folder that its sandbox can't show."""
     folders = sorted(str(folder) for folder in writable)
     for folder in folders:
         if any(Path(folder).is_relative_to(hidden) for hidden in _HIDDEN):
@@ -174,7 +174,7 @@ def strict(writable: Iterable[Path]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A word in a unit file: systemd.syntax(7), and `%` of systemd.unit(5)."""
+    """Quote a word for a unit file: systemd.syntax(7), and `%` of systemd.unit(5)."""
     if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text):
         raise RecoverydError(f"{text!r} can't be written in a unit of systemd.", "It needs a path without such names.")
     if _PLAIN.fullmatch(text):

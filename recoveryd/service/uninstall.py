@@ -1,4 +1,4 @@
-"""What stays of recoveryd when its service goes: the ledger, or nothing."""
+"""Remove what stays of recoveryd when its service goes: all but the ledger, or that too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recoveryd.settings import paths
 
 
 def recoveries(state: Path) -> int:
-    """How many the ledger knows, up to 1000; those of one that can't be read count as one."""
+    """Count the recoveries in the ledger, up to 1000; a ledger that can't be read counts as one."""
     file = paths.ledger_file(state)
     if not file.exists():
         return 0
@@ -37,7 +37,7 @@ def while_alone(state: Path) -> None:
 
 
 def drop_locks(state: Path) -> Path:
-    """Remove the locks of stores, which may be in a folder of their own; returns that."""
+    """Remove the locks of stores. Returns their folder, which may be one of its own."""
     place = paths.lock_dir(state)
     for file in (*place.glob("*.run.json"), *place.glob("*.lock")):
         file.unlink()
@@ -45,9 +45,8 @@ def drop_locks(state: Path) -> Path:
 
 
 def tidy(state: Path, config: Path, say: Say) -> Path | None:
-    """Remove all of the state folder but what a configuration goes on naming, and a ledger that holds something.
-
-    Returns that ledger.
+    """Remove the state folder, but what a configuration goes on naming, and a ledger that holds something. Returns that
+    ledger.
     """
     noted = shell_settings.forget(state, say)
     ledger = paths.ledger_file(state)
@@ -82,7 +81,7 @@ def purge(state: Path, config: Path, say: Say) -> None:
 
 
 def drop_empty(folders: Iterable[Path]) -> None:
-    """Remove those folders that nothing is left in."""
+    """Remove the folders that nothing is left in."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

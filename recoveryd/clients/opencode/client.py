@@ -156,7 +156,7 @@ class Opencode:
         return self._ending(store, session, name, now)
 
     def _renaming(self, store: Store, session: Session, now: int) -> Cure | Refusal:
-        """Old ids that sort before the new ones; nothing else changes."""
+        """Give old messages and parts ids that sort before the new ones; nothing else changes."""
         if not goes_by_ids(store, self.server, session.id):
             return Refusal("the OpenCode that uses this store goes by time, not by ids: it needs no repair")
         found = wrapped_ids.wrapped(session, now)
@@ -181,7 +181,7 @@ class Opencode:
         )
 
     def _ending(self, store: Store, session: Session, name: str, now: int) -> Cure | Refusal:
-        """The turn ended as the client ends one that its user stops."""
+        """End the turn as the client ends one that its user stops."""
         busy = self.under_way(store, session.id)
         if busy is not None:
             raise ActiveError(f"It is left alone: {busy}.")

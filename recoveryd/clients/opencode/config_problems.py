@@ -1,4 +1,4 @@
-"""What the section `[opencode]` of the configuration names: whether it is there, and fit for its use."""
+"""Check what the section `[opencode]` of the configuration names: whether it is there, and fit for its use."""
 
 from __future__ import annotations
 

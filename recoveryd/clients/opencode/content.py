@@ -1,4 +1,4 @@
-"""What OpenCode's records say, given images of them: a file's JSON, or a row as JSON of its columns. Pure."""
+"""Read OpenCode's records, given images of them: a file's JSON, or a row as JSON of its columns. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """What a record says: the JSON object of a file, or that in a row's column `data`. None when that is none."""
+    """Return what a record says: the JSON object of a file, or that in a row's column `data`; None when that is
+    none.
+    """
     data = _json(image)
     column = _column(data)
     if column is not None:
@@ -34,7 +36,9 @@ def said(image: bytes) -> Json | None:
 
 
 def shown(image: bytes) -> Any:
-    """A record as JSON for people: a row with what its column `data` says, not as one long text. None: no JSON."""
+    """Return a record as JSON for people: a row with what its column `data` says, not as one long text. None: no
+    JSON.
+    """
     data = _json(image)
     column = _column(data)
     inner = None if column is None else _json(column)
@@ -120,14 +124,14 @@ def _leaves(data: Any) -> Iterator[Value]:
 
 
 def _mark(value: Value) -> Value | bytes:
-    """What stands for a value when it is compared."""
+    """Return what stands for a value when it is compared."""
     if not isinstance(value, str) or len(value) < _LONG:
         return value
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
 
 
 def _not_within(texts: list[str], images: Iterable[bytes]) -> list[str]:
-    """Those of the texts that are a piece of no text in the images."""
+    """List the texts that are a piece of no text in the images."""
     for image in images:
         if not texts:
             break

@@ -1,4 +1,4 @@
-"""What `doctor` asks of OpenCode: the version that listens, files that are no records, ids that started again."""
+"""Make OpenCode's checks of `doctor`: the version that listens, files that are no records, ids that started again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_S = 1.5  # for what has to go through all sessions
 
 
 def listening(server: OpencodeServer, server_url: str) -> Iterator[Check]:
-    """Of which versions the clients are that listen; `server_url`: where the configuration says one does."""
+    """Check the versions of the clients that listen; `server_url`: where the configuration says one does."""
     versions = server.listening_versions()
     shut_out = server.shut_out()
     if not versions and shut_out:
@@ -40,7 +40,7 @@ def _listens(version: tuple[int, ...]) -> Check:
 
 
 def _untested(version: tuple[int, ...]) -> Check:
-    """A version beyond those that were tested: no alarm where only its last number is greater, as it is each week."""
+    """Report a version that was not tested: no warning where only its last number is greater, as it is each week."""
     tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
     nearest = TESTED[-1 if newer else 0]
     says = f"OpenCode {spelled(version)} listens, which was not tested with this recoveryd ({tested} were)."
@@ -52,7 +52,7 @@ def _untested(version: tuple[int, ...]) -> Check:
 
 
 def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
-    """Another user's client at the usual address is as it should be; at the address that is configured it is not."""
+    """Report another user's client: fine at the usual address, a warning at the address that is configured."""
     url, whose = next(iter(shut_out.items()))
     says = f"{not_asked(url, whose)}."
     if whose is Owner.UNKNOWN:
@@ -63,7 +63,7 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
 
 
 def strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
-    """Whether files that are no records lie where the client takes each file for one."""
+    """Check for files that are no records where the client takes each file for one."""
     deadline = time.monotonic() + _LOOK_S
     for one, generation in stores:
         if generation is not generations.JSON:
@@ -97,7 +97,7 @@ def _strange_files(one: OpencodeStore, deadline: float) -> tuple[list[str], int,
 
 
 def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
-    """Whether sessions have messages from before the ids started again, under a client that minds.
+    """Check for sessions with messages from before the ids started again, under a client that goes by ids.
 
     `stores`: those that can be read. Each is asked for by itself: its client may be another one.
     """

@@ -121,7 +121,7 @@ class OpencodeEditor:
         return self._replace(part, {"state": state}, "take_out_media")
 
     def _as_note(self, part: Part, reason: str) -> Edit:
-        """A text in the place of a file of the user."""
+        """Replace a file of the user by a text."""
         data = part.data or {}
         kept = {key: data[key] for key in ("id", "sessionID", "messageID") if key in data}
         body = {**kept, "type": "text", "text": part_fixes.note(data, reason)}
@@ -143,11 +143,13 @@ class OpencodeEditor:
                 yield other
 
     def _replace(self, part: Part, changes: Json, action: str) -> Edit:
-        """`part` with some fields changed, marked."""
+        """Change some fields of `part`, and mark it."""
         return Edit(part.message_id, part.id, self._marked({**(part.data or {}), **changes}), action)
 
     def _insert(self, message_id: str, behind: str | None, bodies: Sequence[Json], action: str) -> Edits:
-        """New parts behind the part `behind` (None: in front of all) of a message, in the given order: one deed."""
+        """Insert new parts behind the part `behind` (None: in front of all) of a message, in the given order: one
+        deed.
+        """
         message = self._message(message_id)
         ids = [part.id for part in message.parts]
         at = ids.index(behind) + 1 if behind is not None else 0
@@ -162,7 +164,7 @@ class OpencodeEditor:
         return tuple(edits)
 
     def _user_message(self, before: str, words: str) -> Edits:
-        """A user message right in front of `before`, with agent and model as the session's own have them."""
+        """Insert a user message right in front of `before`, with agent and model as the session's own have them."""
         answer = self._message(before)
         like = next((m for m in self.session.messages if m.role == "user"), None)
         if like is not None:
@@ -183,14 +185,14 @@ class OpencodeEditor:
         )
 
     def _marked(self, data: Json) -> Json:
-        """With the recovery's id; an object, or the client breaks."""
+        """Add the recovery's id to the metadata; it has to be an object, or the client breaks."""
         metadata = data.get("metadata")
         kept = metadata if isinstance(metadata, Mapping) else {}
         return {**data, "metadata": {**kept, "recoveryd": {"recovery": self.marks.recovery}}}
 
 
 def _text(text: str, *, assistant: bool) -> dict[str, Any]:
-    """The body of an injected text. A user's must not be synthetic: the client does not draw those."""
+    """Make an added text. A user's must not be synthetic: the client does not draw those."""
     body: dict[str, Any] = {"type": "text", "text": text}
     if assistant:
         body["synthetic"] = True

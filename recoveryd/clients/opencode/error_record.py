@@ -1,4 +1,6 @@
-"""How OpenCode records an error: its own name for it, and what the AI SDK tells of the request and the answer."""
+"""Read an error as OpenCode records it: its own name for it, and what the AI SDK tells of the request and the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _BESIDES = frozenset({"requestbodyvalues", "requestbody", "responseheaders", "he
 
 
 def read(error: object) -> RecordedError:
-    """An error as OpenCode stores it: `{"name": "APIError", "data": {"message", "responseBody", "statusCode", ...}}`.
+    """Read an error of the form `{"name": "APIError", "data": {"message", "responseBody", "statusCode", ...}}`.
 
     Any other JSON value is read too, as far as it holds text, and a text that somebody copied. Never raises.
     """
@@ -39,7 +41,7 @@ def read(error: object) -> RecordedError:
 
 
 def address(error: Json) -> str:
-    """Where the request went that an error answers; "" when it does not tell."""
+    """Return the address of the request that an error answers; "" when it does not tell."""
     data = error.get("data")
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
     url = metadata.get("url") if isinstance(metadata, Mapping) else None
@@ -47,7 +49,7 @@ def address(error: Json) -> str:
 
 
 def _telling_name(error: object) -> str:
-    """The name of an error, if it is one that says why; it may stand a level deeper, under `error`."""
+    """Return the name of an error, if it is one that says why; it may stand a level deeper, under `error`."""
     inner = error.get("error") if isinstance(error, Mapping) else None
     for value in (error, inner):
         if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in _BY_NAME:

@@ -1,4 +1,4 @@
-"""Ids that sort where they must: the client orders the parts of a message by their id, by code unit."""
+"""Make ids that sort where they must: the client orders the parts of a message by their id, by code unit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _MIDDLE = len(_DIGITS) // 2
 
 
 def between(low: str, high: str | None) -> str:
-    """An id that sorts behind `low` and before `high` (None: nothing follows), and leaves room on both of its sides.
+    """Make an id that sorts behind `low` and before `high` (None: nothing follows), and leaves room on both of its
+    sides.
 
     `low` must sort before `high`; both hold only characters that an id may have.
     """
@@ -25,7 +26,7 @@ def between(low: str, high: str | None) -> str:
 
 
 def unique_between(low: str, high: str | None, mark: str) -> str:
-    """As `between`, but with `mark` in it: no other gap of the store gets the same id."""
+    """Make an id as `between` does, but with `mark` in it: no other gap of the store gets the same id."""
     middle = between(low, high)
     while high is not None and middle + mark >= high:
         middle = between(middle, high)  # ends once `high` no longer begins with it: then all that begins with it fits
@@ -33,7 +34,9 @@ def unique_between(low: str, high: str | None, mark: str) -> str:
 
 
 def _below(rest: str) -> str:
-    """A text that sorts behind "" and before `rest`, and does not end in the lowest digit: nothing fits below that."""
+    """Make a text that sorts behind "" and before `rest`, and does not end in the lowest digit: nothing fits below
+    that.
+    """
     first = _DIGITS.find(rest[:1]) if rest else -1
     if first > 1:
         return _DIGITS[first // 2]
@@ -61,7 +64,7 @@ _TIMED = re.compile("msg_[0-9a-f]{12}")
 
 
 def code_units(text: str) -> bytes:
-    """A key that sorts as the client does: JavaScript compares UTF-16 code units."""
+    """Make a key that sorts as the client does: JavaScript compares UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

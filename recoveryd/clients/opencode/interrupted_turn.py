@@ -16,7 +16,7 @@ _OPEN = ("pending", "running")
 
 
 def open_turn(session: Session) -> Message | None:
-    """The newest message, when it is an answer with something in it that was neither finished nor refused."""
+    """Return the newest message, when it is an answer with content that was neither finished nor refused; else None."""
     newest = session.newest
     if newest is None or newest.role != "assistant" or newest.completed or newest.error is not None or not newest.parts:
         return None  # without any part it is a crash of the client, before it sent anything
@@ -24,7 +24,7 @@ def open_turn(session: Session) -> Message | None:
 
 
 def evidence(message: Message) -> Json:
-    """Which message and which tools say so."""
+    """Tell which message and which tools are open."""
     return {
         "message": message.id,
         "created": moment(message.created),
@@ -33,7 +33,7 @@ def evidence(message: Message) -> Json:
 
 
 def ended(session: Session, recovery: str, now: int) -> tuple[Edit, ...]:
-    """The edits that end the open turn; none when there is none. `now` in milliseconds since the epoch."""
+    """Make the edits that end the open turn; none when there is none. `now` in milliseconds since the epoch."""
     message = open_turn(session)
     if message is None:
         return ()

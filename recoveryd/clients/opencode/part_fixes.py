@@ -1,4 +1,4 @@
-"""How OpenCode's parts are made legal: pure, from the stored data to the fields that change."""
+"""Make OpenCode's parts legal: from the stored data to the fields that change. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_OUTPUT = "[no output]"
 
 
 def cancelled(data: Json, words: str, now: int) -> Json:
-    """The state that the client itself writes for a call that was given up; `now` in ms since the epoch."""
+    """Make the state that the client itself writes for a call that was given up; `now` in ms since the epoch."""
     state = data.get("state")
     old: Mapping[str, Any] = state if isinstance(state, Mapping) else {}
     given = old.get("input")
@@ -35,7 +35,7 @@ def finished(part: Part) -> bool:
 
 
 def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
-    """The fields of a tool part that have to change for its call to be legal. `earlier`: the parts before it."""
+    """Make the fields of a tool part that have to change for its call to be legal. `earlier`: the parts before it."""
     data = part.data or {}
     changes: dict[str, Any] = {}
     theirs = ((other.data or {}).get("callID") for other in earlier if other.type == "tool")
@@ -59,12 +59,12 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
 
 
 def unique_id(part: Part) -> str:
-    """An id for a call, as unique as that of its part."""
+    """Make an id for a call, as unique as that of its part."""
     return "toolu_" + part.id.removeprefix("prt_")
 
 
 def as_object(value: object) -> Json:
-    """An input that is no object, as one: the object that a text spells, else the value under a key of its own."""
+    """Make an object of an input that is none: the object that a text spells, else the value under a key of its own."""
     if value is None:
         return {}
     if isinstance(value, str):
@@ -78,7 +78,7 @@ def as_object(value: object) -> Json:
 
 
 def without_media(state: Json, fault: Callable[[Json], str | None], reason: str) -> Json:
-    """A tool's state with a note for each attachment that `fault` speaks against; for all, where it does for none."""
+    """Replace each attachment for which `fault` gives a reason by a note in the output; all, where it gives none."""
     attachments = [item for item in state.get("attachments") or [] if isinstance(item, Mapping)]
     faults = [fault(source) if (source := media_source(item)) is not None else None for item in attachments]
     if not any(faults):  # the error accuses them without saying which
@@ -89,7 +89,7 @@ def without_media(state: Json, fault: Callable[[Json], str | None], reason: str)
 
 
 def note(item: Json, reason: str) -> str:
-    """ "[The image a.png was taken out: it has 6.1 MB, and the provider takes 5]" """
+    """Write "[The image a.png was taken out: it has 6.1 MB, and the provider takes 5]"."""
     noun = "image" if str(item.get("mime", "")).startswith("image/") else "file"
     name = item.get("filename")
     named = f" {name}" if isinstance(name, str) and name else ""
@@ -97,7 +97,7 @@ def note(item: Json, reason: str) -> str:
 
 
 def whole(value: Any) -> Any:
-    """`value` with every half character replaced by U+FFFD, in keys too."""
+    """Replace every half character in `value` by U+FFFD, in keys too."""
     if isinstance(value, str):
         return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
@@ -112,7 +112,7 @@ def whole(value: Any) -> Any:
 
 
 def sendable(data: Json, fault: str, now: int) -> Json:
-    """The fields that change for a part to be sent, by the wire's name for what is wrong; `now` in ms."""
+    """Make the fields that change for a part to be sent, by the wire's name for what is wrong; `now` in ms."""
     state: Json = data["state"] if isinstance(data.get("state"), Mapping) else {}
     match fault:
         case "metadata":
@@ -131,18 +131,18 @@ def sendable(data: Json, fault: str, now: int) -> Json:
 
 
 def spelled(value: Any) -> str:
-    """What was said, also where it is no text: nothing that a tool or a person said is dropped."""
+    """Write a value as text, also where it is none: nothing that a tool or a person said is dropped."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _with_notes(state: Json, notes: str) -> str:
-    """The tool's own output, whole, and the notes behind it."""
+    """Append the notes to the tool's own output, which stays whole."""
     output = state.get("output")
     return f"{output}\n{notes}" if isinstance(output, str) and output.strip() else notes
 
 
 def _objects(metadata: object) -> dict[str, Any]:
-    """What the SDK takes of it: an object of objects."""
+    """Keep what the SDK takes of the metadata: an object of objects."""
     pairs = metadata.items() if isinstance(metadata, Mapping) else ()
     return {key: value for key, value in pairs if isinstance(value, Mapping)}
 

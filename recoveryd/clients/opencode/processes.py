@@ -1,4 +1,4 @@
-"""The clients that run on this machine, found by their processes."""
+"""Find the clients that run on this machine, by their processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Listener:
 
 
 def data_folder(env: Mapping[str, str]) -> Path | None:
-    """Where a client with this environment keeps its sessions; None when it does not say."""
+    """Return where a client with this environment keeps its sessions; None when it does not say."""
     base, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
     if not Path(base).is_absolute() and not home:
         return None
@@ -39,7 +39,7 @@ def data_folder(env: Mapping[str, str]) -> Path | None:
 
 
 def leads(data: Path, store: Path) -> bool:
-    """Whether a data folder is that of a store, which may be linked to from there. OSError."""
+    """Whether a data folder is that of a store, which may be linked to from there. Raises OSError."""
     if store.parent == data.resolve() or store == (data / "storage").resolve():
         return True
     return any(path.resolve() == store for path in data.glob("opencode*.db") if path.is_symlink())
@@ -52,7 +52,7 @@ def is_client(name: str, argv: Sequence[str]) -> bool:
 
 
 def listeners() -> list[Listener]:
-    """The user's own clients that listen on loopback, each address once. Raises nothing."""
+    """List the user's own clients that listen on loopback, each address once. Raises nothing."""
     return list({found.url: found for found in _found()}.values())
 
 
@@ -76,7 +76,9 @@ def _listening(process: Any) -> Iterator[Listener]:
 
 
 def _data(process: Any) -> str:
-    """Its data folder, where its environment tells all of it, and means the same files to it as to us; else ""."""
+    """Return the data folder of a process; "" where its environment does not tell all of it, or names other files than
+    ours.
+    """
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""How OpenCode is prompted: as the user last did, marked as a prompt of ours. Held to 1.1.53 and 1.18.33. Pure."""
+"""Prompt OpenCode as the user last did, marked as a prompt of ours. Held to 1.1.53 and 1.18.33. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MARK = {"resume": True}
 
 
 def body(how: Prompt, text: str, recovery: str) -> dict[str, Any]:
-    """What `prompt_async` takes (both clients: the variant stands beside the model, wherever it is stored)."""
+    """Make the body of `prompt_async` (in both clients the variant stands beside the model, wherever it is stored)."""
     part = {"type": "text", "text": text, "metadata": {"recoveryd": {"recovery": recovery, **_MARK}}}
     fields = {"agent": how.agent, "model": how.model, "variant": how.variant}
     return {"parts": [part], **{name: value for name, value in fields.items() if value is not None}}
 
 
 def resumed_by(message: Message) -> str | None:
-    """The recovery that sent this prompt; None for the user's own."""
+    """Return the id of the recovery that sent this prompt; None for the user's own."""
     for part in message.parts if message.role == "user" else ():
         metadata = (part.data or {}).get("metadata")
         mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
@@ -41,7 +41,7 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
 
 
 def last_prompt(session: Session) -> Prompt:
-    """The newest prompt that was not ours."""
+    """Return the settings of the newest prompt that was not ours."""
     own = [m for m in session.messages if m.role == "user" and resumed_by(m) is None]
     asked: Mapping[str, Any] = max(own, key=lambda message: message.by_time).data if own else {}
     return Prompt(_text(asked, "agent"), _model(asked), _variant(asked))
@@ -61,7 +61,7 @@ def _model(asked: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _variant(asked: Mapping[str, Any]) -> str | None:
-    """1.1 stores it beside the model, 1.18 in it."""
+    """Return the variant: 1.1 stores it beside the model, 1.18 in it."""
     model = asked.get("model")
     return _text(asked, "variant") or (_text(model, "variant") if isinstance(model, Mapping) else None)
 

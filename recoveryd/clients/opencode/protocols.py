@@ -11,7 +11,7 @@ _BY_PROVIDER = {"anthropic": _ANTHROPIC, "google-vertex-anthropic": _ANTHROPIC}
 
 
 def protocol_of(failure: Failure) -> str:
-    """As `Wire.protocol`; "" where it is not known."""
+    """Tell which `Wire.protocol` is spoken; "" where it is not known."""
     path = _path(failure.error.url)
     if not path:
         return _BY_PROVIDER.get(failure.provider, "")

@@ -1,4 +1,4 @@
-"""What OpenCode's two stores share: ids and their times, JSON as the client writes it, and which message failed."""
+"""What OpenCode's two stores share: parse and write records, weigh them, match edits with records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def weight(raw: bytes) -> int:
-    """About how many bytes a record takes in memory: those of its text, and 32 for each value that may be in it.
+    """Estimate how many bytes a record takes in memory: those of its text, and 32 for each value that may be in it.
 
     A file of 60 MB can say `[],[],...` twenty million times, which took 1.5 GB and half a minute (measured). One emoji
     makes Python keep four bytes for each character of the whole text.
@@ -29,7 +29,7 @@ def weight(raw: bytes) -> int:
 
 
 def parse(raw: bytes, what: str = "A record") -> Json | None:
-    """A record as the client reads it; None when it is no JSON object to the client.
+    """Parse a record as the client reads it; None when it is no JSON object to the client.
 
     Broken UTF-8 becomes U+FFFD there, so it does here; NaN is no JSON there. StoreError: it is nested too deeply, or
     holds too much.

@@ -1,4 +1,4 @@
-"""Other ids in a record of OpenCode: all that names a message or a part is replaced, every other byte stays."""
+"""Replace ids in a record of OpenCode: wherever it names a message or a part; every other byte stays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _KEYS = {path[-1]: re.compile(rb'"%s"\s*:\s*"' % path[-1].encode()) for path in 
 
 
 def replace(raw: bytes, paths: Sequence[Path], names: Names, what: str) -> bytes:
-    """`raw` with the ids at `paths` replaced; as it is, when it is no JSON object. StoreError: it can't be done."""
+    """Replace the ids at `paths`; `raw` as it is, when it is no JSON object. Raises StoreError when it can't be
+    done.
+    """
     data = records.parse(raw, what)
     if data is None:
         return raw
@@ -35,7 +37,7 @@ def replace(raw: bytes, paths: Sequence[Path], names: Names, what: str) -> bytes
 
 
 def _spliced(raw: bytes, key: str, old: str, new: str, expected: Json, what: str) -> bytes:
-    """The one of the places that look right after which the record says what it is to say, and nothing else."""
+    """Try the places that look right, and return the bytes that then say what they are to say, and nothing else."""
     end = old.encode() + b'"'
     for found in _KEYS[key].finditer(raw):
         if raw.startswith(end, found.end()):

@@ -1,4 +1,6 @@
-"""Whether a process of the client still has a store, so that what looks cut off there may be under way."""
+"""Tell whether a turn that looks cut off may still run: a process of the client has the store, or writes were
+recent.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class RunningTurns:
         self._looked: dict[str, tuple[float, str | None]] = {}
 
     def under_way(self, store: Store, session: str) -> str | None:
-        """Why a turn of this session may be under way, in words; None when it can't be."""
+        """Tell why a turn of this session may still run, in words; None when it can't."""
         age = self._clock() - store.stamp(session).newest_mtime_ns / 1e9
         if age < self._seconds:
             return f"it was written to {max(age, 0) / 60:.0f} minutes ago, so its turn may be running"
@@ -65,7 +67,7 @@ class RunningTurns:
 
 
 def _open_answers(session: Session) -> list[Message]:
-    """The answers that were neither ended nor refused, behind the newest one that was ended."""
+    """List the answers that were neither ended nor refused, behind the newest one that was ended."""
     found = []
     for message in sorted(session.messages, key=lambda message: message.by_time, reverse=True):
         if message.role != "assistant" or message.error is not None:
@@ -77,14 +79,14 @@ def _open_answers(session: Session) -> list[Message]:
 
 
 def _folder(message: Message) -> str:
-    """Where the client worked on it."""
+    """Return the folder that the client worked in for this message."""
     path = message.data.get("path")
     folder = path.get("cwd") if isinstance(path, Mapping) else None
     return folder if isinstance(folder, str) else ""
 
 
 def first_process_using(store: Store) -> str | None:
-    """Who has the store, in words; None when nobody does."""
+    """Name a process that has the store, in words; None when none has."""
     return next((who for who, _ in processes_using(store)), None)
 
 
@@ -114,7 +116,7 @@ def processes_using(store: Store) -> Iterator[tuple[str, int]]:
 
 
 def _of_another_user(process: psutil.Process) -> str | None:
-    """Root's client, say, may use the same files."""
+    """Name a client of another user, who may use the same files (root, say); None for any other process."""
     return "an OpenCode of another user" if _CLIENT in process.name().lower() else None
 
 
@@ -157,7 +159,7 @@ def _has(process: psutil.Process, store: Store) -> str | None:
 
 
 def _only_waits(process: psutil.Process) -> bool:
-    """Whether it is npm's script, which starts the client and waits for it: the client counts for itself."""
+    """Whether a process is npm's script, which starts the client and waits for it: the client counts for itself."""
     if process.name() != "node" or Path(*process.cmdline()[1:2]).name != _CLIENT:
         return False
     return any(_CLIENT in child.name() for child in process.children())

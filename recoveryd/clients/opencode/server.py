@@ -33,7 +33,7 @@ Version = tuple[int, ...]
 
 
 class OpencodeServer:
-    """What is asked of the clients that listen. Raises nothing; where there is none, nothing happens."""
+    """Calls the clients that listen. Raises nothing; where there is none, nothing happens."""
 
     def __init__(self, settings: OpencodeSettings) -> None:
         self._servers = LocalServers(settings)
@@ -44,7 +44,9 @@ class OpencodeServer:
         self._servers.listening()
 
     def versions(self, store: str, session: str, directory: str) -> tuple[Version, ...]:
-        """Of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`: its path."""
+        """List the versions of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`:
+        its path.
+        """
         key, now = (store, session), time.monotonic()
         asked, versions = self._versions.get(key, (float("-inf"), ()))
         if now - asked > _REMEMBERED_S:
@@ -69,13 +71,15 @@ class OpencodeServer:
         return bool(asked) and set(asked) == {"idle"}
 
     def listening_versions(self, store: str = "") -> tuple[Version, ...]:
-        """Of the clients that listen and may use the store at this path (none: of all), each once, oldest first."""
+        """List the versions of the clients that listen and may use the store at this path ("": any), each once, oldest
+        first.
+        """
         talk = _Talk(self._servers, "", "", "", None, time.monotonic() + LIMIT_S)
         listening = [known for known in self._servers.listening() if not store or known.may_have(store)]
         return tuple(sorted({version for known in listening if (version := talk.version(known.url))}))
 
     def shut_out(self) -> dict[str, Owner]:
-        """The addresses to which nothing was said, since who listens there is not this user, or may not be."""
+        """Return the addresses that were not called, since who listens there is not this user, or may not be."""
         return dict(self._servers.shut_out)
 
     def has(self, failure: Failure, directory: str) -> bool:
@@ -143,7 +147,9 @@ class OpencodeServer:
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """Questions about one session of a store, over at `deadline`. `failure`, if given, is what it has to have in it."""
+    """Calls about one session of a store, until `deadline`. `failure`, if given, is what the session has to have in
+    it.
+    """
 
     servers: LocalServers
     store: str

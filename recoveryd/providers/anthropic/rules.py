@@ -14,7 +14,7 @@ from recoveryd.providers.anthropic.media import sources
 
 
 def check(request: Request, claims: Claims) -> list[Violation]:
-    """Every violation of `request`, in the order of the request; what the client can't send at all comes first."""
+    """List every violation of `request`, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     turns = request.turns
     for index, turn in enumerate(turns):
@@ -34,7 +34,8 @@ def check(request: Request, claims: Claims) -> list[Violation]:
 
 
 def accused(refused: Refused, request: Request, named: Block | None) -> frozenset[str]:
-    """The thinking block that the error names and all behind it; all there is when it names none that can be found.
+    """Return the thinking block that the error names and all behind it; all there is when it names none that can be
+    found.
 
     Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
     """

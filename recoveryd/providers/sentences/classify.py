@@ -51,23 +51,23 @@ def classify(error: RecordedError) -> Refused | None:
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:
-    """The kinds that the words of an error fit: more than one is why `classify` says None."""
+    """List the kinds that the words of an error fit: more than one is why `classify` says None."""
     return tuple(match.kind for match in _find(error.texts))
 
 
 def named_ids(error: RecordedError) -> tuple[str, ...]:
-    """Ids of tool calls that the error names, each once, in the order of the text."""
+    """List the ids of tool calls that the error names, each once, in the order of the text."""
     return named.calls(error.texts)
 
 
 def excerpt(error: RecordedError, length: int = 200) -> str:
-    """The first words of an error, unescaped, on one line and without control characters."""
+    """Return the first words of an error, unescaped, on one line and without control characters."""
     texts = (clean(text, instead=" ") for text in error.texts)
     return clean(next((text for text in texts if len(text) > 12 and " " in text), ""), length)
 
 
 def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
-    """The first match of each kind, of the first table that has any."""
+    """Return the first match of each kind, of the first table that has any."""
     for table in (SURE, LIKELY):
         first: dict[Kind, _Match] = {}
         for match in _matches(table, texts):
@@ -78,7 +78,7 @@ def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
 
 
 def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]:
-    """What the rows find, in the order of the table."""
+    """Go through what the rows find, in the order of the table."""
     everything = [squeeze(text) for text in texts]
     left = list(everything)
     for row in table:

@@ -101,7 +101,7 @@ def _about(error: RecordedError) -> str:
 
 
 def elsewhere(error: RecordedError) -> str | None:
-    """ "It seems to be about a rate limit of the provider. Wait a little, ..." None where it can't be told."""
+    """Write "It seems to be about a rate limit of the provider. Wait a little, ..."; None where it can't be told."""
     about = _about(error)
     return f"It seems to be about {about}" if about else None
 

@@ -49,12 +49,17 @@ class Row:
 
 
 def squeeze(text: str) -> str:
-    """Letters and digits alone, in lower case: ``messages.1: Invalid `signature` `` is messages1invalidsignature."""
+    """Keep letters and digits alone, in lower case: ``messages.1: Invalid `signature` `` is
+    messages1invalidsignature.
+    """
     return _NO_LETTERS.sub("", text.lower())
 
 
 def read(table: str) -> tuple[Row, ...]:
-    """The rows of a table: a line with a kind (or `none`), below it lines with who says what: `who: words | words`."""
+    """Read the rows of a table: a line with a kind (or `none`), below it lines with who says what: `who: words
+
+    words`.
+    """
     return tuple(_rows(table))
 
 
