@@ -224,8 +224,8 @@ def _became(finding: Finding, event: Event) -> Finding:
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     names, found = seen.names, seen.found
     if not names:
-        where = "Set [opencode] data_dirs if yours is elsewhere (`recoveryd config path`)."
-        wrapped(out, f"No store of OpenCode was found. {where}")
+        where = "Set [opencode] data_dirs or [codex] homes if yours is elsewhere (`recoveryd config path`)."
+        wrapped(out, f"No store of OpenCode or Codex was found. {where}")
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"

@@ -141,6 +141,10 @@ class Client(Protocol):
     def at_work(self, store: Store, session: Session) -> str | None:
         """Tell why the client may be waiting for a provider or a tool, in words; None when it can't be."""
 
+    @property
+    def reads_once(self) -> bool:
+        """Whether it reads a session when that is opened, and goes by what it has in memory from then on."""
+
     def unread(self, store: Store, session: str, since: float) -> str:
         """Tell what its user has to do so that the client reads what was stored after `since`, as a clause.
 

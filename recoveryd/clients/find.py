@@ -11,6 +11,8 @@ from pathlib import Path
 from pydantic import Field
 
 from recoveryd.clients.client import Client
+from recoveryd.clients.codex import rollout_paths
+from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.client import Opencode
@@ -28,6 +30,7 @@ class Config(BaseConfig):
     """
 
     opencode: OpencodeSettings = Field(default=OpencodeSettings(), description="a table, [opencode]")
+    codex: CodexSettings = Field(default=CodexSettings(), description="a table, [codex]")
 
 
 Clock = Callable[[], float]  # seconds since the epoch
@@ -47,12 +50,32 @@ class _Known:
     folder: str = ""
 
 
+def _codex(config: Config, clock: Clock) -> Client:
+    from recoveryd.clients.codex.client import Codex
+
+    del clock
+    return Codex(config.codex)
+
+
+def _codex_content() -> Content:
+    from recoveryd.clients.codex import content
+
+    return content
+
+
 _CLIENTS: Mapping[str, _Known] = {
     "opencode": _Known(
         title="OpenCode",
         there=lambda _config, _env: True,  # it is waited for
         make=lambda config, clock: Opencode(config.opencode, config.interrupted_minutes, clock),
         content=lambda: opencode_content,
+    ),
+    "codex": _Known(
+        title="Codex",
+        there=lambda config, env: config.codex.enabled and bool(rollout_paths.there(env, config.codex.homes)),
+        make=_codex,
+        content=_codex_content,
+        folder=rollout_paths.SESSIONS,
     ),
 }
 
@@ -66,6 +89,10 @@ def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[St
 
 def recorded(error: object) -> RecordedError:
     """Read an error in the form of any client, or a text that somebody copied."""
+    if isinstance(error, Mapping) and "codex_error_info" in error:
+        from recoveryd.clients.codex import error_record as codex_error_record
+
+        return codex_error_record.read(error)
     return error_record.read(error)
 
 

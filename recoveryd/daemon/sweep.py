@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Config, Store, is_of
+from recoveryd.clients import Config, Store, client_title, is_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -97,7 +97,8 @@ class Patrol:
                 self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
-                self._log_once.say("absent", f"OpenCode is not there yet; waiting for {places}")
+                missing = " and ".join(dict.fromkeys(client_title(other.id) for other in self.stores.values()))
+                self._log_once.say("absent", f"{missing} is not there yet; waiting for {places}")
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:

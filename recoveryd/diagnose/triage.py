@@ -67,6 +67,7 @@ class Triage:
         self.quiet = Quiet(clock)
         self._clients = clients
         self.read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
+        self.late: dict[tuple[str, str], str] = {}  # failures of clients that had not read the repair before it
         self.sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
@@ -83,7 +84,10 @@ class Triage:
         failure, kind = found.failure, found.kind
         late = unread(client, store, self._ledger, failure)
         if late is not None:
+            note(self.late, (store.id, session), failure.message)
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")
+        if self.late.get((store.id, session)) == failure.message:
+            return _NOTHING  # the client has read the repair since, and was not prompted yet
         now = self.clock()
         if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
             return Verdict(Next.TOO_OLD)

@@ -101,7 +101,10 @@ class Recovery:
     def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
         """What `attempt` of this name would do, without doing it."""
         session = store.load(failure.session)
-        return session, self._proposer.propose(store, session, failure, kind, name or new_id())
+        planned = self._proposer.propose(store, session, failure, kind, name or new_id())
+        if isinstance(planned, Refusal):
+            planned = self._overtaken(store, session, failure, planned)
+        return session, planned
 
     def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
         """Read back once more, after the client had time to clean up; what it undid is applied again, once.
@@ -200,7 +203,7 @@ class Recovery:
             if isinstance(planned, Refusal):
                 if written:
                     return self._settled(store, failure, event, session, planned)
-                return self._refuse(store, failure, event, self._overtaken(session, failure, planned))
+                return self._refuse(store, failure, event, self._overtaken(store, session, failure, planned))
             event = _told(event, planned, again=written)
             self._book.keep(store, failure, event, written=written)
             if not self._as_read(store, failure, event, read):
@@ -305,12 +308,8 @@ class Recovery:
             return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
 
-    def _overtaken(self, session: Session, failure: Failure, planned: Refusal) -> Refusal:
-        """A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on."""
-        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
-        if planned.understood or not self._book.healed(failure, asked):
-            return planned
-        return Refusal("it was repaired while this prompt was on its way: prompt it again")
+    def _overtaken(self, store: Store, session: Session, failure: Failure, planned: Refusal) -> Refusal:
+        return self._book.overtaken(session, failure, planned, reads_once=self.clients.of(store).reads_once)
 
     def _stands(self, store: Store, event: Event, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""

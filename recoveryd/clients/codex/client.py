@@ -1,0 +1,138 @@
+"""Codex behind the port of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from recoveryd.clients.client import Asked, Cure, Prompt
+from recoveryd.clients.codex import rollout_paths
+from recoveryd.clients.codex.editor import CodexEditor
+from recoveryd.clients.codex.newest_turn import PROTOCOL
+from recoveryd.clients.codex.settings import CodexSettings
+from recoveryd.clients.codex.store import CodexThreads
+from recoveryd.clients.codex.thread import META
+from recoveryd.clients.codex.wire import CodexWire
+from recoveryd.clients.store import Generation, Store
+from recoveryd.core import Check, ConfigProblem, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
+
+
+class NoServer:
+    """Codex does not listen on this machine: nothing can be asked of it."""
+
+    def prepare(self) -> None:
+        """There is nobody to look for."""
+
+    def has(self, failure: Failure, directory: str) -> bool:
+        del failure, directory
+        return False
+
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        del failure, directory, still
+        return False
+
+    def prompt(
+        self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
+    ) -> tuple[Asked, str]:
+        del directory, how, text, recovery, sending
+        return Asked.NOBODY, f"Codex takes no prompts from outside: codex resume {failure.session}"
+
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+        del failure, directory, title, text, variant
+        return False
+
+
+class Codex:
+    """The `Client` of Codex's threads."""
+
+    name = "codex"
+    title = "Codex"
+    reads_once = True
+    server = NoServer()
+
+    def __init__(self, settings: CodexSettings) -> None:
+        self._settings = settings
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        """Those of homes that are there: who has no Codex has nothing of it watched."""
+        if not self._settings.enabled:
+            return ()
+        homes = rollout_paths.there(env, self._settings.homes)
+        return [CodexThreads(home / rollout_paths.SESSIONS) for home in homes]
+
+    def config_problems(self) -> Iterator[ConfigProblem]:
+        for home in self._settings.homes:
+            if not home.is_dir():
+                missing = "is no folder" if home.exists() else "is not there"
+                yield ConfigProblem("codex.homes", f"{home} {missing}.", "Name a folder that holds `sessions`.")
+
+    def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
+        del store, failure
+        return (CodexWire(),)
+
+    def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        return partial(CodexEditor, marks=marks)
+
+    def next_failure(self, session: Session) -> Failure | None:
+        newest = session.newest
+        meta = next((part.data or {} for m in session.messages for part in m.parts if part.type == META), {})
+        if newest is None:
+            return None
+        at = newest.completed or newest.created
+        return Failure(
+            session.store, session.id, newest.id, at, provider=str(meta.get("model_provider") or ""), protocol=PROTOCOL
+        )
+
+    def resumed_by(self, message: Message) -> str | None:
+        del message
+        return None
+
+    def by_shell(self, message: Message) -> bool:
+        return bool(message.data.get("shell"))
+
+    def last_prompt(self, session: Session) -> Prompt:
+        del session
+        return Prompt()
+
+    def stopped(self, message: Message) -> bool:
+        return bool(message.data.get("aborted"))
+
+    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+        del store, session, now
+        return None
+
+    def cut_off(self, session: Session) -> Silence | None:
+        """A turn that was cut off, the client ends itself."""
+        del session
+        return None
+
+    def under_way(self, store: Store, session: str) -> str | None:
+        assert isinstance(store, CodexThreads)
+        return "a Codex has the thread open" if store.opened(session) is not None else None
+
+    def at_work(self, store: Store, session: Session) -> str | None:
+        return self.under_way(store, session.id) if store.look(session.id).running else None
+
+    def unread(self, store: Store, session: str, since: float) -> str:
+        assert isinstance(store, CodexThreads)
+        opened = store.opened(session)
+        if opened is None or opened > since:
+            return ""
+        return f"Codex has this thread open as it was before: close and reopen it, or `codex resume {session}`"
+
+    def go_on(self, session: str) -> str:
+        return f"To go on: codex resume {session}"
+
+    def version(self) -> tuple[int, ...] | None:
+        return None
+
+    def check_server(self) -> Iterator[Check]:
+        yield from ()
+
+    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        del stores, now
+        yield from ()
+
+    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
+        del store, session, name, now
+        return Refusal(f"{kind} is nothing that Codex is stuck on")

@@ -1,0 +1,191 @@
+"""Writes what a repair wants over the lines of a rollout: the `Editor` of Codex's threads. Pure.
+
+No line can be put between two others, so what asks for that gets no edit. What does not fit into its line gets none
+either: another way is tried, or the thread is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.clients.codex import rollout_lines
+from recoveryd.clients.codex.thread import place
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn
+
+_NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
+_LONGEST_ID = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CodexEditor:
+    """Edits of one thread."""
+
+    session: Session
+    marks: Marks
+
+    def cancel_call(self, block: Block, words: str) -> Edits:
+        """The client gives such a call its output itself."""
+        del block, words
+        return ()
+
+    def mend_call(self, block: Block, limits: CallLimits) -> Edits:
+        part = self._part(block.part_id)
+        data = part.data or {}
+        old, name = data.get("call_id"), data.get("name")
+        fields: dict[str, Any] = {}
+        if isinstance(name, str) and (legal := _legal_name(name, limits)) != name:
+            fields["name"] = legal
+        given = data.get("arguments")
+        if isinstance(given, str) and limits.longest_input is not None and len(given) > limits.longest_input:
+            fields["arguments"] = json.dumps({"note": f"[{len(given):,} characters taken out]"})
+        edits = []
+        if isinstance(old, str) and (new := self._legal_id(old, limits)) != old:
+            fields["call_id"] = new
+            edits = [
+                self._with(other, {"call_id": new}, "mend_call", companion=True) for other in self._beside(part, old)
+            ]
+        own = self._with(part, fields, "mend_call") if fields else None
+        found = [own, *edits]
+        return () if own is None or None in found else tuple(edit for edit in found if edit is not None)
+
+    def own_step(self, block: Block) -> Edits:
+        del block
+        return ()
+
+    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
+        del message_id, part_id, words
+        return ()
+
+    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
+        del turn, words
+        return ()
+
+    def close_turn(self, turn: Turn, words: str) -> Edits:
+        del turn, words
+        return ()
+
+    def replace_text(self, block: Block, words: str) -> Edits:
+        """The client sends an empty text as none."""
+        del block, words
+        return ()
+
+    def mend_unicode(self, block: Block) -> Edits:
+        """The client does so itself."""
+        del block
+        return ()
+
+    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
+        del reason
+        edits = []
+        for block in blocks:
+            part = self._part(block.part_id)
+            if part.type == "image_generation_call":
+                edits.append(Edit(part.message_id, part.id, None, "take_out_media"))
+                continue
+            field = "content" if part.type == "message" else "output"
+            content = (part.data or {}).get(field)
+            images = [one for one in content if _is_image(one)] if isinstance(content, list) else []
+            wanted = [one for one in images if fault(one)] or images
+            notes = (self._with(part, {field: _noted(content, wanted, note)}, "take_out_media") for note in _NOTES)
+            edit = next((edit for edit in notes if edit is not None), None) if wanted else None
+            if edit is not None:
+                edits.append(edit)
+        return tuple(edits)
+
+    def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
+        return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks if block.part_id)
+
+    def without_field(self, block: Block, field: str, action: str) -> Edits:
+        part = self._part(block.part_id)
+        if (part.data or {}).get(field) is None:
+            return ()
+        edit = self._with(part, {field: None}, action)
+        return (edit,) if edit is not None else ()
+
+    def as_message(self, block: Block, action: str) -> Edits:
+        part = self._part(block.part_id)
+        data = part.data or {}
+        role = _role(data)
+        wanted = "output_text" if role == "assistant" else "input_text"
+        content = [one if _is_image(one) and role != "assistant" else _said(one, wanted) for one in _told(data)]
+        kept = [one for one in content if one is not None]
+        if not kept:
+            return ()
+        body = {"type": "message", "role": role, "content": kept}
+        return (Edit(part.message_id, part.id, body, action),) if _fits(part, body) else ()
+
+    def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
+        del fault, reason, cancelled
+        part = self._part(part_id)
+        return (Edit(part.message_id, part.id, {**(part.data or {}), "fault": None}, "mend_part"),)
+
+    def _part(self, part_id: str) -> Part:
+        part = self.session.part(part_id)
+        assert part is not None, part_id
+        return part
+
+    def _beside(self, part: Part, call_id: str) -> list[Part]:
+        """The other items of a call: its output, and what stands for either of them twice."""
+        every = (other for message in self.session.messages for other in message.parts)
+        return [other for other in every if other.id != part.id and (other.data or {}).get("call_id") == call_id]
+
+    def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit | None:
+        """`part` with some fields changed; None where that does not fit."""
+        body = {**(part.data or {}), **fields}
+        return Edit(part.message_id, part.id, body, action, companion) if _fits(part, body) else None
+
+    def _legal_id(self, old: str, limits: CallLimits) -> str:
+        """The same for both sides of a call, and for each repair of it."""
+        legal = old and not limits.illegal.search(old)
+        if legal and (limits.longest_id is None or len(old) <= limits.longest_id):
+            return old
+        made = "call_" + hashlib.sha256(old.encode("utf-8", "surrogatepass")).hexdigest()
+        return made[: max(12, min(_LONGEST_ID, len(old)))] if old else made[:12]
+
+
+def _role(data: Json) -> str:
+    """Who says what an item says: as it has it, where that is a role; what a tool said goes to the model's side."""
+    if data.get("type") != "message":
+        return "assistant"
+    role = data.get("role")
+    return str(role) if role in ("user", "assistant", "developer") else "user"
+
+
+def _told(data: Json) -> Sequence[object]:
+    """What an item says to whoever reads it."""
+    told = data.get("content", data.get("output"))
+    return told if isinstance(told, list) else [{"text": told}]
+
+
+def _said(one: object, kind: str) -> Json | None:
+    text = one.get("text") if isinstance(one, Mapping) else None
+    return {"type": kind, "text": text} if isinstance(text, str) and text.strip() else None
+
+
+def _legal_name(name: str, limits: CallLimits) -> str:
+    return limits.illegal.sub("_", name)[: limits.longest_name] or "tool"
+
+
+def _is_image(one: object) -> bool:
+    return isinstance(one, Mapping) and one.get("type") == "input_image"
+
+
+def _noted(content: object, images: Sequence[object], note: str) -> list[object]:
+    said = {"type": "input_text", "text": note}
+    every = content if isinstance(content, list) else []
+    return [said if any(one is image for image in images) else one for one in every]
+
+
+def _fits(part: Part, body: Json) -> bool:
+    """Whether a line with this in the place of the part is no longer than it is. One of several is asked for alone."""
+    line = rollout_lines.parse(part.raw or b"")
+    if line is None:
+        return part.raw is None
+    _, index = place(part.id)
+    if index is None:
+        return rollout_lines.written_over(part.raw or b"", {**line, "payload": body}) is not None
+    return len(rollout_lines.dump(body)) <= len(rollout_lines.dump(part.data or {}))

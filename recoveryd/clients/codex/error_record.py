@@ -1,0 +1,70 @@
+"""How Codex records an error: the provider's answer as text, or a sentence of its own in its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
+
+# Its own names for errors that are about something else than the history, where no status says otherwise.
+_BLAMELESS = frozenset(
+    {
+        "usage_limit_exceeded",
+        "server_overloaded",
+        "unauthorized",
+        "internal_server_error",
+        "http_connection_failed",
+        "response_stream_connection_failed",
+        "response_stream_disconnected",
+        "response_too_many_failed_attempts",
+        "sandbox_error",
+        "session_budget_exceeded",
+    }
+)
+_OF_THE_HISTORY = frozenset({400, 404, 409, 413, 415, 422})
+_OVERFLOW = "context_window_exceeded"
+# What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
+_STATUS = re.compile(r"unexpected status (\d{3})\b")
+_URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
+
+
+def read(error: object) -> RecordedError:
+    """The `error` of a completed turn: `{"message": <the answer's body>, "codex_error_info": <its name for it>}`.
+
+    Any other JSON value is read as far as it holds text. Never raises.
+    """
+    record: Json = error if isinstance(error, Mapping) else {}
+    info = record.get("codex_error_info")
+    name = info if isinstance(info, str) else next(iter(info), "") if isinstance(info, Mapping) else ""
+    message = record.get("message")
+    text = message if isinstance(message, str) else ""
+    found = _STATUS.match(text)
+    status = int(found[1]) if found else _status_in(info)
+    url = _URL.search(text[-2100:]) if found else None
+    blameless = name in _BLAMELESS if status is None else status not in _OF_THE_HISTORY
+    return RecordedError(
+        texts=texts_of({"message": message}),
+        name=str(name),
+        kind=Kind.CONTEXT_OVERFLOW if name == _OVERFLOW else _by_body(parsed(text)),
+        blameless=blameless,
+        status=status,
+        url=url[1] if url else "",
+        answered=not blameless,
+    )
+
+
+def is_one(error: object) -> bool:
+    """Whether this is an error as Codex records it."""
+    return isinstance(error, Mapping) and "codex_error_info" in error
+
+
+def _by_body(body: object) -> Kind | None:
+    """ChatGPT's backend says of an image that it refuses no more than this."""
+    return Kind.MEDIA_REJECTED if body == {"detail": "Bad Request"} else None
+
+
+def _status_in(info: object) -> int | None:
+    inner = next(iter(info.values()), None) if isinstance(info, Mapping) else None
+    found = inner.get("http_status_code") if isinstance(inner, Mapping) else None
+    return found if isinstance(found, int) and 100 <= found < 600 else None

@@ -1,0 +1,73 @@
+"""Lines of a file written over where they stand, each in its own length: the file keeps its number, its size and every
+other byte, also while another program has it open and appends to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from recoveryd.clients.codex import rollout_lines
+from recoveryd.core import Change, ConflictError, StoreError, failpoint
+from recoveryd.disk import flush
+
+Placed = tuple[int, Change]  # where its line begins
+
+
+def apply(fd: int, path: str, changes: Sequence[Placed]) -> None:
+    """Write every change, durably, or leave every line as it was.
+
+    ConflictError: a line is not its `before` any more. StoreError: it would not keep its length. What can't be written
+    whole is put back; a crash in the middle leaves lines that `finish` knows.
+    """
+    for offset, change in changes:
+        before, after = change.before, change.after
+        if before is None or after is None or len(before) != len(after) or b"\n" in after:
+            raise StoreError(f"A line of {path} (at byte {offset:,}) can't be written in another length.")
+        if rollout_lines.line_at(fd, offset, path) != before:
+            raise ConflictError(f"{path} is not what was read before (at byte {offset:,}): the client wrote since.")
+    written: list[Placed] = []
+    try:
+        for offset, change in changes:
+            if change.before != change.after:
+                written.append((offset, change))
+                failpoint.reach("write line")
+                write(fd, offset, change.after or b"")
+        failpoint.reach("sync lines")
+        flush.fsync(fd)
+    except BaseException:
+        for offset, change in written:
+            write(fd, offset, change.before or b"")
+        flush.fsync(fd)
+        raise
+
+
+def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
+    """Put the before-image where a crash left a line that is half of each image. Returns how many lines."""
+    torn = 0
+    for offset, change in changes:
+        before, after = change.before, change.after
+        if before is None or after is None:
+            continue
+        now = rollout_lines.line_at(fd, offset, path)
+        if now is not None and is_torn(now, before, after):
+            failpoint.reach("take line back")
+            write(fd, offset, before)
+            torn += 1
+    if torn:
+        flush.fsync(fd)
+    return torn
+
+
+def is_torn(now: bytes, before: bytes, after: bytes) -> bool:
+    """Whether a line is neither image, and each of its bytes is that of one of them."""
+    if now in (before, after) or not len(now) == len(before) == len(after):
+        return False
+    return all(byte in both for byte, *both in zip(now, before, after, strict=True))
+
+
+def write(fd: int, offset: int, line: bytes) -> None:
+    """All of `line`, at `offset`. OSError."""
+    done = 0
+    while done < len(line):
+        done += os.pwrite(fd, line[done:], offset + done)

@@ -1,0 +1,183 @@
+"""What the end of a rollout tells: refused, running, answered. Each byte of it is looked at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from recoveryd.clients.codex import error_record, rollout_lines
+from recoveryd.clients.codex.rollout_lines import Place
+from recoveryd.clients.store import Look
+from recoveryd.core import Failure, Json
+
+PROTOCOL = "openai.responses"
+_EVENTS = frozenset({"task_started", "task_complete", "turn_aborted", "user_message", "thread_settings_applied"})
+_INPUT = frozenset({"message", "function_call_output", "custom_tool_call_output", "tool_search_output"})
+_LARGE = 1 << 20  # bytes of an event's line that is still read
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What is known up to the byte `end` of the file of this number. Times are milliseconds since the epoch."""
+
+    inode: int
+    end: int = 0
+    turn: str = ""  # that runs, by its id
+    running: int = 0  # when that began
+    spoke: bool = False  # the model said something in it
+    prompt: str = ""  # the newest of the user, if nothing came of it yet
+    answered: int = 0
+    failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
+    asked: tuple[str, str] = ("", "")
+
+    def look(self, *, open_now: bool) -> Look:
+        """As a store tells it; `open_now`: a client has the thread, so a turn without an end may be under way."""
+        failure = self.failures[0] if self.failures else None
+        running = self.running if open_now else 0
+        return Look(
+            failure=failure,
+            running=running,
+            newest_user=self.prompt or None,
+            last_answer=self.answered,
+            silent=bool(running) and not self.spoke,
+            earlier=self.failures[1:],
+            asked=self.asked,
+        )
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An event of the file, or that the model spoke."""
+
+    offset: int
+    kind: str
+    at: int = 0
+    data: Json = field(default_factory=dict)
+
+
+def read_on(fd: int, store: str, thread: str, known: Turns | None, provider: str) -> Turns:
+    """Read a file to its end: from where `known` ends, else only back to the last answer. OSError."""
+    found = os.fstat(fd)
+    if known is None or known.inode != found.st_ino or known.end > found.st_size:
+        known = None
+    start = known.end if known else 0
+    seen: list[_Seen] = []
+    end = start
+    for place in rollout_lines.backward(fd, start, found.st_size):
+        end = max(end, place.end + 1)
+        event = _seen(fd, place)
+        if event is not None:
+            seen.append(event)
+            if known is None and _settles(seen):
+                break
+    turns = known or Turns(found.st_ino, asked=(provider, ""))
+    for event in reversed(seen):
+        turns = _with(turns, event, store, thread)
+    return replace(turns, end=end)
+
+
+def _seen(fd: int, place: Place) -> _Seen | None:
+    """What a line tells; None for most of them, which are not even read whole."""
+    told = rollout_lines.types(place.head)
+    if told is None:  # written by another program, or of a type without a type inside
+        kind = b'"turn_context"' in place.head[:120]
+        told = ("turn_context", "") if kind else ("", "")
+    outer, inner = told
+    whole = place.end - place.offset <= _LARGE
+    if outer == "response_item":
+        if inner != "message":
+            return None if inner in _INPUT else _Seen(place.offset, "spoke")
+        if b'"role":"assistant"' in place.head:
+            return _Seen(place.offset, "spoke")
+        return None
+    if outer == "turn_context" or (outer == "event_msg" and inner in _EVENTS):
+        line = (rollout_lines.parse(os.pread(fd, place.end - place.offset, place.offset)) if whole else None) or {}
+        return _Seen(place.offset, inner or outer, millis(line.get("timestamp")), rollout_lines.payload(line))
+    if outer == "event_msg" and inner == "item_completed" and b'"item":{"type":"UserMessage"' in place.head:
+        line = (rollout_lines.parse(os.pread(fd, place.end - place.offset, place.offset)) if whole else None) or {}
+        return _Seen(place.offset, "prompt", millis(line.get("timestamp")), rollout_lines.payload(line))
+    return None
+
+
+def _settles(seen: list[_Seen]) -> bool:
+    """Whether nothing before the last of `seen` (they come from the end) matters any more: it was answered there."""
+    last = seen[-1]
+    if last.kind == "task_complete":
+        return not last.data.get("error") and bool(last.data.get("last_agent_message"))
+    if last.kind != "task_started":
+        return False
+    spoke = False
+    for event in reversed(seen[:-1]):  # in the order of the file
+        spoke = spoke or event.kind == "spoke"
+        if event.kind in ("task_complete", "turn_aborted", "task_started"):
+            return spoke and event.kind != "task_started" and not event.data.get("error")
+    return False
+
+
+def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
+    """What is known with one more event."""
+    data = event.data
+    match event.kind:
+        case "task_started":
+            return replace(turns, turn=_text(data, "turn_id"), running=event.at or 1, spoke=False)
+        case "turn_context":
+            return replace(turns, asked=(turns.asked[0], _text(data, "model") or turns.asked[1]))
+        case "thread_settings_applied":
+            settings = data.get("thread_settings")
+            settings = settings if isinstance(settings, Mapping) else {}
+            provider, model = _text(settings, "model_provider_id"), _text(settings, "model")
+            return replace(turns, asked=(provider or turns.asked[0], model or turns.asked[1]))
+        case "prompt" | "user_message":
+            return replace(turns, prompt=prompt_of(_text(data, "turn_id") or turns.turn) or turns.prompt)
+        case "spoke":
+            return replace(turns, spoke=True)
+        case "turn_aborted":
+            ended = replace(turns, turn="", running=0, spoke=False)
+            return replace(ended, failures=(), answered=event.at, prompt="") if turns.spoke else ended
+        case "task_complete":
+            return _completed(turns, event, store, thread)
+    return turns
+
+
+def _completed(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
+    error = event.data.get("error")
+    ended = replace(turns, turn="", running=0, spoke=False, prompt="")
+    if not error:
+        took = turns.spoke or bool(event.data.get("last_agent_message"))
+        # What no model was asked for (a command of the user, say) settles nothing.
+        return replace(ended, failures=(), answered=event.at) if took else replace(ended, prompt=turns.prompt)
+    provider, model = turns.asked
+    failure = Failure(
+        store,
+        thread,
+        _text(event.data, "turn_id") or turns.turn or f"turn_{event.offset}",
+        event.at,
+        error_record.read(error),
+        provider,
+        model,
+        PROTOCOL,
+    )
+    return replace(ended, failures=(failure, *(() if turns.spoke else turns.failures)))
+
+
+def prompt_of(turn: str) -> str:
+    """The id of the message that asked for a turn."""
+    return f"prompt-{turn}" if turn else ""
+
+
+def millis(timestamp: object) -> int:
+    """Milliseconds since the epoch of "2026-11-22T05:27:44.584Z"; 0 where that is none."""
+    if not isinstance(timestamp, str):
+        return 0
+    try:
+        at = datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return 0
+    return int(at * 1000) if 0 < at < 1e12 else 0
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,37 @@
+"""Where Codex keeps its threads: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`, and `archived_sessions/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+SESSIONS, ARCHIVE, LOCKS = "sessions", "archived_sessions", "thread-writer-locks"
+_THREAD = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+# Once its user took turns back, a thread goes on in a file with one more id in its name (seen on 0.169.0).
+_ROLLOUT = re.compile(rf"rollout-[0-9T-]{{1,40}}-({_THREAD})(?:_{_THREAD})?\.jsonl")
+_IS_THREAD = re.compile(_THREAD)
+
+
+def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """The folders of Codex, each once: its own (`CODEX_HOME`, else `~/.codex`) first, then those configured."""
+    named = env.get("CODEX_HOME", "")
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    found = [Path(named) if Path(named).is_absolute() else home / ".codex", *(path.expanduser() for path in configured)]
+    return list(dict.fromkeys(path.resolve() for path in found))
+
+
+def there(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """The homes that this machine has."""
+    return [home for home in homes(env, configured) if home.is_dir()]
+
+
+def thread_of(name: str) -> str | None:
+    """The thread whose rollout has this file name; None for any other file."""
+    found = _ROLLOUT.fullmatch(name)
+    return found[1] if found else None
+
+
+def is_thread(text: str) -> bool:
+    """Whether this can be the id of a thread."""
+    return _IS_THREAD.fullmatch(text) is not None

@@ -1,0 +1,330 @@
+"""The threads of one home of Codex, a `Store`: `sessions/YYYY/MM/DD/` and, beside it, `archived_sessions/`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recoveryd.clients.codex import content as codex_content
+from recoveryd.clients.codex import (
+    edited_lines,
+    in_place,
+    newest_turn,
+    open_threads,
+    rollout_lines,
+    rollout_paths,
+    thread,
+)
+from recoveryd.clients.codex.newest_turn import Turns
+from recoveryd.clients.store import About, Content, Generation, Look, Stamp
+from recoveryd.core import Change, DiskError, Edit, Entry, NotFoundError, RefusedError, Session, StoreError, clean, note
+from recoveryd.disk import tree
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
+_TITLE = 60  # characters
+_DEPTH = 3  # folders: year, month, day
+
+ROLLOUTS = Generation("rollouts", "a growing file of lines for each thread (Codex)")
+
+Found = tuple[tuple[str, ...], str]  # folders below the home, and a file name
+
+
+class CodexThreads:
+    """A `Store`. `root` is the client's `sessions` folder."""
+
+    watch_files: tuple[Path, ...] = ()
+    kept_open = True
+    client = "codex"
+    content: Content = codex_content
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.id = str(self.root)
+        self.home = self.root.parent
+        self.lock_path = self.root
+        self.watch_path = self.root
+        self._files: dict[str, Found] = {}  # threads and where they are
+        self._turns: dict[str, Turns] = {}
+        self._abouts: dict[str, About] = {}
+
+    def __repr__(self) -> str:
+        return f"CodexThreads({self.id!r})"
+
+    def touched(self, names: Sequence[str]) -> Iterable[str | None]:
+        found = rollout_paths.thread_of(names[-1]) if len(names) <= _DEPTH + 1 else None
+        return () if found is None else (found,)
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+    def live(self) -> str | None:
+        try:
+            owner = self.root.stat().st_uid
+        except FileNotFoundError:
+            return f"{self.root} is not there yet."
+        except OSError as error:
+            return tree.trouble(error, f"look at {self.root}").message
+        if owner != os.geteuid():
+            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
+        if not os.access(self.root, os.R_OK | os.X_OK):
+            return f"{self.root} can't be read: check its owner and mode."
+        return None
+
+    def generation(self) -> Generation:
+        return ROLLOUTS
+
+    def session_ids(self) -> Iterator[str]:
+        return iter(self._list())
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """Each thread whose file has another time or size than `known`."""
+        del since_ms
+        gone = set(known)
+        for name, found in self._list().items():
+            gone.discard(name)
+            with suppress(FileNotFoundError, NotFoundError):
+                status = self._status(name, found)
+                mark = f"{status.st_mtime_ns}.{status.st_size}"
+                if known.get(name) != mark:
+                    yield name, mark
+        for name in gone:
+            yield name, ""
+
+    def look(self, session_id: str) -> Look:
+        """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
+        try:
+            with self._open(session_id) as (fd, path):
+                try:
+                    known = self._turns.get(session_id)
+                    provider = "" if known else self._provider(fd, path)
+                    turns = newest_turn.read_on(fd, self.id, session_id, known, provider)
+                except OSError as error:
+                    raise tree.trouble(error, f"read {path}") from error
+        except NotFoundError:
+            return Look()
+        note(self._turns, session_id, turns)
+        return turns.look(open_now=bool(turns.running) and self.opened(session_id) is not None)
+
+    def about(self, session_id: str) -> About:
+        """Its title is what its user asked first."""
+        known = self._abouts.get(session_id)
+        if known is not None:
+            return known
+        try:
+            with self._open(session_id) as (fd, path):
+                found = thread.about(rollout_lines.forward(fd, path, most=_HEAD), _TITLE)
+        except NotFoundError:
+            return About()
+        except OSError as error:
+            raise tree.trouble(error, f"read the rollout of {session_id}") from error
+        if found.title:
+            note(self._abouts, session_id, found)
+        return found
+
+    def has(self, session_id: str) -> bool:
+        try:
+            self._find(session_id)
+        except NotFoundError:
+            return False
+        return True
+
+    def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
+        """Whether the client can't open the thread: by its first line, and its last."""
+        del whole
+        try:
+            with self._open(session_id) as (fd, path):
+                return _is_damaged(fd, path)
+        except NotFoundError:
+            return False
+        except OSError as error:
+            raise tree.trouble(error, f"read the rollout of {session_id}") from error
+
+    def load(self, session_id: str) -> Session:
+        """What is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
+        with self._open(session_id) as (fd, path):
+            try:
+                lines = rollout_lines.forward(fd, path)
+                return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines)
+            except OSError as error:
+                raise tree.trouble(error, f"read {path}") from error
+
+    def stamp(self, session_id: str) -> Stamp:
+        found = self._find(session_id)
+        try:
+            status = self._status(session_id, found)
+        except FileNotFoundError:
+            raise _no_thread(session_id) from None
+        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
+
+    def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
+        """One change a line, in its length. StoreError for what does not fit into it."""
+        return edited_lines.changes(session, edits)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        dead = self.live()
+        if dead:
+            raise DiskError(dead)
+        for name, placed in _by_thread(changes).items():
+            with self._writing(name) as (fd, path):
+                in_place.apply(fd, path, placed)
+
+    def read(self, key: str) -> bytes | None:
+        name, offset = edited_lines.split(key)
+        try:
+            with self._open(name) as (fd, path):
+                return rollout_lines.line_at(fd, offset, path)
+        except NotFoundError:
+            return None
+        except OSError as error:
+            raise tree.trouble(error, f"read {key}") from error
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [self.read(key) for key in keys]
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        del entry, changes
+        return None
+
+    def clean(self, changes: Iterable[Change]) -> int:
+        """Take back the lines that a crash left half written."""
+        torn = 0
+        for name, placed in _by_thread(changes).items():
+            with suppress(NotFoundError), self._open(name) as (fd, path):
+                halves = [one for one in placed if _is_half(fd, path, one)]
+                if halves:
+                    with self._writing(name) as (writable, _):
+                        torn += in_place.finish(writable, path, halves)
+        return torn
+
+    def opened(self, session_id: str) -> float | None:
+        """Since when a client has the thread open, in seconds since the epoch; None when none has."""
+        if not rollout_paths.is_thread(session_id):
+            return None
+        return open_threads.since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
+
+    @contextmanager
+    def _open(self, session_id: str, flags: int = _READ) -> Iterator[tuple[int, str]]:
+        """A descriptor of a thread's file, and what to call it. NotFoundError; StoreError for no file of this user."""
+        try:
+            fd, path = self._opened(self._find(session_id), flags)
+        except FileNotFoundError:  # it was archived since it was last seen
+            self._files.pop(session_id, None)
+            try:
+                fd, path = self._opened(self._find(session_id), flags)
+            except FileNotFoundError:
+                raise _no_thread(session_id) from None
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StoreError(f"{path} is {tree.kind(status.st_mode)}, where a file should be; it is left alone.")
+            if status.st_uid != os.geteuid():
+                raise StoreError(f"{path} belongs to another user (uid {status.st_uid}); it is left alone.")
+            yield fd, path
+        finally:
+            os.close(fd)
+
+    def _opened(self, found: Found, flags: int) -> tuple[int, str]:
+        folders, name = found
+        path = "/".join((str(self.home), *folders, name))
+        try:
+            with tree.folder(self.home, *folders) as folder:
+                return os.open(name, flags, dir_fd=folder), path
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            what = "is a symlink" if error.errno == errno.ELOOP else f"can't be opened ({error.strerror})"
+            raise StoreError(f"{path} {what}; it is left alone.") from error
+
+    @contextmanager
+    def _writing(self, session_id: str) -> Iterator[tuple[int, str]]:
+        try:
+            with self._open(session_id, _WRITE) as (fd, path):
+                yield fd, path
+        except OSError as error:
+            raise tree.trouble(error, f"write to the rollout of {session_id}") from error
+
+    def _find(self, session_id: str) -> Found:
+        if not rollout_paths.is_thread(session_id):
+            raise _no_thread(session_id)
+        found = self._files.get(session_id) or self._list().get(session_id)
+        if found is None:
+            raise _no_thread(session_id)
+        return found
+
+    def _list(self) -> dict[str, Found]:
+        """All threads, each with its newest file; an archived one only where it is nowhere else. StoreError."""
+        found: dict[str, Found] = {}
+        for top in (rollout_paths.ARCHIVE, rollout_paths.SESSIONS):
+            of_top: dict[str, Found] = {}
+            for folders, name in self._names((top,), _DEPTH):
+                thread_id = rollout_paths.thread_of(name)
+                if thread_id is not None:
+                    of_top[thread_id] = max(of_top.get(thread_id, ((), "")), (folders, name))
+            found.update(of_top)
+        self._files = found
+        return found
+
+    def _names(self, folders: tuple[str, ...], deeper: int) -> Iterator[Found]:
+        """The files in a folder and, so many folders deeper, in those that are named for a year, a month or a day."""
+        below: list[str] = []
+        with suppress(FileNotFoundError), tree.folder(self.home, *folders) as fd, os.scandir(fd) as entries:
+            for entry in entries:
+                if deeper and entry.name.isdigit() and entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+                else:
+                    yield folders, entry.name
+        for name in below:
+            yield from self._names((*folders, name), deeper - 1)
+
+    def _status(self, session_id: str, found: Found) -> os.stat_result:
+        folders, name = found
+        try:
+            return self.home.joinpath(*folders, name).lstat()
+        except FileNotFoundError:
+            self._files.pop(session_id, None)
+            raise
+        except OSError as error:
+            raise tree.trouble(error, f"look at the rollout of {session_id}") from error
+
+    def _provider(self, fd: int, path: str) -> str:
+        first = next(rollout_lines.forward(fd, path, most=_HEAD), None)
+        line = rollout_lines.parse(first.raw) if first is not None else None
+        provider = rollout_lines.payload(line or {}).get("model_provider")
+        return clean(provider, 80) if isinstance(provider, str) else ""
+
+
+def _by_thread(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
+    found: dict[str, list[in_place.Placed]] = {}
+    for change in changes:
+        name, offset = edited_lines.split(change.key)
+        found.setdefault(name, []).append((offset, change))
+    return found
+
+
+def _is_half(fd: int, path: str, placed: in_place.Placed) -> bool:
+    offset, change = placed
+    now = rollout_lines.line_at(fd, offset, path)
+    return now is not None and in_place.is_torn(now, change.before or b"", change.after or b"")
+
+
+def _is_damaged(fd: int, path: str) -> bool:
+    first = rollout_lines.line_at(fd, 0, path)
+    last = next(rollout_lines.backward(fd, 0, os.fstat(fd).st_size), None)
+    if first is None or last is None:
+        return False
+    if thread.first_line_fault(first):
+        return True
+    if not last.offset or b'"ordinal":' in last.head or last.end - last.offset > _HEAD:
+        return False
+    end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
+    return end is not None and thread.last_line_fault(rollout_lines.parse(first) or {}, end)
+
+
+def _no_thread(session_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no rollout of thread {clean(session_id, 60)}.")

@@ -1,0 +1,261 @@
+"""A thread out of its rollout: a prompt and an answer for each turn, and in them what is sent again.
+
+A part is an item of the conversation: a line of its own, or one of those that a compaction put in the place of all
+before it. What stands before the last compaction is not sent any more, and not kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from recoveryd.clients.codex import rollout_lines
+from recoveryd.clients.codex.newest_turn import millis, prompt_of
+from recoveryd.clients.codex.rollout_lines import Line
+from recoveryd.clients.store import About
+from recoveryd.core import Json, Message, Part, Session, StoreError, clean
+
+# Types of parts that are no items: the first line, a compaction, a rollback, the last line where it is damaged.
+META, COMPACTED, ROLLED_BACK, LAST = "rollout_meta", "rollout_compacted", "rollout_rolled_back", "rollout_last"
+_LAST_PLACE = 999_999  # of LAST in its line, behind all items
+_INPUT = frozenset({"user", "developer", "system"})
+_OUTPUTS = ("_output",)
+# What a user message begins with that nobody typed.
+_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill", "<user_shell_")
+MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
+
+
+def part_id(offset: int, index: int | None = None) -> str:
+    """Of the line at a byte, or of an item in it; sorts in the order of the file."""
+    return f"{offset:013d}" if index is None else f"{offset:013d}-{index:06d}"
+
+
+def place(part: str) -> tuple[int, int | None]:
+    """The byte of a part's line, and its place in it. ValueError."""
+    offset, _, index = part.partition("-")
+    return int(offset), int(index) if index else None
+
+
+@dataclass(slots=True)
+class _Turn:
+    id: str
+    started: int
+    input: list[Part] = field(default_factory=list)
+    output: list[Part] = field(default_factory=list)
+    asked: bool = False  # a person did, in words of theirs
+    completed: int = 0
+    aborted: bool = False
+    error: Any = None
+    spoke: bool = False
+
+
+class _Reader:
+    """Puts a thread together, line by line."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.meta: Json = {}
+        self.first: Part | None = None
+        self.turns: list[_Turn] = []
+        self._weight = 0
+        self._last: Line | None = None
+        self._before: Line | None = None
+
+    def read(self, line: Line) -> None:
+        self._before, self._last = self._last, line
+        if not line.offset:
+            self._begin(line)
+            return
+        told = rollout_lines.types(line.raw[: rollout_lines.HEAD])
+        if told is not None and told[0] == "event_msg" and told[1] not in _READ:
+            return
+        data = rollout_lines.parse(line.raw)
+        if data is None:
+            return  # the client passes over it
+        payload = rollout_lines.payload(data)
+        match data.get("type"):
+            case "session_meta":
+                raise StoreError(f"{self._path} has two session_meta lines; it is left alone.")
+            case "response_item":
+                self._keep(line)
+                self._item(line, payload)
+            case "compacted":
+                self._keep(line)
+                self._compacted(line, payload)
+            case "event_msg":
+                self._event(line, payload, millis(data.get("timestamp")))
+
+    def _keep(self, line: Line) -> None:
+        self._weight += len(line.raw)
+        if self._weight > MAX_THREAD:
+            raise StoreError(
+                f"{self._path} is too large: more than {MAX_THREAD:,} bytes of it are sent with each prompt."
+            )
+
+    def _begin(self, line: Line) -> None:
+        """The first line says whose the file is; with anything before its brace the client does not open it."""
+        fault = first_line_fault(line.raw)
+        data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
+        if data.get("type") != "session_meta":
+            raise StoreError(f"{self._path} does not begin with a session_meta line; it is left alone.")
+        self.meta = rollout_lines.payload(data)
+        if self.meta.get("history_base"):
+            why = "a fork, or turns were taken back"
+            raise StoreError(f"{self._path} goes on with what is in another file ({why}); it is left alone.")
+        about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
+        self._ordinals = "ordinal" in data
+        self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
+
+    def end(self) -> None:
+        """The last line must be numbered where the first is, or the client does not open the thread."""
+        last, before = self._last, self._before
+        data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
+        if last is None or before is None or data is None or "ordinal" in data:
+            return
+        known = (rollout_lines.parse(before.raw) or {}).get("ordinal")
+        if isinstance(known, int):
+            said = {"type": LAST, "fault": "its last line has no number", "ordinal": known + 1}
+            self._turn(last).output.append(Part(part_id(last.offset, _LAST_PLACE), "", said, last.raw))
+
+    def _turn(self, line: Line) -> _Turn:
+        if not self.turns:
+            self.turns.append(_Turn(f"before_{line.offset}", 0))
+        return self.turns[-1]
+
+    def _item(self, line: Line, payload: Json) -> None:
+        part = Part(part_id(line.offset), "", payload, line.raw)
+        turn = self._turn(line)
+        if part.type == "message" and payload.get("role") in _INPUT:
+            turn.input.append(part)
+        else:
+            turn.output.append(part)
+            turn.spoke = turn.spoke or not part.type.endswith(_OUTPUTS)
+
+    def _compacted(self, line: Line, payload: Json) -> None:
+        """What came before it is not sent any more."""
+        history = payload.get("replacement_history")
+        for turn in self.turns if isinstance(history, list) else ():
+            turn.input.clear()
+            turn.output.clear()
+        self._weight = len(line.raw) if isinstance(history, list) else self._weight
+        said: dict[str, object] = {"type": COMPACTED, "message": payload.get("message")}
+        said["replaces"] = isinstance(history, list)
+        output = self._turn(line).output
+        output.append(Part(part_id(line.offset), "", said, line.raw))
+        for index, item in enumerate(history if isinstance(history, list) else ()):
+            data = item if isinstance(item, dict) else None
+            output.append(Part(part_id(line.offset, index), "", data, line.raw))
+
+    def _event(self, line: Line, payload: Json, at: int) -> None:
+        kind = payload.get("type")
+        if kind == "task_started":
+            self.turns.append(_Turn(_text(payload, "turn_id") or f"turn_{line.offset}", at))
+        elif kind == "thread_rolled_back":
+            said = {"type": ROLLED_BACK, "num_turns": payload.get("num_turns")}
+            self._turn(line).output.append(Part(part_id(line.offset), "", said, line.raw))
+        elif kind == "task_complete":
+            turn = self._turn(line)
+            turn.completed, turn.error = at, payload.get("error")
+            turn.spoke = turn.spoke or bool(payload.get("last_agent_message"))
+        elif kind == "turn_aborted":
+            turn = self._turn(line)
+            turn.completed, turn.aborted = at, True
+        elif kind in ("user_message", "item_completed"):
+            item = payload.get("item")
+            own = kind == "user_message" or (isinstance(item, Mapping) and item.get("type") == "UserMessage")
+            self._turn(line).asked |= own
+
+
+_READ = frozenset(
+    {"task_started", "task_complete", "turn_aborted", "thread_rolled_back", "user_message", "item_completed"}
+)
+
+
+def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line]) -> Session:
+    """The thread of these lines. StoreError where it is not safe to say what the client makes of them."""
+    reader = _Reader(path)
+    for line in lines:
+        reader.read(line)
+    reader.end()
+    if reader.first is None:
+        raise StoreError(f"{path} does not begin with a session_meta line; it is left alone.")
+    own = reader.meta.get("id")
+    if own != thread:
+        said = own if isinstance(own, str) and len(own) < 60 else "another"
+        raise StoreError(f"{path} says that it is of thread {said!r}, and its name says {thread}; it is left alone.")
+    messages = [Message("meta", {"role": "meta"}, _owned("meta", [reader.first]), b"", 1)]
+    for turn in reader.turns:
+        messages += [replace(message, at=len(messages) + n) for n, message in enumerate(_messages(turn), 1)]
+    return Session(store, thread, tuple(messages), title, _text(reader.meta, "cwd"))
+
+
+def first_line_fault(raw: bytes) -> str | None:
+    """What of its bytes keeps the client from reading a first line."""
+    return None if rollout_lines.tidied(raw) == raw else "its first line has bytes in it that are no text"
+
+
+def last_line_fault(first: Json, last: Json) -> bool:
+    """Whether a last line lacks the number that the first one has."""
+    return "ordinal" in first and "ordinal" not in last
+
+
+def about(lines: Iterable[Line], longest: int) -> About:
+    """Of the first lines of a rollout: what its user asked first, in so many characters, and the folder."""
+    folder = ""
+    for line in lines:
+        data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
+        payload = rollout_lines.payload(data)
+        if data.get("type") == "session_meta":
+            folder = _text(payload, "cwd")
+        elif data.get("type") == "response_item" and is_prompt(payload):
+            said = next((one["text"] for one in payload["content"] if isinstance(one.get("text"), str)), "")
+            return About(clean(said, longest), folder)
+    return About("", folder)
+
+
+def is_prompt(item: Json) -> bool:
+    """Whether an item is what a person asked, and not what the client tells the model of itself."""
+    if item.get("type") != "message" or item.get("role") != "user":
+        return False
+    content = item.get("content")
+    texts = [one.get("text") for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
+    first = next((text for text in texts if isinstance(text, str)), "")
+    return not first.startswith(_CONTEXT)
+
+
+def _messages(turn: _Turn) -> list[Message]:
+    """A prompt and its answer, in what messages have in common."""
+    found = []
+    prompt = prompt_of(turn.id)
+    if turn.input or turn.asked:
+        data: dict[str, Any] = {"role": "user", "time": {"created": turn.started}}
+        found.append(Message(prompt, data, _owned(prompt, turn.input), b""))
+    answered: dict[str, Any] = {"role": "assistant", "parentID": prompt, "time": {"created": turn.started + 1}}
+    if turn.completed:
+        answered["time"]["completed"] = turn.completed
+    if turn.error:
+        answered["error"] = turn.error if isinstance(turn.error, dict) else {"message": str(turn.error)}
+    if turn.aborted:
+        answered["aborted"] = True
+    if turn.completed and not turn.spoke and not turn.error and not turn.aborted:
+        answered["shell"] = True  # no model was asked
+    output = turn.output
+    if turn.error and output:  # the request that failed held them: what is refused is an empty answer behind them
+        steps = f"steps-{turn.id}"
+        data = {**answered, "time": {**answered["time"]}}
+        del data["error"]
+        found.append(Message(steps, data, _owned(steps, output), b""))
+        answered["time"]["created"] += 1
+        output = []
+    found.append(Message(turn.id, answered, _owned(turn.id, output), b""))
+    return found
+
+
+def _owned(message: str, parts: list[Part]) -> tuple[Part, ...]:
+    return tuple(Part(part.id, message, part.data, part.raw) for part in parts)
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,201 @@
+"""What Codex sends of a thread: the Responses input of its next prompt, item by item (measured on 0.169.0). Pure.
+
+An item that lacks what its type must have is passed over there, so it is here; an output without its call goes, and a
+call without its output gets one.
+An image that it can't use is sent as words; told are those whose first bytes are no image's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.clients.codex.newest_turn import PROTOCOL
+from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, is_prompt
+from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable, decoded, kind
+
+_CONTENT: Mapping[str, str] = {"input_text": "text", "output_text": "text", "input_image": ""}
+_OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})  # never sent
+_OUTPUT_OF: Mapping[str, str] = {
+    "function_call": "function_call_output",
+    "local_shell_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_CALLS_OF: Mapping[str, frozenset[str]] = {
+    output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
+}
+_OMITTED = "image content omitted because it could not be processed"
+_HEADER = 64  # characters of base64 by which an image is told
+_PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class CodexWire:
+    """The one way in which Codex sends a thread."""
+
+    protocol = PROTOCOL
+    form_name = "responses"
+
+    def build(self, session: Session) -> Request:
+        return self._request(session, [_PROMPT])
+
+    def stored(self, session: Session) -> Request:
+        return self._request(session, [])
+
+    def _request(self, session: Session, behind: list[Block]) -> Request:
+        blocks = [*_instructions(session), *_paired(_replayed(session)), *behind]
+        turns = tuple(Turn(_role(block.body), (block,), ((block.message_id, block.part_id),)) for block in blocks)
+        return Request(turns, tuple(_unreadable(session)), flat=True)
+
+
+def _instructions(session: Session) -> Iterable[Block]:
+    """What the model is told first, which is kept in the first line and sent as an item."""
+    for part in (part for message in session.messages if message.id == "meta" for part in message.parts):
+        told = (part.data or {}).get("base_instructions")
+        text = told.get("text") if isinstance(told, Mapping) else None
+        if part.type == META and isinstance(text, str):
+            content = [{"type": "input_text", "text": text}]
+            yield Block({"type": "message", "role": "developer", "content": content}, "", "")
+
+
+def _replayed(session: Session) -> list[Block]:
+    """The items in the order of the file, as the last compaction and what was rolled back leave them."""
+    found: list[Block] = []
+    parts = sorted((part for message in session.messages for part in message.parts), key=lambda part: part.id)
+    for part in parts:
+        if part.type == COMPACTED:
+            found = [] if (part.data or {}).get("replaces") else _summed_up(found, part)
+        elif part.type == ROLLED_BACK:
+            found = _rolled_back(found, (part.data or {}).get("num_turns"))
+        elif (body := item(part.data)) is not None:
+            found.append(Block(body, part.message_id, part.id))
+    return found
+
+
+def item(data: Json | None) -> Json | None:
+    """What of a stored item is sent; None where the client passes over it."""
+    complete = _COMPLETE.get(str(data.get("type"))) if data is not None else None
+    if data is None or complete is None or not complete(data):
+        return None
+    body = {key: value for key, value in data.items() if key not in _OWN}
+    if body["type"] == "compaction_summary":
+        body["type"] = "compaction"
+    if body.get("content") == [] and body["type"] == "reasoning":
+        del body["content"]
+    for field in ("content", "output"):
+        parts = body.get(field)
+        if isinstance(parts, list) and any(map(_unusable, parts)):
+            body[field] = [_words(one) if _unusable(one) else one for one in parts]
+    return body
+
+
+def _unusable(one: object) -> str | None:
+    """Why the client sends words in the place of an image; None where it sends it, or it is none."""
+    url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
+    if not isinstance(url, str):
+        return None
+    if url.startswith(("http://", "https://")):
+        return "image content omitted because remote image URLs are not supported"
+    if not url.startswith("data:"):
+        return None
+    image = decoded(url.partition(",")[2][:_HEADER]) or b""
+    return None if str(kind(image)).startswith("image/") else _OMITTED
+
+
+def _words(one: object) -> Json:
+    return {"type": "input_text", "text": _unusable(one)}
+
+
+def _content(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, Mapping) and one.get("type") in _CONTENT and _filled(one) for one in value
+    )
+
+
+def _filled(one: Mapping[str, Any]) -> bool:
+    if one["type"] == "input_image":
+        return isinstance(one.get("image_url", one.get("file_id")), str)
+    return isinstance(one.get("text"), str)
+
+
+def _output(data: Json) -> bool:
+    return isinstance(data.get("call_id"), str) and (
+        isinstance(data.get("output"), str) or _content(data.get("output"))
+    )
+
+
+def _texts(*keys: str) -> Callable[[Json], bool]:
+    return lambda data: all(isinstance(data.get(key), str) for key in keys)
+
+
+_COMPLETE: Mapping[str, Callable[[Json], bool]] = {
+    "message": lambda data: (
+        isinstance(data.get("role"), str) and data["role"] != "system" and _content(data.get("content"))
+    ),
+    "reasoning": lambda data: isinstance(data.get("summary"), list),
+    "function_call": _texts("name", "arguments", "call_id"),
+    "function_call_output": _output,
+    "custom_tool_call": _texts("name", "input", "call_id"),
+    "custom_tool_call_output": _output,
+    "local_shell_call": lambda data: isinstance(data.get("action"), Mapping),
+    "tool_search_call": lambda data: "arguments" in data,
+    "tool_search_output": lambda data: isinstance(data.get("tools"), list),
+    "web_search_call": lambda _: True,
+    "image_generation_call": _texts("result"),
+    "compaction": _texts("encrypted_content"),
+    "compaction_summary": _texts("encrypted_content"),
+    "context_compaction": lambda _: True,
+    "agent_message": lambda data: isinstance(data.get("author"), str) and isinstance(data.get("content"), list),
+}
+
+
+def _paired(blocks: list[Block]) -> list[Block]:
+    """Each output with a call before it, and each call with an output."""
+    called: dict[str, set[object]] = {}
+    answered: dict[str, set[object]] = {}
+    for block in blocks:
+        (answered if block.type in _CALLS_OF else called).setdefault(block.type, set()).add(block.body.get("call_id"))
+    found: list[Block] = []
+    for block in blocks:
+        own = block.body.get("call_id")
+        if block.type in _CALLS_OF and not any(own in called.get(call, ()) for call in _CALLS_OF[block.type]):
+            continue
+        found.append(block)
+        output = _OUTPUT_OF.get(block.type)
+        if output is not None and isinstance(own, str) and own not in answered.get(output, ()):
+            made = {"type": output, "call_id": own, "output": "aborted"}
+            found.append(Block(made, block.message_id, "", unfinished=True))
+    return found
+
+
+def _summed_up(blocks: list[Block], part: Part) -> list[Block]:
+    """What an older client kept at a compaction: the words of the user, and a summary."""
+    kept = [block for block in blocks if block.body.get("role") == "user"]
+    said = (part.data or {}).get("message")
+    content = [{"type": "input_text", "text": said if isinstance(said, str) else ""}]
+    return [*kept, Block({"type": "message", "role": "user", "content": content}, part.message_id, "")]
+
+
+def _rolled_back(blocks: list[Block], turns: object) -> list[Block]:
+    left = turns if isinstance(turns, int) and turns > 0 else 0
+    kept = list(blocks)
+    while left and kept:
+        left -= is_prompt(kept.pop().body)
+    return kept
+
+
+def _role(body: Json) -> str:
+    if body["type"] == "message":
+        return str(body.get("role"))
+    return "tool" if str(body["type"]).endswith("_output") else "assistant"
+
+
+def _unreadable(session: Session) -> Iterable[Unsendable]:
+    """The lines because of which the client does not open the thread."""
+    for message in session.messages:
+        for part in message.parts:
+            fault = (part.data or {}).get("fault") if part.type in (META, LAST) else None
+            if fault:
+                yield Unsendable(message.id, part.id, str(fault), "not_json")

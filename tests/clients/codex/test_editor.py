@@ -1,0 +1,159 @@
+"""Edits of a thread: each in the length of its line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.codex import content
+from recoveryd.clients.codex.editor import CodexEditor
+from recoveryd.clients.codex.wire import CodexWire
+from recoveryd.core import Block, CallLimits, Change, Edits, Marks, edited
+from tests.support.rollouts import THREAD, Rollout, message, threads
+
+LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 128, 64, 100)
+IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo" + "A" * 53}
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Rollout:
+    made = Rollout(tmp_path / ".codex")
+    made.asks()
+    return made
+
+
+def written(rollout: Rollout, edit: Callable[[CodexEditor, list[Block]], Edits]) -> list[Any]:
+    """What is sent of a thread once `edit` is written, behind its first prompt; the same as it was in memory."""
+    store = threads(rollout.home)
+    session, size = store.load(THREAD), rollout.path.stat().st_size
+    blocks = list(CodexWire().stored(session).blocks())[2:]
+    edits = edit(CodexEditor(session, Marks("r1", 0)), blocks)
+    foreseen = [block.body for block in CodexWire().stored(edited(session, edits)).blocks()]
+    store.apply(store.changes(session, edits))
+    found = [block.body for block in CodexWire().stored(store.load(THREAD)).blocks()]
+    assert found == foreseen
+    assert rollout.path.stat().st_size == size
+    return found[2:]
+
+
+def test_both_sides_of_a_call_get_the_same_legal_id(rollout: Rollout) -> None:
+    rollout.calls("call." + "x" * 80, name="mcp.srv/tool")
+    call, output = written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))
+    assert call["call_id"] == output["call_id"]
+    assert re.fullmatch(r"call_[0-9a-f]{1,59}", call["call_id"])
+    assert (call["name"], output["output"]) == ("mcp_srv_tool", "ok")
+
+
+def test_a_legal_call_is_left_as_it_is(rollout: Rollout) -> None:
+    rollout.calls()
+    before = rollout.bytes()
+    written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))
+    assert rollout.bytes() == before
+
+
+def test_an_input_that_is_too_long_says_so(rollout: Rollout) -> None:
+    rollout.item({"type": "function_call", "name": "x", "arguments": "{" + " " * 200 + "}", "call_id": "call_1"})
+    [call, _] = written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))
+    assert json.loads(call["arguments"]) == {"note": "[202 characters taken out]"}
+
+
+def test_the_images_that_are_spoken_against_become_notes_else_all_of_them(rollout: Rollout) -> None:
+    bad = {**IMAGE, "image_url": IMAGE["image_url"] + "AAAB"}
+    rollout.item(message("user", "look", IMAGE, bad))
+    rollout.item({"type": "function_call", "name": "x", "arguments": "{}", "call_id": "call_1"})
+    text = {"type": "input_text", "text": "t"}
+    rollout.item({"type": "function_call_output", "call_id": "call_1", "output": [IMAGE, text]})
+    named, _, output = written(
+        rollout,
+        lambda editor, blocks: editor.take_out_media(
+            [blocks[0], blocks[2]], lambda source: "bad" if source["image_url"].endswith("B") else None, "bad"
+        ),
+    )
+    note = {"type": "input_text", "text": "[image removed: the provider refused it]"}
+    assert named["content"] == [{"type": "input_text", "text": "look"}, IMAGE, note]
+    assert output["output"] == [note, text]
+
+
+def test_a_note_is_as_long_as_there_is_room(rollout: Rollout) -> None:
+    rollout.item(message("user", "look", {"type": "input_image", "image_url": ""}))
+    [item] = written(rollout, lambda editor, blocks: editor.take_out_media(blocks, lambda _: None, "empty"))
+    assert item["content"][1] == {"type": "input_text", "text": "[]"}
+
+
+def test_a_field_goes_and_the_rest_stays(rollout: Rollout) -> None:
+    rollout.thinks(content=[{"type": "reasoning_text", "text": "x"}])
+    [item] = written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "content", "x"))
+    assert (item["content"], item["encrypted_content"]) == (None, "gAAAA")
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (
+            {
+                "type": "agent_message",
+                "author": "/r",
+                "recipient": "/x",
+                "content": [{"type": "input_text", "text": "hi"}],
+            },
+            message("assistant", "hi"),
+        ),
+        (message("tool", "from a tool"), message("user", "from a tool")),
+        ({**message("assistant", "x"), "content": [{"type": "input_text", "text": "x"}]}, message("assistant", "x")),
+    ],
+)
+def test_a_foreign_item_goes_on_as_words(rollout: Rollout, item: dict[str, Any], said: dict[str, Any]) -> None:
+    rollout.item(item)
+    assert written(rollout, lambda editor, blocks: editor.as_message(blocks[0], "x")) == [said]
+
+
+def test_an_item_without_words_is_no_message(rollout: Rollout) -> None:
+    sealed = {"type": "encrypted_content", "encrypted_content": "g"}
+    rollout.item({"type": "agent_message", "author": "/r", "content": [sealed]})
+    assert written(rollout, lambda editor, blocks: editor.as_message(blocks[0], "x"))[0]["type"] == "agent_message"
+
+
+def test_items_of_a_compaction_are_edited_in_its_line(rollout: Rollout) -> None:
+    history = [message("user", "a"), {"type": "compaction", "encrypted_content": "g"}, message("user", "b", IMAGE)]
+    rollout.line("compacted", {"message": "", "replacement_history": history})
+
+    def edit(editor: CodexEditor, blocks: list[Block]) -> Edits:
+        aside = editor.set_aside([block for block in blocks if block.type == "compaction"], "x")
+        return (*aside, *editor.take_out_media(blocks[-1:], lambda _: None, "bad"))
+
+    [last] = written(rollout, edit)
+    assert last["content"][1]["type"] == "input_text"
+
+
+def test_turns_can_not_be_put_in_between(rollout: Rollout) -> None:
+    rollout.answers()
+    session = threads(rollout.home).load(THREAD)
+    request, editor = CodexWire().stored(session), CodexEditor(session, Marks("r1", 0))
+    block, turn = request.turns[-1].blocks[0], request.turns[-1]
+    made = [editor.cancel_call(block, "x"), editor.own_step(block), editor.words_behind("m", None, "x")]
+    made += [editor.close_turn(turn, "x"), editor.replace_text(block, "x"), editor.mend_unicode(block)]
+    assert made == [()] * 6
+    assert editor.user_words_before(turn, "x") == ()
+
+
+# What its records say
+
+
+def line(payload: dict[str, Any]) -> bytes:
+    return json.dumps({"timestamp": "2026", "ordinal": 1, "type": "response_item", "payload": payload}).encode()
+
+
+def test_what_a_line_lost_is_told_and_what_only_names_it_is_not() -> None:
+    words = line(message("user", "words"))
+    assert content.sole([Change("k", words, line({"type": "other"}))])
+    assert not content.sole([Change("k", words, words + b"  ")])
+    assert not content.sole([Change("k", line({"type": "x"}), line({"type": "other"}))])
+    assert content.sole([Change("k", b"{torn", b"{}   ")])
+    assert content.said(words) == message("user", "words")
+    assert content.said(b"{torn") is content.shown(b"{torn") is None
+    assert content.is_part(f"line/{THREAD}/0000000000001")

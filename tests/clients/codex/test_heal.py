@@ -1,0 +1,157 @@
+"""A thread from its refusal to its repair and back, also while a client has it open."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recoveryd.api import recover
+from recoveryd.clients import Clients, Config, client_title, content_of, find_stores
+from recoveryd.clients.codex import content
+from recoveryd.clients.codex.store import CodexThreads
+from recoveryd.clients.opencode import content as opencode_content
+from recoveryd.core import Event, Kind, Outcome
+from recoveryd.diagnose import Diagnosis, Next, Triage
+from recoveryd.heal import take_back
+from recoveryd.ledger import Ledger
+from recoveryd.settings import paths
+from tests.support.rollouts import THREAD, Rollout, threads
+
+
+class Place:
+    """A home of Codex with one thread, and a state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rollout = Rollout(folder / ".codex", ms=int(time.time() * 1000) - 60_000)
+        self.store: CodexThreads = threads(self.rollout.home)
+        self.state = folder / "state"
+        self.clients = Clients(Config())
+
+    def heal(self) -> Event | None:
+        self.rest()
+        return recover(THREAD, Config(), state_dir=self.state, stores=[self.store])
+
+    def verdict(self) -> Next:
+        self.rest()
+        with self.ledger() as ledger:
+            config = Config()
+            return Triage(ledger, config, lambda *_: None, self.clients).judge(self.store, THREAD).next
+
+    def ledger(self) -> Ledger:
+        return Ledger(paths.ledger_file(self.state))
+
+    def rest(self) -> None:
+        """Nobody has written to it for a while."""
+        old = time.time() - 5
+        os.utime(self.rollout.path, (old, old))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_refused_thread_heals_in_place_and_undo_gives_back_every_byte(place: Place) -> None:
+    place.rollout.stuck()
+    before, status = place.rollout.bytes(), place.rollout.path.stat()
+    event = place.heal()
+    assert event is not None
+    assert (event.outcome, event.kind, len(event.changes)) == (Outcome.HEALED, Kind.REASONING_ITEM, 1)
+    assert b"gAAAA" not in place.rollout.bytes().split(b'"error"')[0]
+    now = place.rollout.path.stat()
+    assert (now.st_ino, now.st_size) == (status.st_ino, status.st_size)
+    assert place.heal() is None
+    place.rest()
+    with place.ledger() as ledger:
+        assert ledger.changes(event.id)[0].before is not None
+        take_back(place.store, ledger, place.state, event.id)
+    assert place.rollout.bytes() == before
+
+
+def test_a_thread_that_is_open_says_how_it_takes_effect_and_is_not_refused_again_until_it_is_reloaded(
+    place: Place,
+) -> None:
+    place.rollout.stuck()
+    with place.rollout.open():
+        old = time.time() - 30
+        os.utime(place.rollout.home / "thread-writer-locks" / f"{THREAD}.lock", (old, old))
+        event = place.heal()
+        assert event is not None
+        assert event.outcome is Outcome.HEALED
+        assert f"close and reopen it, or `codex resume {THREAD}`" in event.detail
+        place.rollout.ms = int(time.time() * 1000) + 1000
+        place.rollout.asks("again, as it was in memory")
+        place.rollout.is_refused()
+        assert place.verdict() is Next.NOTHING
+        assert place.heal() is None
+    with place.ledger() as ledger:
+        assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
+
+
+def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread_anew(place: Place) -> None:
+    place.rollout.stuck()
+    assert place.heal()
+    place.rollout.ms = int(time.time() * 1000) + 1000
+    place.rollout.asks("of a client that is gone by now")
+    place.rollout.is_refused()
+    event = place.heal()
+    assert event is not None
+    assert event.outcome is Outcome.REFUSED
+    assert "open it anew and prompt it" in event.detail
+
+
+def test_a_thread_whose_turn_runs_is_left_alone(place: Place) -> None:
+    place.rollout.stuck()
+    place.rollout.asks("more")
+    before = place.rollout.bytes()
+    with place.rollout.open():
+        event = place.heal()
+        assert event is None or event.outcome is Outcome.PENDING
+    assert place.rollout.bytes() == before
+
+
+def test_a_healthy_thread_is_not_stuck(place: Place) -> None:
+    place.rollout.healthy()
+    assert Diagnosis(place.clients, None).of(place.store, THREAD) is None
+    assert place.heal() is None
+
+
+# Found among the others
+
+
+def test_a_home_is_a_store_only_where_it_is_there_and_wanted(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+
+    def found(**section: object) -> list[str]:
+        stores = find_stores(Config(codex=section), env)  # type: ignore[arg-type]
+        return [store.id for store in stores if store.client == "codex"]
+
+    assert found() == []
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / "other").mkdir()
+    assert found() == [str(tmp_path / ".codex/sessions")]
+    assert found(homes=[tmp_path / "other"])[1:] == [str(tmp_path / "other/sessions")]
+    assert found(enabled=False) == []
+    config = Config(codex={"homes": [tmp_path / "no"]})  # type: ignore[arg-type]
+    problems = [problem for client in Clients(config).all() for problem in client.config_problems()]
+    assert [problem.key for problem in problems] == ["codex.homes"]
+
+
+def test_a_store_that_is_gone_is_told_by_its_id() -> None:
+    assert (client_title("/h/.codex/sessions"), content_of("/h/.codex/sessions")) == ("Codex", content)
+    assert (client_title("/h/opencode/storage"), content_of("/h/x.db")) == ("OpenCode", opencode_content)
+
+
+def test_a_machine_without_codex_loads_nothing_of_it(tmp_path: Path) -> None:
+    program = (
+        "import sys; from recoveryd.clients import Config, find_stores; find_stores(Config()); "
+        "print(sorted(name for name in sys.modules if name.startswith('recoveryd.clients.codex.')))"
+    )
+    env = {**os.environ, "HOME": str(tmp_path), "CODEX_HOME": ""}
+    told = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "['recoveryd.clients.codex.rollout_paths', 'recoveryd.clients.codex.settings']"

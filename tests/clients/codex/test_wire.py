@@ -1,0 +1,176 @@
+"""What is sent of a thread: held to what the real 0.169.0 sent of each of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.codex.wire import CodexWire
+from recoveryd.core import Request
+from tests.support.rollouts import THREAD, Rollout, message, threads
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Rollout:
+    return Rollout(tmp_path / ".codex")
+
+
+def sent(rollout: Rollout) -> Request:
+    return CodexWire().stored(threads(rollout.home).load(THREAD))
+
+
+def bodies(rollout: Rollout) -> list[Any]:
+    """The items behind what the model is told first and the first prompt."""
+    return [dict(block.body) for block in sent(rollout).blocks()][2:]
+
+
+CALL = {"type": "function_call", "id": "fc_1", "name": "exec_command", "arguments": "{}", "call_id": "call_1"}
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+AGENT = {"type": "agent_message", "author": "/root/x", "recipient": "/root", "content": []}
+SAME: tuple[dict[str, Any], ...] = (
+    {"type": "reasoning", "id": "rs_1", "summary": [], "content": None, "encrypted_content": None},
+    {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "x"}]},
+    {"type": "compaction", "encrypted_content": "gAAAA"},
+    {"type": "context_compaction", "encrypted_content": "gAAAA"},
+    {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBO"},
+    SEARCH,
+    AGENT,
+    message("tool", "x"),
+    {"type": "message", "role": "assistant", "content": []},
+    message("user", "x", {"type": "input_image", "image_url": ""}),
+    message("user", "x", {"type": "input_image", "file_id": "file-1"}),
+)
+PASSED_OVER: tuple[dict[str, Any], ...] = (
+    {"type": "other"},
+    {"type": "item_reference", "id": "x"},
+    {"type": "reasoning", "encrypted_content": "gAAAA"},
+    {"type": "message", "role": "assistant", "content": "words"},
+    {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "x"}]},
+    {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": None}]},
+    {**CALL, "arguments": {}},
+    {"type": "agent_message", "content": []},
+    message("system", "x"),
+    {"type": "function_call_output", "call_id": "call_none", "output": "x"},
+)
+
+
+@pytest.mark.parametrize("item", SAME, ids=repr)
+def test_an_item_is_sent_as_it_is_stored(rollout: Rollout, item: dict[str, Any]) -> None:
+    rollout.asks()
+    rollout.item(item)
+    assert bodies(rollout) == [item]
+
+
+@pytest.mark.parametrize("item", PASSED_OVER, ids=repr)
+def test_an_item_that_lacks_what_it_must_have_is_passed_over(rollout: Rollout, item: dict[str, Any]) -> None:
+    rollout.asks()
+    rollout.item(item)
+    assert bodies(rollout) == []
+
+
+def test_a_summary_is_sent_under_another_name_and_empty_content_of_reasoning_goes(rollout: Rollout) -> None:
+    rollout.asks()
+    rollout.item({"type": "compaction_summary", "encrypted_content": "gAAAA"})
+    rollout.item({"type": "reasoning", "summary": [], "content": [], "encrypted_content": "g"})
+    assert bodies(rollout) == [
+        {"type": "compaction", "encrypted_content": "gAAAA"},
+        {"type": "reasoning", "summary": [], "encrypted_content": "g"},
+    ]
+
+
+PNG = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGP4z8AARwzEcQCukw/x0F8jngAAAABJRU5Er"
+    "kJggg=="
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (PNG, None),
+        (PNG.replace("png", "octet"), None),
+        ("", None),
+        ("foo", None),
+        ("file:///tmp/a.png", None),
+        ("data:image/png;base64,AAAA", "could not be processed"),
+        ("data:image/png;base64,", "could not be processed"),
+        ("data:image/svg+xml;base64,PHN2Zy8+", "could not be processed"),
+        ("https://example.com/a.png", "remote image URLs are not supported"),
+    ],
+)
+def test_an_image_that_the_client_can_not_use_is_sent_as_words(rollout: Rollout, url: str, said: str | None) -> None:
+    rollout.asks("look", {"type": "input_image", "image_url": url})
+    [prompt] = [block.body for block in sent(rollout).blocks() if block.part_id]
+    kept = prompt["content"][1]
+    assert kept == {"type": "input_image", "image_url": url} if said is None else said in kept["text"]
+
+
+def test_half_a_character_makes_the_client_pass_over_the_line(rollout: Rollout) -> None:
+    rollout.asks()
+    rollout.raw(b'{"type":"response_item","payload":{"type":"message","role":"assistant","content":')
+    rollout.raw(rb'[{"type":"output_text","text":"\ud83d"}]}}' + b"\n")
+    rollout.raw(b'{"type":"response_item","payload":{"type":"message","role":"assistant","content":')
+    rollout.raw(rb'[{"type":"output_text","text":"\ud83d\ude00"}]}}' + b"\n")
+    assert [body["content"][0]["text"] for body in bodies(rollout)] == ["\U0001f600"]
+
+
+def test_a_call_without_output_gets_one_that_no_edit_can_touch(rollout: Rollout) -> None:
+    rollout.asks()
+    rollout.calls("call_1", None)
+    rollout.item({"type": "custom_tool_call", "name": "x", "input": "y", "call_id": "call_2"})
+    rollout.item({"type": "local_shell_call", "call_id": "call_3", "action": {"type": "exec"}})
+    rollout.calls("call_4")
+    made = [block for block in sent(rollout).blocks() if block.unfinished]
+    assert [(block.type, block.body["call_id"], block.body["output"], block.part_id) for block in made] == [
+        ("function_call_output", "call_1", "aborted", ""),
+        ("custom_tool_call_output", "call_2", "aborted", ""),
+        ("function_call_output", "call_3", "aborted", ""),
+    ]
+
+
+def test_what_the_model_is_told_first_is_the_first_item_and_a_prompt_the_last(rollout: Rollout) -> None:
+    rollout.healthy()
+    request = CodexWire().build(threads(rollout.home).load(THREAD))
+    first, last = request.turns[0].blocks[0], request.turns[-1].blocks[0]
+    assert request.flat
+    assert (first.body["role"], first.body["content"][0]["text"], first.part_id) == (
+        "developer",
+        "You are a coding agent.",
+        "",
+    )
+    assert (last.body["role"], last.part_id) == ("user", "")
+    assert [turn.role for turn in request.turns] == [
+        "developer",
+        "user",
+        "assistant",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert request.at(2, 5) == request.turns[2].blocks[0]
+    assert request.at(2, None) == request.turns[2].blocks[0]
+
+
+def test_a_compaction_replaces_all_before_it(rollout: Rollout) -> None:
+    rollout.healthy()
+    rollout.line("compacted", {"message": "", "replacement_history": [message("user", "kept"), SEARCH]})
+    rollout.asks("next")
+    assert bodies(rollout) == [SEARCH, message("user", "next")]
+
+
+def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
+    rollout.healthy()
+    rollout.line("compacted", {"message": "in short"})
+    assert bodies(rollout) == [message("user", "in short")]
+
+
+def test_turns_that_were_rolled_back_are_not_sent(rollout: Rollout) -> None:
+    rollout.healthy()
+    rollout.asks("a mistake")
+    rollout.calls("call_9")
+    rollout.event("thread_rolled_back", num_turns=1)
+    types = [body["type"] for body in bodies(rollout)]
+    assert types == ["reasoning", "function_call", "function_call_output", "message"]
