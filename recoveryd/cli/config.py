@@ -29,7 +29,7 @@ def config(arguments: argparse.Namespace) -> int:
     settings = config_of(arguments)
     if arguments.what == "show":
         data = settings.model_dump(mode="json")
-        return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json)
+        return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json, paged=True)
     return render(_checked(path, problems(settings)), as_json=arguments.json)
 
 
@@ -39,7 +39,7 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
     value = change(Config, path, arguments.key, arguments.value)
 
     def say(out: Console) -> None:
-        wrapped(out, f"{arguments.key} is set in {path}. `recoveryd restart` has one that runs read it.")
+        wrapped(out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `recoveryd restart`.")
 
     return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
 

@@ -23,7 +23,9 @@ def doctor(arguments: argparse.Namespace) -> int:
     checks = list(examine(_patient(arguments)))
     good = sound(checks)
     data = {"ok": good, "checks": [asdict(check) for check in checks]}
-    return render(Result(data, lambda out: _show(out, checks), OK if good else WRONG), as_json=arguments.json)
+    return render(
+        Result(data, lambda out: _show(out, checks), OK if good else WRONG), as_json=arguments.json, paged=True
+    )
 
 
 def _patient(arguments: argparse.Namespace) -> Patient:

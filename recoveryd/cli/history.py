@@ -39,7 +39,7 @@ def history(arguments: argparse.Namespace) -> int:
         rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
-    return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json)
+    return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json, paged=True)
 
 
 def _detail(entry: Entry) -> str:
@@ -104,7 +104,7 @@ def show(arguments: argparse.Namespace) -> int:
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print(f"\nTo take it back: recoveryd undo {entry.id}")
 
-    return render(Result(data, show_entry), as_json=arguments.json)
+    return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 
 
 def undo(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from recoveryd.cli.output import OK, complain
+from recoveryd.cli.pager import pages
 from recoveryd.core import UNKNOWN, RecoverydError, shown
 from recoveryd.settings import paths
 
@@ -25,8 +26,9 @@ def logs(arguments: argparse.Namespace) -> int:
     try:
         entries, read = _kept(file)
         entries = list(filter(wanted, entries))
-        for entry in entries[-arguments.lines :] if arguments.lines else []:
-            _print(entry)
+        text = "".join(map(_shown, entries[-arguments.lines :] if arguments.lines else []))
+        if arguments.follow or not pages(text):
+            sys.stdout.write(text)
         if not entries and not arguments.follow:
             about = f" about {arguments.session}" if arguments.session else ""
             complain(f"The log says nothing{about} ({file}).")
@@ -34,7 +36,7 @@ def logs(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
             for entry in _new(file, read):
                 if wanted(entry):
-                    _print(entry)
+                    sys.stdout.write(_shown(entry))
                     sys.stdout.flush()
     except PermissionError as error:
         raise RecoverydError(f"{file} can't be read: {error.strerror}.") from error
@@ -95,5 +97,5 @@ def _is_at(opened: BinaryIO, file: Path) -> bool:
         return False
 
 
-def _print(entry: bytes) -> None:
-    sys.stdout.write(shown(entry.decode("utf-8", "replace"), keep="\t\n", instead=UNKNOWN))
+def _shown(entry: bytes) -> str:
+    return shown(entry.decode("utf-8", "replace"), keep="\t\n", instead=UNKNOWN)

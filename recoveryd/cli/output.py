@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from recoveryd.cli.pager import pages
 from recoveryd.core import UNKNOWN, Change, RecoverydError, clean, shown
 
 if TYPE_CHECKING:
@@ -32,10 +33,16 @@ class Result:
     code: int = OK
 
 
-def render(result: Result, *, as_json: bool) -> int:
-    """Print a result to stdout and return the exit code."""
+def render(result: Result, *, as_json: bool, paged: bool = False) -> int:
+    """Print a result to stdout and return the exit code. `paged`: in a terminal, through a pager if it is long."""
     if as_json:
         document(result.data)
+    elif paged and sys.stdout.isatty():
+        out = console()
+        with out.capture() as held:
+            result.show(out)
+        if not pages(text := held.get()):
+            sys.stdout.write(text)
     else:
         result.show(console())
     sys.stdout.flush()

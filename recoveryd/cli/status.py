@@ -24,7 +24,7 @@ def status(arguments: argparse.Namespace) -> int:
     file = arguments.config or paths.config_file()
     found = gather(config, stores_of(config), paths.state_dir(), file, time.time())
     data = {**_json(found), "config_problem": problem.message if problem else ""}
-    return render(Result(data, lambda out: _show(out, found)), as_json=arguments.json)
+    return render(Result(data, lambda out: _show(out, found)), as_json=arguments.json, paged=True)
 
 
 def _json(found: Status) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _show(out: Console, found: Status) -> None:
             f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
         )
     if not found.running:
-        field(out, "running", "no; what gets stuck stays so. To start it: recoveryd run")
+        field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
         field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
     if found.idle and not any(holder.idle for holder in found.running):

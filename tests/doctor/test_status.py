@@ -180,7 +180,17 @@ class TestCommand:
         assert code == 0
         assert found.keys() == {
             *("schema", "version", "running", "repairs", "unrepaired", "paused", "stores", "today", "ever", "pending"),
-            *("conflicts", "capped", "ignored", "ledger_problem", "config", "ledger", "log", "config_problem"),
+            *(
+                "conflicts",
+                "capped",
+                "need_user",
+                "ignored",
+                "ledger_problem",
+                "config",
+                "ledger",
+                "log",
+                "config_problem",
+            ),
         }
         [holder] = found["running"]
         assert holder.keys() == {"pid", "since", "version", "as", "idle"}
