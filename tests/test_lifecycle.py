@@ -12,6 +12,7 @@ from recoveryd.core.errors import BusyError
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal import lifecycle as module
 from recoveryd.heal.lifecycle import Lifecycle
+from recoveryd.tell.words import headline, notice
 from tests.support.judge import refusal
 from tests.support.refused import kind_of
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
@@ -150,3 +151,16 @@ def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
     job()
     assert [told.outcome for told in ended] == [Outcome.HEALED]
     assert refusal(tree.store.load(session), thinking=False) is None
+
+
+def test_what_is_told_late_says_that_the_session_was_refused_since(tree: Tree, bench: Bench) -> None:
+    """It stands as it was made, and the provider said something new of it meanwhile: no word of a heal alone."""
+    session = tree.stuck()
+    failure, event = tree.failure(session), bench.attempt(tree, session)
+    assert not bench.recovery.confirm(tree.store, failure, event).refused_since
+    tree.refused(session, "messages.3: a rule that is new")
+    late = bench.recovery.confirm(tree.store, failure, event)
+    assert (late.outcome, late.refused_since) == (Outcome.HEALED, True)
+    assert headline(late).endswith("; a later prompt was refused for a reason that is not known")
+    shown = notice(late)
+    assert "refused again" in shown.title and f"recoveryd explain --session {session}" in shown.body

@@ -23,7 +23,7 @@ from recoveryd.core import Event, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import undone
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
-from recoveryd.settings import paths
+from recoveryd.settings import ignored, paths
 from recoveryd.tell import told
 
 MOST = 20  # records of a diff; `show` has all of them
@@ -68,6 +68,7 @@ class _Seen:
 
 def scan(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
+    ignored(paths.state_dir())  # what is wrong with the list is of no one session
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())

@@ -274,6 +274,7 @@ class Event:
     places: tuple[str, ...] = ()
     resumed: bool = False  # it was told to go on, and the prompt is in the store
     not_resumed: str = ""  # why that went wrong, where it was tried
+    refused_since: bool = False  # a later prompt was refused in words that are not known: it may not be healed
 
 
 @dataclass(frozen=True, slots=True)

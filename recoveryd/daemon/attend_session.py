@@ -105,7 +105,8 @@ class Healer:
         try:
             attended = self._look(store, session)
         except RecoverydError as error:
-            self._log_once.say((store.id, session), f"session {session}: {error.message} {error.hint}".strip())
+            text = f"session {session}: {error.message} {error.hint}".strip()
+            self._log_once.say((store.id, session), text, error.message)
         except Exception:
             logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
         (self._open.add if attended == "open" else self._open.discard)((store.id, session))
@@ -196,8 +197,10 @@ class Healer:
             logger.info("{}: by its user", marked(event))
         elif event.outcome is not Outcome.FAILED:
             self._teller.tell(store, failure, event if self._ending else self._resumer.go_on(store, failure, event))
-        elif self._log_once.new(about, event.detail):
-            self._teller.tell(store, failure, event)
+        else:
+            logged = self._log_once.knows(event.detail)  # at the look
+            if self._log_once.new(about, event.detail):
+                self._teller.tell(store, failure, event, logged=logged)
         self._schedule.at(REST_S, "rest", release_memory)  # once no other recovery follows
 
     def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:

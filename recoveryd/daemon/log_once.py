@@ -15,13 +15,20 @@ class LogOnce:
     def __init__(self) -> None:
         self._said: dict[Hashable, str] = {}
 
-    def say(self, about: Hashable, text: str) -> None:
-        """Log `text` as a warning, unless it is what was logged last about this or anything else: a full disk is met
-        everywhere.
+    def say(self, about: Hashable, text: str, reason: str = "") -> None:
+        """Log `text` unless its `reason` (none: all of it) was said last, `about` this or anything else.
+
+        A full disk is met everywhere, and a bad record by each who reads it.
         """
-        known = text in self._said.values()
-        if self.new(about, text) and not known:
+        known = self.knows(reason or text)
+        if self.new(about, reason or text) and not known:
             logger.warning("{}", text)
+
+    def knows(self, reason: str) -> bool:
+        """Whether this was said last about anything, with or without what can be done about it."""
+        return any(
+            f"{said} ".startswith(f"{reason} ") or f"{reason} ".startswith(f"{said} ") for said in self._said.values()
+        )
 
     def forget(self, about: Hashable) -> None:
         """Forget what was logged about a thing that is over: the next time it is new again."""

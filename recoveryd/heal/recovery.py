@@ -11,6 +11,7 @@ from loguru import logger
 
 from recoveryd.clients import Clients, Config, Stamp, Store, root_title, stand
 from recoveryd.core import (
+    REFUSED,
     ActiveError,
     BusyError,
     BusyStoreError,
@@ -114,7 +115,15 @@ class Recovery:
         event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
         if event.outcome is not Outcome.PENDING:
             self._proposed.pop(event.id, None)
-        return event
+        return replace(event, refused_since=event.outcome is Outcome.HEALED and self._refused_since(store, event))
+
+    def _refused_since(self, store: Store, event: Event) -> bool:
+        """Whether the newest answer holds an error of unknown words: who tells of a heal tells of that, too."""
+        try:
+            found = self._diagnosis.of(store, event.session)
+        except RecoverydError:  # nothing can be told of it now
+            return False
+        return found is not None and found.reason == REFUSED and found.failure.message != event.message
 
     def unconfirmed(self, store: Store) -> list[tuple[Failure, Event]]:
         """The repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""

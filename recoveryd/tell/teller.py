@@ -42,10 +42,11 @@ class Teller:
         self._tui = TuiToasts(enabled=config.notify.tui and not config.notify.quiet)
         self.told = 0  # recoveries that came to an end, healed or not
 
-    def tell(self, store: Store, failure: Failure, event: Event) -> None:
-        """Tell an event everywhere; as a notice only if it is news."""
+    def tell(self, store: Store, failure: Failure, event: Event, *, logged: bool = False) -> None:
+        """Tell an event everywhere: as a notice only if it is news, in the log unless it is there by now (`logged`)."""
         self.told += 1
-        level = "INFO" if event.outcome is Outcome.HEALED else "WARNING"
+        well = event.outcome is Outcome.HEALED and not event.refused_since
+        level = "DEBUG" if logged else "INFO" if well else "WARNING"
         logger.log(level, "{}", headline(event))
         self._on_complete(event)
         event = replace(event, changes=())  # buttons wait for minutes, and read them in the ledger
@@ -59,7 +60,7 @@ class Teller:
         toast = notice(event, pressed, client.go_on(event.session))
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
-        variant = "success" if event.outcome is Outcome.HEALED else "warning"
+        variant = "success" if well else "warning"
         self._tui.send(server, failure, directory, title, text, variant)
 
     def answer(self, event: Event, title: str, body: str) -> None:

@@ -19,7 +19,8 @@ def marked(event: Event) -> str:
 
 def headline(event: Event) -> str:
     """Write one line for the log: what was wrong, and what became of it."""
-    return f"{marked(event)}: {cause(event.kind)} ({event.detail})"
+    since = "; a later prompt was refused for a reason that is not known" if event.refused_since else ""
+    return f"{marked(event)}: {cause(event.kind)} ({event.detail}){since}"
 
 
 GO_ON = "Say “continue” to go on; an open TUI shows it once the session is loaded again"
@@ -28,6 +29,7 @@ GO_ON = "Say “continue” to go on; an open TUI shows it once the session is l
 def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON) -> Toast:
     """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`)."""
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
+    news = "refused again" if event.refused_since else news
     name = clean(event.title, 80) or event.session
     healed = event.outcome is Outcome.HEALED
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
@@ -50,6 +52,9 @@ def _healed(event: Event, go_on: str) -> str:
 
 def _going_on(event: Event, go_on: str) -> str:
     """Tell what there is to do after a repair: nothing, if the session was told to go on."""
+    if event.refused_since:
+        since = "Since then a prompt was refused for a reason that recoveryd does not know"
+        return f"{since}: recoveryd explain --session {event.session}"
     if event.resumed:
         return "It was told to go on."
     problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""

@@ -184,6 +184,19 @@ def test_one_session_that_cannot_be_read_does_not_end_the_scan(tree: Tree, run: 
     assert found[broken]["action"].startswith("can't be read: ")
 
 
+@pytest.mark.parametrize("argv", [["scan"], ["scan", "--repair"], ["explain", "--session", "{session}"]])
+def test_a_broken_list_of_what_is_ignored_is_said_once_and_nothing_is_repaired(
+    tree: Tree, run: Run, argv: list[str]
+) -> None:
+    session = tree.stuck()
+    tree.stuck()
+    before = tree.files()
+    (private_files.folder(paths.state_dir()) / "ignore.json").write_bytes(b"{")
+    code, out, err = run(*(part.format(session=session) for part in argv))
+    assert (code, out, tree.files()) == (1, "", before)
+    assert err.count("ignore.json can't be read") == 1 and "Nothing is repaired until it can be" in err
+
+
 def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     assert run("history") == (0, "No session needed a recovery so far.\n", "")
     sessions = {tree.stuck(), tree.stuck(words=EMPTY)}

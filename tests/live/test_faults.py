@@ -75,7 +75,7 @@ def test_a_full_disk(tmp_path: Path, small: Mount, place: str) -> None:
         time.sleep(2.5)
         assert stuck.files == before
         told = [line.split(" ", 1)[1] for line in daemon.log.splitlines() if "disk is full" in line]
-        assert len(told) == len(set(told)) <= 2, told  # of the ledger: at the look, and as it was to be written
+        assert len(told) == 1, told
         (tmp_path / place / "filler").unlink()
         wait_healed(daemon, stuck)
         assert outcomes(daemon, stuck.id) == ["healed"]

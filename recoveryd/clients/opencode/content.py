@@ -70,16 +70,17 @@ def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], 
     """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
 
     One that was staged before is among the changes, and goes back with them. `revert` reads what the session has
-    staged now; only a renaming asks.
+    staged now.
     """
-    if not kind_info(entry.kind).new_ids or any(change.key.startswith("session/") for change in changes):
+    gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
+    if not gone or any(change.key.startswith("session/") for change in changes):
         return None
     with suppress(NotFoundError):
         staged = revert() or {}
-        gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
         if not gone.isdisjoint(str(staged.get(key)) for key in ("messageID", "partID")):
+            becomes = "get another id" if kind_info(entry.kind).new_ids else "be taken away"
             return RefusedError(
-                f"A revert was staged in the session since {entry.id}, to a message that would get another id.",
+                f"A revert was staged in the session since {entry.id}, to a message that would {becomes}.",
                 "Take the revert back (/redo) or prompt the session, and undo then.",
             )
     return None

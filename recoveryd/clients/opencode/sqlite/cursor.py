@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode.ids import WRAP_MS
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.core import Message, StoreError
+from recoveryd.clients.opencode.sqlite.reader import UNREADABLE
+from recoveryd.core import PAGE, Message, StoreError
 from recoveryd.disk import Database, Files, settled, tree
 
 OVERLAP_MS = 600_000  # a message may become visible this long after its id was made
+PARTS_S = 50.0  # between two looks at the parts of recent sessions: a sweep comes each minute
 _STEP_MS = 50  # a row written this recently may be written again within the same tick of its clock
 
 IN_RANGE = "SELECT id, time_updated FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
+SESSIONS = "SELECT DISTINCT session_id FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
 BY_ID = "SELECT session_id, time_created, time_updated FROM message WHERE id = ?"
 DATA = "SELECT data FROM message WHERE id = ?"
 LAST_EVENT = "SELECT max(rowid) FROM event"
@@ -48,6 +52,7 @@ class Cursor:
         self._tables = tables
         self._clock = clock
         self._place = _Place()
+        self._parts_read = time.monotonic()  # the first call names every session, and each is looked at whole
 
     def fresh(self, since_ms: int) -> list[str]:
         """The sessions, each once. After an error the next call starts where this one did."""
@@ -59,6 +64,7 @@ class Cursor:
         if identity != place.identity:
             place = _Place()
         now = int(self._clock() * 1000)
+        parts_due = time.monotonic() - self._parts_read >= PARTS_S
         found: dict[str, None] = {}
 
         def work(db: sqlite3.Connection) -> _Place:
@@ -67,13 +73,17 @@ class Cursor:
             if foreign:
                 raise StoreError(foreign)
             found.clear()
-            ended = _Place(identity, files if settled(files) else None, now)
+            ended = _Place(identity, files if settled(files) and (parts_due or not place.looked) else None, now)
             found.update(dict.fromkeys(_messages(db, place, ended, since_ms)))
             if schema.events:
                 found.update(dict.fromkeys(_events(db, place, ended)))
+            if parts_due:
+                found.update(dict.fromkeys(_broken(db, since_ms, now)))
             return ended
 
         self._place = self._database.read(work)
+        if parts_due:
+            self._parts_read = time.monotonic()
         return [session for session in found if tree.valid_id(session)]
 
 
@@ -100,6 +110,14 @@ def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: in
         for message, updated in recent.items()
         if ended.looked - _at(updated) > _STEP_MS and any(low <= message < high for low, high in overlap)
     }
+
+
+def _broken(db: sqlite3.Connection, since_ms: int, now_ms: int) -> Iterator[str]:
+    """The sessions of messages made since in which a part is no JSON: that may come about without a message written."""
+    sessions = {session for span in ranges(since_ms, now_ms) for (session,) in db.execute(SESSIONS, (*span, since_ms))}
+    for session in sessions:
+        if db.execute(UNREADABLE, (session, PAGE)).fetchone() is not None:
+            yield str(session)
 
 
 def _at(column: object) -> float:

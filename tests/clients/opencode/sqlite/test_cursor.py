@@ -48,6 +48,21 @@ def fresh(base: Base) -> list[str]:
     return sorted(session for session, _ in found)
 
 
+def test_a_part_that_broke_without_a_message_written_is_found_within_a_minute(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ((25 * HOUR, "ses_old"), (HOUR, "ses_1"), (HOUR - MINUTE, "ses_2"))
+    messages = [base.say("assistant", NOW - at, session=session) for at, session in made]
+    for number, message in enumerate(messages):
+        base.part(message, f"prt_{number}")
+    assert fresh(base) == ["ses_1", "ses_2"]
+    for part in ("prt_0", "prt_2"):
+        base.run("UPDATE part SET data = '{' WHERE id = ?", part)
+    assert fresh(base) == [], "not at each of a hundred looks a second"
+    monkeypatch.setattr(cursor, "PARTS_S", 0.0)
+    assert fresh(base) == ["ses_2"]
+
+
 def test_the_first_call_names_the_sessions_of_the_last_hours(base: Base) -> None:
     base.say("user", NOW - 25 * HOUR, session="ses_old")
     base.say("user", NOW - 23 * HOUR, session="ses_1")
