@@ -1,4 +1,4 @@
-"""Where clients listen, and one question to one of them: with the password where it belongs, and not for ever."""
+"""Find where clients listen, and make one call to one of them: in time, and with the password only where it belongs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HUNG_S = 5.0  # who did not answer in time is not asked again before, not even 
 
 
 class LocalServers:
-    """To the client that is configured, else to the usual address and the user's own processes."""
+    """Calls the client that is configured, else those at the usual address and of the user's own processes."""
 
     def __init__(self, settings: OpencodeSettings) -> None:
         self._configured = settings.server_url
@@ -39,11 +39,11 @@ class LocalServers:
         self.shut_out: dict[str, Owner] = {}  # addresses to which nothing was said, since who listens is not the user
 
     def listening(self) -> list[Listener]:
-        """Where a client may be, the usual address first. What was found a moment ago still holds."""
+        """List where a client may be, the usual address first. What was found a moment ago still holds."""
         return [Listener(self._configured)] if self._configured else self.found()
 
     def found(self) -> list[Listener]:
-        """As `listening`, whatever is configured."""
+        """List as `listening` does, whatever is configured."""
         with self._looking:
             looked, found = self._found
             if time.monotonic() - looked > _REMEMBERED_S:
@@ -64,9 +64,10 @@ class LocalServers:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """None when no answer came by `deadline` (`time.monotonic()`).
+        """Make one call; None when no answer came by `deadline` (`time.monotonic()`).
 
-        Who was silent is not asked for a while; a `patient` one still asks who was too slow for others alone.
+        An address that did not answer is not called for a while; a `patient` call still goes to one that was too slow
+        for other calls.
         """
         if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
             return None
@@ -85,7 +86,7 @@ class LocalServers:
         return answer
 
     def _admits(self, url: str, sock: socket.socket, deadline: float) -> bool:
-        """Whether the process that has taken this connection is the user's own: else nothing is said to it."""
+        """Whether the process that has taken this connection is the user's own: else nothing is sent to it."""
         whose = owner(sock, deadline)
         if whose is Owner.SELF:
             self.shut_out.pop(url, None)
@@ -96,7 +97,9 @@ class LocalServers:
         return False
 
     def _headers(self, url: str) -> dict[str, str]:
-        """The password goes to the address that is configured and to the user's own clients, to nobody else."""
+        """Make the headers. The password goes to the address that is configured and to the user's own clients, to
+        nobody else.
+        """
         own = url == self._configured or any(known.url == url and known.home for known in self._found[1])
         password = self._password() if own else ""
         if not password:
@@ -125,7 +128,7 @@ class LocalServers:
 
 
 def not_asked(url: str, whose: Owner) -> str:
-    """What is wrong with who listens at an address, as a sentence without its full stop."""
+    """Tell what is wrong with who listens at an address, as a sentence without its full stop."""
     if whose is Owner.OTHER:
         return f"At {url} a process of another user listens: nothing is said to it"
     return f"Whose process listens at {url} can't be told: nothing is said to it"

@@ -1,4 +1,4 @@
-"""What the newest messages of a session tell: failed, running, answered."""
+"""Tell from the newest messages of a session whether it failed, runs, or was answered."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Parts = Callable[[str], Iterable[Json | None]]
 
 
 def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
-    """What the newest messages (see `newest_first`) tell; stops at the first that settles it.
+    """Go through the newest messages (see `newest_first`) until one tells whether the session failed, runs, or was
+    answered.
 
-    `parts` reads those of a message. An aborted one settles it only if the model spoke in it: an abort may also cut off
-    a refusal. A command that the user ran in the session (`!ls`) is passed over.
+    `parts` reads those of a message. An aborted one tells it only if the model spoke in it: an abort may also cut off a
+    refusal. A command that the user ran in the session (`!ls`) is passed over.
     """
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
@@ -54,7 +55,7 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
 
 
 def _asks(message: Message) -> tuple[str, str]:
-    """Provider and model that a prompt asks, or that made an answer."""
+    """Return provider and model that a prompt asks, or that made an answer."""
     model = message.data.get("model") if message.role == "user" else message.data
     names = model if isinstance(model, Mapping) else {}
     return _text(names, "providerID"), _text(names, "modelID")

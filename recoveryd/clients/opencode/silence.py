@@ -1,4 +1,4 @@
-"""What OpenCode's sessions are stuck on without an error: ids that started again, turns that were never ended. Pure."""
+"""Find what a session is stuck on without an error: ids that started again, turns that were never ended. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session,
 
 
 def ids_started_again(session: Session, now_ms: int) -> Silence | None:
-    """Of a session whose client goes by ids: that they started again. No turn of it may be running."""
+    """Find out whether ids started again in a session whose client goes by ids. No turn of it may be running."""
     found = wrapped_ids.wrapped(session, now_ms)
     if found is None:
         return None
@@ -22,7 +22,7 @@ def ids_started_again(session: Session, now_ms: int) -> Silence | None:
 
 
 def cut_off(session: Session) -> Silence | None:
-    """That its last turn was never ended."""
+    """Find out whether its last turn was never ended."""
     message = interrupted_turn.open_turn(session)
     if message is None:
         return None
@@ -30,7 +30,7 @@ def cut_off(session: Session) -> Silence | None:
 
 
 def hidden(session: Session) -> Silence | None:
-    """That a compaction which failed keeps what stands before its tail from being sent."""
+    """Find out whether a failed compaction keeps what stands before its tail from being sent."""
     failure, lost = next_failure(session), compactions.hidden(session)
     if failure is None or not lost:
         return None
@@ -38,7 +38,7 @@ def hidden(session: Session) -> Silence | None:
 
 
 def next_failure(session: Session) -> Failure | None:
-    """The failure of the newest prompt, as a value, whoever it asks; None where there is no message."""
+    """Make the failure of the newest prompt, whoever it asks; None where there is no message."""
     newest = session.newest
     if newest is None:
         return None
@@ -55,7 +55,7 @@ def _failure(session: Session, message: Message) -> Failure:
 
 
 def _model(session: Session) -> tuple[str, str]:
-    """Provider and model that the newest prompt asks: it says so itself, or else its own answer does."""
+    """Return provider and model that the newest prompt asks: it says so itself, or else its own answer does."""
     prompts = [message for message in session.messages if message.role == "user"]
     prompt = max(prompts, key=lambda message: message.by_time, default=None)
     if prompt is None:
@@ -68,7 +68,7 @@ def _model(session: Session) -> tuple[str, str]:
 
 
 def _witness(session: Session, provider: str, model: str) -> RecordedError:
-    """Where this model was asked: the address in its newest error that has one. Another model's tells nothing of it."""
+    """Return the newest error of this model that has an address. Another model's tells nothing of where it is asked."""
     for message in reversed(session.messages):
         url = address(message.error or {})
         if url and (message.data.get("providerID"), message.data.get("modelID")) == (provider, model):

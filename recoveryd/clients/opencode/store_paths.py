@@ -1,4 +1,4 @@
-"""Where OpenCode keeps its data, and which of its files are databases."""
+"""Tell where OpenCode keeps its data, and which of its files are databases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from recoveryd.clients.opencode.records import CHANNELS
 
 
 def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """OpenCode's data folders, resolved, each once: its own place first (the same on macOS), then those configured."""
+    """List OpenCode's data folders, resolved, each once: its own place first (the same on macOS), then those
+    configured.
+    """
     base = env.get("XDG_DATA_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     folders = [Path(base) if Path(base).is_absolute() else home / ".local" / "share"]
@@ -18,7 +20,8 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
 
 
 def databases(folder: Path) -> list[Path]:
-    """What the client may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds that name theirs.
+    """List what the client may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds that name
+    theirs.
 
     Any other name is a copy that somebody made, or is named by `OPENCODE_DB` or the configuration.
     """

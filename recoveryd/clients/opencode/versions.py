@@ -1,4 +1,4 @@
-"""In which form the client that uses a store sends its sessions, and from which version on it does what."""
+"""Tell in which form the client that uses a store sends its sessions, and from which version on it does what."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spelled(version: tuple[int, ...]) -> str:
 
 
 def forms_of(store: Store, server: OpencodeServer, session: str) -> tuple[Form, ...]:
-    """What the schema of the store tells, and what the clients that have the session say; all, where they differ.
+    """List the forms that the schema of the store and the clients that have the session tell; all, where they differ.
 
     A session's own version does not count: it is that of the client which made it.
     """
@@ -50,5 +50,5 @@ def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:
 
 
 def _versions(store: Store, server: OpencodeServer, session: str) -> tuple[tuple[int, ...], ...]:
-    """What the clients that have the session say; none where it does not matter, or nobody listens."""
+    """List the versions of the clients that have the session; none where it does not matter, or nobody listens."""
     return () if of_opencode(store).one_form else server.versions(store.id, session, store.about(session).directory)

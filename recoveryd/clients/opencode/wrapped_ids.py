@@ -27,7 +27,9 @@ _SESSIONS = "SELECT count(DISTINCT session_id) FROM message WHERE id > ? AND id 
 
 
 def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: float) -> tuple[int, bool]:
-    """How many sessions have messages from before the last wrap, and whether all were looked at in so many seconds."""
+    """Count the sessions with messages from before the last wrap. Also returns whether all were looked at in
+    `seconds`.
+    """
     deadline = time.monotonic() + seconds
     latest = f"msg_{(now_ms + ids.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
     if generation is generations.JSON:
@@ -89,7 +91,7 @@ class Wrapped:
 
     @property
     def evidence(self) -> Json:
-        """Which ids and times say so."""
+        """Which ids and times say that ids started again."""
         last = self.old[-1]
         first = self.new[0].id if self.new else None
         return {
@@ -103,7 +105,7 @@ class Wrapped:
 
 
 def wrapped(session: Session, now_ms: int) -> Wrapped | None:
-    """The evidence that new ids sort in front of old ones in this session; None when they don't."""
+    """Return the evidence that new ids sort in front of old ones in this session; None when they don't."""
     now = now_ms // WRAP_MS
     eras = {message.id: _era(message.id, message.created) for message in session.messages}
     order = sorted(session.messages, key=lambda message: (eras[message.id], message.id))
@@ -130,19 +132,21 @@ def ignores_prompts(session: Session) -> bool:
 
 
 def in_order(session: Session, order: Sequence[str]) -> bool:
-    """Whether the ids of `session` sort as these messages do; what came since stands behind them."""
+    """Whether the ids of `session` sort as these messages do; later ones stand behind them."""
     return sorted(message.id for message in session.messages)[: len(order)] == list(order)
 
 
 def taken_by_revert(session: Session, found: Wrapped) -> tuple[str, ...]:
-    """The messages since that a staged revert will take away once the ids are in order: it goes back to before them."""
+    """List the new messages that OpenCode will delete at the next prompt, because a revert to an older message is
+    staged.
+    """
     target = (session.revert or {}).get("messageID")
     old = any(message.id == target for message in found.old)
     return tuple(message.id for message in found.new) if old else ()
 
 
 def new_ids(found: Wrapped) -> Mapping[str, str] | Refusal:
-    """Old id to new id, of each message and part from before; a refusal where their order can't be proved."""
+    """Map old ids to new ones, of each message and part from before; a refusal where their order can't be proved."""
     strange = next((m for m in (*found.old, *found.new) if _clock(m.id) is None or not m.created), None)
     if strange is not None:
         return Refusal(f"the message {strange.id} does not tell when it was made, so the order can't be proved")
@@ -158,7 +162,9 @@ def new_ids(found: Wrapped) -> Mapping[str, str] | Refusal:
 
 
 def _in_order(message: Message) -> Sequence[Part]:
-    """The parts as they were made: a message that was written across the start has some from both sides of it."""
+    """Sort the parts as they were made: a message written while ids started again has some from before and some from
+    after.
+    """
     made = message.created // WRAP_MS
 
     def era(part: Part) -> int:
@@ -169,7 +175,7 @@ def _in_order(message: Message) -> Sequence[Part]:
 
 
 def _numbered(ids: Sequence[str]) -> dict[str, str]:
-    """The same ids with a number for a time. Numbered once more they stay as they are, so nothing is renamed twice."""
+    """Give the ids a number for a time. Numbered once more they stay as they are, so nothing is renamed twice."""
     width = max(_DIGITS, len(str(len(ids))))
     names = {}
     for number, old in enumerate(ids):
@@ -178,19 +184,19 @@ def _numbered(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _tail(identifier: str, length: int) -> str:
-    """The end of the client's own random characters; of any other id, what tells it from the rest."""
+    """Return the client's own random characters at the end; of any other id, a hash that tells it from the rest."""
     if _ID.fullmatch(identifier):
         return identifier[-length:]
     return hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def _clock(identifier: str) -> int | None:
-    """Milliseconds since ids last started again when it was made."""
+    """Return the milliseconds since ids last started again when an id was made."""
     found = _TIMED.match(identifier)
     return int(found[1], 16) >> 12 if found else None
 
 
 def _era(identifier: str, near_ms: int) -> int:
-    """How often ids had started again when this one was made, not far from `near_ms`; -1 when it does not say."""
+    """Count how often ids had started again when this one was made, not far from `near_ms`; -1 when it does not say."""
     clock = _clock(identifier)
     return -1 if clock is None or not near_ms else round((near_ms - clock) / WRAP_MS)

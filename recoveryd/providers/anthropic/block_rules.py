@@ -14,7 +14,7 @@ _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 
 
 def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
-    """Violations that each stand in one block, whatever stands around it."""
+    """List the violations that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
     excess = max(0, len(media) - MANY)

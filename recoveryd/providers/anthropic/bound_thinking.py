@@ -19,10 +19,10 @@ def binds(model: str, said: Iterable[str]) -> bool:
 
 
 def unbound(before: Request, after: Request) -> list[Block]:
-    """The thinking of `after` that a provider which binds it to all that stands before would reject.
+    """List the thinking of `after` that a provider would reject which binds thinking to all that stands before it.
 
-    Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and
-    nothing else that changes in front of a block.
+    Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and nothing
+    else that changes in front of a block.
     """
     order = [block.part_id for block in before.blocks() if block.is_thinking]
     places, now = _places(before), _places(after)
@@ -41,7 +41,7 @@ def unbound(before: Request, after: Request) -> list[Block]:
 
 
 def _spoken(request: Request) -> list[tuple[str, Json]]:
-    """All that is not thinking, in order; a turn without content counts as one."""
+    """List all that is not thinking, in order; a turn without content counts as one."""
     return [
         (turn.role, body)
         for turn in request.turns
@@ -50,7 +50,7 @@ def _spoken(request: Request) -> list[tuple[str, Json]]:
 
 
 def _places(request: Request) -> Mapping[str, int]:
-    """For each thinking block, how much of `_spoken` stands before it."""
+    """Tell for each thinking block how much of `_spoken` stands before it."""
     places: dict[str, int] = {}
     count = 0
     for turn in request.turns:

@@ -1,4 +1,6 @@
-"""Whether a request went to Anthropic's models in the form of its Messages API: by the address, else by the names."""
+"""Tell by the address, else by the names, whether a request went to Anthropic's models in the form of its Messages
+API.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def _is_of(host: str, domains: tuple[str, ...]) -> bool:
 
 
 def _address(failure: Failure) -> tuple[str, str]:
-    """Host and path of the address that the error tells; "" and "" when it tells none."""
+    """Return host and path of the address that the error tells; "" and "" when it tells none."""
     url = failure.error.url
     try:
         parts = urlsplit(url)

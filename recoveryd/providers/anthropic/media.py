@@ -18,7 +18,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def sources(body: Json) -> Iterator[Json]:
-    """The `source` of each image or document in a content block, also of those in a tool's result."""
+    """Go through the `source` of each image or document in a content block, also of those in a tool's result."""
     if body.get("type") in ("image", "document"):
         yield body["source"]
     content = body.get("content")
@@ -27,12 +27,14 @@ def sources(body: Json) -> Iterator[Json]:
 
 
 def count(request: Request) -> int:
-    """How many images and documents a request has."""
+    """Count the images and documents of a request."""
     return sum(1 for block in request.blocks() for _ in sources(block.body))
 
 
 def fault(source: Json, *, many: bool) -> str | None:
-    """Why a provider refuses it, as half a sentence, or None. `many`: the request has more than 20 images."""
+    """Tell why a provider refuses an image or document, as half a sentence; None. `many`: the request has more than 20
+    images.
+    """
     if source.get("type") != "base64":
         return None
     data, declared = str(source.get("data", "")), source.get("media_type")

@@ -1,4 +1,4 @@
-"""Anthropic's rules behind the port that the planner asks."""
+"""Put Anthropic's rules behind the port of a provider."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
 
 
 def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:
-    """The first block that is accused: what stands behind it goes with it."""
+    """Find the first block that is accused: what stands behind it goes with it."""
     for index, turn in enumerate(turns):
         for block in turn.blocks:
             if block.is_thinking and block.part_id in claims.accused:

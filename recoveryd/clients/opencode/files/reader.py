@@ -1,4 +1,4 @@
-"""Where the files of a session are in OpenCode's JSON tree, and reading them while the client may be writing them."""
+"""Find the files of a session in OpenCode's JSON tree, and read them while the client may be writing them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class Reader:
         self.max_session = max_session
 
     def folders(self, *below: str) -> Iterator[tuple[str, int]]:
-        """The folders with a name that can be an id, and when each changed, in nanoseconds; symlinks are none."""
+        """List the folders with a name that can be an id, and when each changed, in nanoseconds; symlinks are left
+        out.
+        """
         try:
             with os.scandir(self.root.joinpath(*below)) as entries:
                 for entry in entries:
@@ -43,7 +45,9 @@ class Reader:
             raise tree.trouble(error, f"list {self.root.joinpath(*below)}") from error
 
     def where(self, session_id: str) -> Folder:
-        """The folder of a session's messages: `message/<session>`, in older trees `message/<project>/<session>`."""
+        """Find the folder of a session's messages: `message/<session>`, in older trees
+        `message/<project>/<session>`.
+        """
         if tree_module.valid_id(session_id):
             if os.path.lexists(f"{self.root}/message/{session_id}"):
                 return ("message", session_id)
@@ -53,14 +57,14 @@ class Reader:
         raise NotFoundError(f"There is no session {session_id!r} in {self.root}.")
 
     def session_file(self, session_id: str) -> tuple[Folder, str] | None:
-        """Folder and id of `session/<project>/<session>.json`; None when the client has none."""
+        """Find folder and id of `session/<project>/<session>.json`; None when the client has none."""
         for project, _ in self.folders("session"):
             if os.path.lexists(f"{self.root}/session/{project}/{session_id}{tree.SUFFIX}"):
                 return ("session", project), session_id
         return None
 
     def message(self, fd: int, folder: Folder, message_id: str) -> Json | None:
-        """One message from its open folder; None when it is gone. StoreError when it stays broken."""
+        """Read one message from its open folder; None when it is gone. StoreError when it stays broken."""
         path = self.path(folder, message_id)
         name = message_id + tree.SUFFIX
         for attempt in range(RETRIES + 1):
@@ -75,6 +79,7 @@ class Reader:
         raise broken(path)
 
     def about(self, session_id: str) -> About:
+        """Read title, folder and parent of a session. An unknown session is an empty `About`. StoreError."""
         found = self.session_file(session_id) if tree_module.valid_id(session_id) else None
         if found is None:
             return About()
@@ -86,24 +91,24 @@ class Reader:
         return About(_text(data, "title"), _text(data, "directory"), _text(data, "parentID") or None)
 
     def path(self, folder: Folder, record: str) -> str:
-        """What to call a record when talking to a person."""
+        """Name a record for a person: its path."""
         return f"{self.root}/{'/'.join(folder)}/{record}{tree.SUFFIX}"
 
     def greatest_id(self, session_id: str) -> str:
-        """Of its messages the id that sorts last, from the names of its files; "" when there is none."""
+        """Return the id of its messages that sorts last, from the names of its files; "" when there is none."""
         with suppress(NotFoundError):
             return max(tree.ids(tree.names(self.root, *self.where(session_id))), default="")
         return ""
 
     def parts(self, message_id: str) -> Iterator[Json | None]:
-        """The parts of a message, one after the other, as they are now; None for one that is no JSON object."""
+        """Read the parts of a message, one after the other, as they are now; None for one that is no JSON object."""
         with suppress(FileNotFoundError), tree.folder(self.root, "part", message_id) as fd:
             for part_id in tree.ids(tree.listing(fd)):
                 path = self.path(("part", message_id), part_id)
                 yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
     def parts_written(self, session_id: str) -> int:
-        """When a part of its newest messages was last written, in nanoseconds; 0 where that can't be told."""
+        """Return when a part of its newest messages was last written, in nanoseconds; 0 where that can't be told."""
         newest = 0
         with suppress(OSError, StoreError):
             for message in tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]:
@@ -126,7 +131,7 @@ class Reader:
         return any(data is None for _, data in records.found.values())
 
     def load(self, store: str, session_id: str) -> Session:
-        """A session, read again from the start when a file vanished under the reading."""
+        """Load a session; it is read again from the start when a file vanished under the reading."""
         for _ in range(RETRIES):
             records = _Records(self)
             session = self._assemble(records, store, session_id)
@@ -165,7 +170,7 @@ class _Records:
         self.found: dict[tuple[Folder, str], tuple[bytes, Json | None]] = {}
 
     def read_folder(self, folder: Folder) -> list[str]:
-        """Read every record of a folder; returns their ids, in the order of the client."""
+        """Read every record of a folder. Returns their ids, in the order of the client."""
         try:
             with tree.folder(self._reader.root, *folder) as fd:
                 ids = tree.ids(tree.listing(fd))
@@ -183,7 +188,7 @@ class _Records:
             self._gone(folder, record)
 
     def settle(self) -> None:
-        """Read again, a few times, what is no JSON: it may have been half written."""
+        """Read what is no JSON again, a few times: it may have been half written."""
         for _ in range(RETRIES):
             broken = [key for key, (_, data) in self.found.items() if data is None]
             if not broken:
@@ -193,7 +198,7 @@ class _Records:
                 self.read_file(folder, record)
 
     def data(self, folder: Folder, record: str) -> Json:
-        """What a record says that has to be JSON. StoreError when it is not."""
+        """Return what a record says that has to be JSON. StoreError when it is not."""
         _, data = self.found.get((folder, record), (b"", {}))
         if data is None:
             raise broken(self._reader.path(folder, record))
@@ -237,6 +242,7 @@ class _Records:
 
 
 def broken(path: str) -> StoreError:
+    """Make the error for a record that is no JSON."""
     return StoreError(f"{path} is no JSON object.", "Restore the file, or move it out of the store.")
 
 

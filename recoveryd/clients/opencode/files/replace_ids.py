@@ -1,4 +1,4 @@
-"""The files of a session under other ids, as changes: the messages, and around them what the client does not see."""
+"""Make the changes that give the files of a session other ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Move:
     def record(
         self, old: Folder, new: Folder, raw: bytes | None, part: bool, kept: bool
     ) -> tuple[list[Change], list[Change]]:
-        """Of one file: what comes, and what goes."""
+        """Make the changes of one file: the files that come, and those that go."""
         assert raw is not None
         key, target = ("/".join(path) + tree.SUFFIX for path in (old, new))
         after = replace_ids.replace(raw, replace_ids.PART if part else replace_ids.MESSAGE, self.names, key)
@@ -32,14 +32,16 @@ class Move:
         return ([Change(key, raw, after, self.mode(key))] if after != raw or kept else []), []
 
     def name(self, old: str) -> str:
+        """Return the new id; the old one where it stays."""
         return self.names.get(old, old)
 
 
 def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: Move) -> list[Change]:
-    """`folder` is that of the messages, `about` the session's own file: its key and its bytes.
+    """Make the changes in the order in which they are written. `folder`: of the messages; `about`: key and bytes of the
+    session's file.
 
-    Parts are read only after their message: so their new files come first, and their old ones go last. In between the
-    messages change over one by one, the oldest first: until the last of them did, new prompts stay as they were.
+    The client reads parts only after their message: so new files of parts come first, and old ones go last. In between
+    the messages change over one by one, the oldest first: until the last of them did, new prompts stay as they were.
     """
     first: list[Change] = []
     between: list[Change] = []

@@ -56,7 +56,9 @@ class OpencodeFiles:
         return f"OpencodeFiles({self.id!r})"
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
-        """`<session>` and `<session>/<message>.json`, both also below a `<project>`; other files are no session's."""
+        """Take `<session>` and `<session>/<message>.json`, both also below a `<project>`; other files are no
+        session's.
+        """
         *folders, last = names
         if last.endswith(tree.SUFFIX):
             if last.startswith(".") or not folders:
@@ -89,22 +91,23 @@ class OpencodeFiles:
         return None
 
     def forms(self) -> tuple[str, ...]:
-        """Every client with this store sends the old form."""
+        """List the old form: every client with this store sends it."""
         return ("old",)
 
     def generation(self) -> Generation:
-        """A tree that the client left for a database is dead. StoreError when that can't be told."""
+        """Tell whether the client left the tree for a database. StoreError when that can't be told."""
         try:
             return generations.JSON_DEAD if self._moved_to() else generations.JSON
         except OSError as error:
             raise tree.trouble(error, f"look at {self.root.parent}") from error
 
     def session_ids(self) -> Iterator[str]:
-        """The ids of all folders with messages, of both depths."""
+        """List the ids of all folders with messages, of both depths."""
         return (session for session, _ in self._sessions())
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """Each session whose folder has another time than `known`: that of a new message, not of one written over.
+        """List each session whose folder has another time than `known`: a message was added, which a rewritten one does
+        not show.
 
         A part that is written over, say cut off by a crash, is seen where a message came since `since_ms`.
         """
@@ -118,7 +121,7 @@ class OpencodeFiles:
             yield session, ""
 
     def _sessions(self) -> Iterator[tuple[str, int]]:
-        """Each session and when its folder changed, in nanoseconds; one listing, since there may be ten thousand."""
+        """List each session and when its folder changed, in nanoseconds. One listing: there may be ten thousand."""
         seen: set[str] = set()
         for name, changed in self._reader.folders("message"):
             # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
@@ -129,7 +132,7 @@ class OpencodeFiles:
                     yield session
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now: reads messages from the newest back, until one settles it."""
+        """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
         try:
             where = self._reader.where(session_id)
             with tree.folder(self.root, *where) as fd:
@@ -143,7 +146,7 @@ class OpencodeFiles:
             return Look()
 
     def about(self, session_id: str) -> About:
-        """Title, folder and parent. An unknown session is an empty `About`. StoreError."""
+        """Return title, folder and parent. An unknown session is an empty `About`. StoreError."""
         return self._reader.about(session_id)
 
     def has(self, session_id: str) -> bool:
@@ -163,11 +166,13 @@ class OpencodeFiles:
         return self._reader.unreadable(session_id, whole=whole)
 
     def load(self, session_id: str) -> Session:
-        """The whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
+        """Load the whole session. StoreError for a message that stays broken, for what is no file, and for too much."""
         return self._reader.load(self.id, session_id)
 
     def stamp(self, session_id: str) -> Stamp:
-        """Changes with every write to a file of the session, and with every file that comes or goes."""
+        """Return a stamp that changes with every write to a file of the session, and with every file that comes or
+        goes.
+        """
         messages = self._entries(self._reader.where(session_id))
         about = self._reader.session_file(session_id)
         entries = [*messages, *(self._entries(about[0], about[1] + tree.SUFFIX) if about else ())]
@@ -176,7 +181,9 @@ class OpencodeFiles:
         return Stamp(max((mtime for _, mtime, *_ in entries), default=0), tuple(entries))
 
     def strangers(self, session_id: str) -> list[str]:
-        """Files that the client takes for a message or a part, with names that none can have; relative to `root`."""
+        """List files that the client takes for a message or a part, with names that none can have; relative to
+        `root`.
+        """
         where = self._reader.where(session_id)
         messages = tree.ids(tree.names(self.root, *where))
         found = []
@@ -187,7 +194,9 @@ class OpencodeFiles:
         return sorted(found)
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
-        """One change a file; what is new gets the ids that the client writes into each, and the mode of a neighbour."""
+        """Make one change a file; what is new gets the ids that the client writes into each, and the mode of a
+        neighbour.
+        """
         where = self._reader.where(session.id)
         changes = []
         for edit, stored in records.targets(session, edits):
@@ -208,7 +217,7 @@ class OpencodeFiles:
         return changes
 
     def with_new_ids(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
-        """The same files under the new ids; the session's own file too, where a revert is staged."""
+        """Make the same files under the new ids; the session's own file too, where a revert is staged."""
         found = self._reader.session_file(session.id)
         key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
         raw = self.read(key) if found and session.revert else None
@@ -229,14 +238,14 @@ class OpencodeFiles:
             raise tree.trouble(error, f"write to {self.root}") from error
 
     def read(self, key: str) -> bytes | None:
-        """One file, by its path relative to `root`."""
+        """Read one file, by its path relative to `root`."""
         return file_transaction.read(self.root, key, self._reader.max_file)
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
 
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
-        """A revert that was staged since, to an id that would go."""
+        """Refuse where a revert was staged since, to an id that would go."""
         return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
 
     def clean(self, changes: Sequence[Change]) -> int:
@@ -247,10 +256,10 @@ class OpencodeFiles:
             raise tree.trouble(error, f"clean up in {self.root}") from error
 
     def _moved_to(self) -> Path | None:
-        """The database beside it that the client keeps its sessions in now.
+        """Find the database beside the tree that the client keeps its sessions in now.
 
-        One of another channel may be used beside it: only if it was written to since, and has the
-        session that the tree was last written for: it takes all of them over.
+        One of another channel may be used beside it: only if it was written to since, and has the session that the tree
+        was last written for: it takes all of them over.
         """
         own, *others = (path.resolve() for path in store_paths.databases(self.root.parent))
         if _written(own) and rows.keeps_sessions(own):
@@ -276,7 +285,7 @@ class OpencodeFiles:
         return entries
 
     def _mode(self, *keys: str) -> int | None:
-        """The permission bits of the first of these files that is there."""
+        """Return the permission bits of the first of these files that is there."""
         for key in keys:
             with suppress(OSError):
                 return stat.S_IMODE(os.lstat(f"{self.root}/{key}").st_mode)
@@ -284,13 +293,13 @@ class OpencodeFiles:
 
 
 def _written(database: Path) -> int:
-    """When a database was last written to, in nanoseconds since the epoch; 0 when it is not there."""
+    """Return when a database was last written to, in nanoseconds since the epoch; 0 when it is not there."""
     files = (database, Path(f"{database}-wal"))
     return max((file.stat().st_mtime_ns for file in files if os.path.lexists(file)), default=0)
 
 
 def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[OpencodeFiles]:
-    """The JSON trees to look after, the client's own place first; also those that do not exist yet.
+    """List the JSON trees, the client's own place first; also those that do not exist yet.
 
     `data_dirs` are further places: a data folder of OpenCode (`.../opencode`) or its `storage` folder itself.
     """

@@ -1,4 +1,6 @@
-"""Which sessions of OpenCode's database were written to since the last look, without reading any table whole."""
+"""Find the sessions of OpenCode's database that were written to since the last look, without reading any table
+whole.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ class Cursor:
         self._parts_read = time.monotonic()  # the first call names every session, and each is looked at whole
 
     def fresh(self, since_ms: int) -> list[str]:
-        """The sessions, each once. After an error the next call starts where this one did."""
+        """List the sessions, each once. After an error the next call starts where this one did."""
         files = self._database.files()
         place = self._place
         if files == place.files:
@@ -88,7 +90,9 @@ class Cursor:
 
 
 def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int) -> Iterator[str]:
-    """The sessions of messages made since, where they were written since, and of older ones that were not finished."""
+    """List the sessions of messages made since, where they were written since, and of older ones that were not
+    finished.
+    """
     start = max(since_ms, min(place.looked, ended.looked) - OVERLAP_MS)  # the clock may have jumped back
     recent: dict[str, int] = {}
     for low, high in ranges(start, ended.looked):
@@ -121,7 +125,9 @@ def _broken(db: sqlite3.Connection, since_ms: int, now_ms: int) -> Iterator[str]
 
 
 def _at(column: object) -> float:
-    """A time of a row, in ms. One odd row of any type may not hide all the others: what is none is long ago."""
+    """Read a time of a row, in ms. A value that is no time counts as long ago, so that one odd row does not hide the
+    others.
+    """
     return column if isinstance(column, (int, float)) else 0
 
 
@@ -135,7 +141,9 @@ def _unfinished(db: sqlite3.Connection, message: str) -> bool:
 
 
 def _events(db: sqlite3.Connection, place: _Place, ended: _Place) -> Iterator[str]:
-    """The sessions of the events since. A number that is another event's by now says nothing about those before it."""
+    """List the sessions of the events since. A number that another event has by now says nothing about those before
+    it.
+    """
     last = db.execute(LAST_EVENT).fetchone()[0] or 0
     ended.event = last, _event(db, last)
     if place.event is not None:
@@ -152,7 +160,7 @@ def _event(db: sqlite3.Connection, number: int) -> str:
 
 
 def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
-    """The ranges of ids that messages made since then have: two when the ids started again in between."""
+    """Return the ranges of ids of messages made since then: two when the ids started again in between."""
     latest = now_ms + ids.DAY_MS
     low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
     if latest - since_ms >= WRAP_MS:

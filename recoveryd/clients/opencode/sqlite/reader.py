@@ -1,4 +1,4 @@
-"""Reading the sessions of OpenCode's database. No query here goes through a whole table."""
+"""Read the sessions of OpenCode's database. No query here goes through a whole table."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ class RowReader:
         self._max_session = max_session
 
     def schema(self) -> rows.Schema:
+        """Return the schema. StoreError for one that is not understood."""
         return self._database.read(self._tables.understood)
 
     def session_ids(self) -> Iterator[str]:
-        """The ids of all sessions that have messages, a page at a time: nothing is open in between."""
+        """List the ids of all sessions that have messages, a page at a time: nothing is open in between."""
         page = [""]
         while page:
             after = page[-1]
@@ -60,7 +61,7 @@ class RowReader:
             yield from filter(tree.valid_id, page)
 
     def images(self, keys: Sequence[str]) -> list[bytes | None]:
-        """The images of these rows, from one state of the database; None for one that is not there."""
+        """Read the images of these rows, from one state of the database; None for one that is not there."""
         named = [rows.split(key) for key in keys]
 
         def work(db: sqlite3.Connection) -> list[bytes | None]:
@@ -70,7 +71,7 @@ class RowReader:
         return self._read(work)
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now: reads messages from the newest back, until one settles it."""
+        """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
 
         def work(db: sqlite3.Connection) -> Look:
             def parts(message_id: str) -> Iterator[Json | None]:
@@ -84,13 +85,14 @@ class RowReader:
         return self._read(work) if tree.valid_id(session_id) else Look()
 
     def about(self, session_id: str) -> About:
+        """Read title, folder and parent of a session. An unknown session is an empty `About`."""
         if not tree.valid_id(session_id):
             return About()
         row = self._read(lambda db: db.execute(ABOUT, (session_id,)).fetchone())
         return About(_text(row[0]), _text(row[1]), _text(row[2]) or None) if row else About()
 
     def greatest_id(self, session_id: str) -> str:
-        """Of its messages the id that sorts last; "" when there is none."""
+        """Return the id of its messages that sorts last; "" when there is none."""
         if not tree.valid_id(session_id):
             return ""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
@@ -107,7 +109,7 @@ class RowReader:
         return self._read(lambda db: db.execute(UNREADABLE, (session_id, many)).fetchone() is not None)
 
     def load(self, session_id: str) -> Session:
-        """The whole session, from one state of the database. StoreError for a message that is no JSON object."""
+        """Load the whole session, from one state of the database. StoreError for a message that is no JSON object."""
 
         def work(db: sqlite3.Connection) -> Session:
             about = db.execute(ABOUT, (session_id,)).fetchone()
@@ -134,7 +136,7 @@ class RowReader:
         return self._read(work)
 
     def stamp(self, session_id: str) -> Stamp:
-        """Changes with every write to the session: the client sets `time_updated` with each."""
+        """Return a stamp that changes with every write: the client sets `time_updated` with each."""
 
         def work(db: sqlite3.Connection) -> Stamp:
             about = db.execute(ABOUT, (session_id,)).fetchone()
@@ -184,7 +186,9 @@ class RowReader:
         return f"{rows.key(table, row['id'])} of {self._path}"
 
     def _revert(self, session_id: str, stored: object) -> Json | None:
-        """StoreError when it can't be read: it says which messages the client is about to delete."""
+        """Read the staged revert: it names the messages that the client is about to delete. StoreError when it can't be
+        read.
+        """
         if stored is None:
             return None
         raw = rows.content(stored)

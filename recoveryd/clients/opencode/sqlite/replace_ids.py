@@ -1,4 +1,4 @@
-"""The rows of a session under other ids, as changes. A row that goes stands right before itself under its new id."""
+"""Make the changes that give the rows of a session other ids. A row that goes stands right before its new self."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recoveryd.core import Change, Session
 
 
 def changes(session: Session, about: bytes | None, names: Names, keep: Collection[str]) -> list[Change]:
-    """`about` is the image of the session's own row; the messages `keep` come along as they are."""
+    """Make the changes. `about` is the image of the session's own row; the messages `keep` come along as they are."""
     found: list[Change] = []
     for message in session.messages:
         kept = message.id in keep

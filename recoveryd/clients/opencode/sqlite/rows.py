@@ -1,4 +1,4 @@
-"""OpenCode's tables: which generation a database is of, and a row as bytes that restore it exactly."""
+"""Know OpenCode's tables: tell the generation of a database, and turn a row into bytes that restore it exactly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Schema:
 
 
 def schema(connection: sqlite3.Connection) -> Schema:
-    """Which generation a database is of; never guessed."""
+    """Tell which generation a database is of; never guessed."""
     tables: dict[str, dict[str, str]] = {}
     for table, column, declared in connection.execute(_TABLES):
         tables.setdefault(table, {})[column] = declared
@@ -95,6 +95,7 @@ class Tables:
         self._known: tuple[tuple[int, ...], Schema] = ((), Schema())
 
     def schema(self, connection: sqlite3.Connection) -> Schema:
+        """Return the schema, read again only if the database changed."""
         file = self._database.check()
         now = file.st_dev, file.st_ino, connection.execute("PRAGMA schema_version").fetchone()[0]
         if self._known[0] != now:
@@ -102,7 +103,7 @@ class Tables:
         return self._known[1]
 
     def understood(self, connection: sqlite3.Connection) -> Schema:
-        """The schema of a database that can be read. StoreError for any other."""
+        """Return the schema of a database that can be read. StoreError for any other."""
         found = self.schema(connection)
         if found.unknown:
             raise StoreError(*_refused(self._database.path, found.unknown))
@@ -110,7 +111,7 @@ class Tables:
 
 
 def reason(found: Schema, path: Path) -> str | None:
-    """Why a database with this schema is not edited; None when it may be."""
+    """Tell why a database with this schema is not edited; None when it may be."""
     if found.foreign:
         return f"{path} is of OpenCode 2, which keeps its sessions in other tables; recoveryd can't repair those yet."
     return " ".join(_refused(path, found.unknown)) if found.unknown else None
@@ -121,11 +122,12 @@ def _refused(path: Path, unknown: str) -> tuple[str, str]:
 
 
 def key(table: str, identifier: str) -> str:
+    """Make a record's key of table and id."""
     return f"{table}/{identifier}"
 
 
 def split(record: str) -> tuple[str, str]:
-    """A record's key as table and id. StoreError for any other text."""
+    """Cut a record's key into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
     if table not in RECORDS or not tree.valid_id(identifier):
         raise StoreError(f"{record!r} is no record of this store.")
@@ -133,7 +135,7 @@ def split(record: str) -> tuple[str, str]:
 
 
 def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
-    """A row as the database gave it, by column. StoreError for values that no row of OpenCode has."""
+    """Make a row of values of the database, by column. StoreError for values that no row of OpenCode has."""
     found = dict(zip(RECORDS[table], values, strict=True))
     for column, value in found.items():
         if not isinstance(value, _TYPES.get(column, str)):
@@ -142,14 +144,14 @@ def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
 
 
 def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Path) -> Row | None:
-    """One row as it is now; None when it is not there. `table` is a key of `RECORDS`."""
+    """Read one row as it is now; None when it is not there. `table` is a key of `RECORDS`."""
     query = f"SELECT {', '.join(RECORDS[table])} FROM {table} WHERE id = ?"  # noqa: S608
     found = connection.execute(query, (identifier,)).fetchone()
     return None if found is None else row(table, found, path)
 
 
 def image(found: Row) -> bytes:
-    """A row as one line of JSON that says all of it, broken texts and BLOBs too: `parse_image` gives the row again."""
+    """Write a row as one line of JSON with all of it, broken texts and BLOBs too: `parse_image` gives the row again."""
     shown = dict(found)
     if isinstance(found.get("data"), bytes):
         shown |= {"data": found["data"].decode("utf-8", "surrogateescape"), "data_type": "blob"}
@@ -158,7 +160,7 @@ def image(found: Row) -> bytes:
 
 
 def parse_image(table: str, raw: bytes) -> Row:
-    """The row that an image stands for. StoreError when it stands for none."""
+    """Return the row that an image stands for. StoreError when it stands for none."""
     try:
         shown = json.loads(raw.decode("utf-8", "surrogateescape"))
         blob = shown.pop("data_type", None) == "blob"
@@ -171,14 +173,14 @@ def parse_image(table: str, raw: bytes) -> Row:
 
 
 def content(data: object) -> bytes:
-    """The bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
+    """Return the bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
     if isinstance(data, str):
         return data.encode("utf-8", "surrogateescape")
     return data if isinstance(data, bytes) else b""
 
 
 def data_of(table: str, found: Row, what: str) -> Json | None:
-    """What a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
+    """Return what a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
     raw = content(found["data"])
     said = records.parse_part(raw, what, null={}) if table == "part" else records.parse(raw, what)
     if said is None:
@@ -188,6 +190,6 @@ def data_of(table: str, found: Row, what: str) -> Json | None:
 
 
 def text_of(table: str, data: Json) -> str:
-    """`data` as the client writes it into a row: without what the columns say."""
+    """Write `data` as the client does into a row: without what the columns say."""
     said = {name: value for name, value in data.items() if name not in IDS[table]}
     return records.dump(said, compact=True).decode()

@@ -52,11 +52,11 @@ class OpencodeSqlite:
         return f"OpencodeSqlite({self.id!r})"
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
-        """Writes go to the WAL, or to the database itself; they don't tell whose they are."""
+        """Take a write to the WAL or to the database itself for one to all sessions: it doesn't tell whose it is."""
         return (None,) if names in [(file.name,) for file in self.watch_files] else ()
 
     def exists(self) -> bool:
-        """An empty file is one that nothing was ever kept in."""
+        """Whether there is a database. An empty file is one that nothing was ever kept in."""
         try:
             found = self.root.lstat()
         except OSError:
@@ -64,7 +64,7 @@ class OpencodeSqlite:
         return found.st_size > 0 or not stat.S_ISREG(found.st_mode)
 
     def live(self) -> str | None:
-        """None when the store can be edited; else a sentence that says why not. BusyStoreError."""
+        """Tell why the store can't be edited, in a sentence; None when it can. BusyStoreError."""
         if not self.exists():
             return f"{self.root} is not there yet."
         try:
@@ -81,11 +81,11 @@ class OpencodeSqlite:
             return f"{error.message} {error.hint}".rstrip()
 
     def forms(self) -> tuple[str, ...]:
-        """The wire form of the client that made the tables."""
+        """List the wire form of the client that made the tables."""
         return ("new",) if self._reader.schema().events else ("paged",)
 
     def generation(self) -> Generation:
-        """By the tables that are there."""
+        """Tell the generation by the tables that are there."""
         found = self._database.read(self._tables.schema)
         if found.foreign:
             return generations.OPENCODE_2
@@ -94,20 +94,20 @@ class OpencodeSqlite:
         return generations.SQLITE_EVENTS if found.events else generations.SQLITE
 
     def session_ids(self) -> Iterator[str]:
-        """The ids of all sessions that have messages."""
+        """List the ids of all sessions that have messages."""
         return self._reader.session_ids()
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """Sessions written to since the last call; at the first, those with messages made since `since_ms`."""
+        """List sessions written to since the last call; at the first, those with messages made since `since_ms`."""
         del known  # the place is kept in memory: a mark of each session could only be had by reading all of them
         yield from ((session, "") for session in self._cursor.fresh(since_ms))
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now: reads messages from the newest back, until one settles it."""
+        """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
         return self._reader.look(session_id)
 
     def about(self, session_id: str) -> About:
-        """Title, folder and parent. An unknown session is an empty `About`."""
+        """Return title, folder and parent. An unknown session is an empty `About`."""
         return self._reader.about(session_id)
 
     def has(self, session_id: str) -> bool:
@@ -125,20 +125,20 @@ class OpencodeSqlite:
         return self._reader.unreadable(session_id, whole=whole)
 
     def load(self, session_id: str) -> Session:
-        """The whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""
+        """Load the whole session. StoreError for a message that is no JSON, and for too much; NotFoundError."""
         return self._reader.load(session_id)
 
     def stamp(self, session_id: str) -> Stamp:
-        """Changes with every write to the session."""
+        """Return a stamp that changes with every write to the session."""
         return self._reader.stamp(session_id)
 
     def strangers(self, session_id: str) -> list[str]:
-        """None: a row is a record, or of no session."""
+        """Return nothing: a row is a record, or of no session."""
         del session_id
         return []
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
-        """One change a row, ordered so that no part is ever without its message.
+        """Make one change a row, ordered so that no part is ever without its message.
 
         A message that goes takes its parts with it, so these are set aside first, each with its image.
         """
@@ -161,7 +161,7 @@ class OpencodeSqlite:
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)
 
     def with_new_ids(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
-        """The same rows under the new ids; the session's own row too, where a revert is staged."""
+        """Make the same rows under the new ids; the session's own row too, where a revert is staged."""
         about = self.read(rows.key("session", session.id)) if session.revert else None
         return replace_ids.changes(session, about, names, keep)
 
@@ -173,25 +173,25 @@ class OpencodeSqlite:
         transaction.apply(self._database, changes)
 
     def read(self, key: str) -> bytes | None:
-        """One row, by its table and id, as JSON of its columns."""
+        """Read one row, by its table and id, as JSON of its columns."""
         return self._reader.images([key])[0]
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return self._reader.images(keys)
 
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
-        """A revert that was staged since, to an id that would go."""
+        """Refuse where a revert was staged since, to an id that would go."""
         return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
 
     def clean(self, changes: Sequence[Change]) -> int:
-        """Nothing: SQLite takes back what a crash cut off."""
+        """Remove nothing: SQLite takes back what a crash cut off."""
         for change in changes:
             rows.split(change.key)
         return 0
 
 
 def _with_parts(session: Session, edits: Sequence[Edit]) -> Iterator[Edit]:
-    """`edits`, and all the parts of each message that goes; last, as the last edit of a record counts."""
+    """Add to `edits` all the parts of each message that goes; last, as the last edit of a record counts."""
     yield from edits
     gone = {edit.message_id: edit for edit in edits if edit.part_id is None and edit.after is None}
     for message in session.messages:
@@ -200,7 +200,7 @@ def _with_parts(session: Session, edits: Sequence[Edit]) -> Iterator[Edit]:
 
 
 def _new_row(session: Session, edit: Edit, now: int) -> rows.Row:
-    """The columns of a row that is not there yet."""
+    """Make the columns of a row that is not there yet."""
     assert edit.after is not None
     times = {"session_id": session.id, "time_created": now, "time_updated": now, "data": ""}
     if edit.part_id is not None:
@@ -211,7 +211,7 @@ def _new_row(session: Session, edit: Edit, now: int) -> rows.Row:
 def find_stores(
     data_folders: Sequence[Path], databases: Sequence[Path], env: Mapping[str, str]
 ) -> list[OpencodeSqlite]:
-    """The databases to look after, each once: OpenCode's own, which may still come, other channels', those named."""
+    """List the databases, each once: OpenCode's own, which may still come, other channels', those named."""
     found = []
     named = env.get("OPENCODE_DB", "")
     if named and named != ":memory:" and "\0" not in named:

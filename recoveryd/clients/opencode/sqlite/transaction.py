@@ -1,4 +1,4 @@
-"""Writing a set of rows in one transaction: all of them, or none, and only if nobody changed them since."""
+"""Write a set of rows in one transaction: all of them, or none, and only if nobody changed them since."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _write(change: Change) -> _Write:
 
 
 def _joined(writes: Sequence[_Write]) -> Iterator[_Write]:
-    """A row that goes, right before one of the same times that comes, is that row under another id.
+    """Join a row that goes with the one of the same times that comes right behind it: it is that row under another id.
 
     Then it keeps its place in the table: the client (1.2) orders messages of the same millisecond by nothing else.
     """

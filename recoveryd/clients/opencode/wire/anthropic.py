@@ -41,7 +41,7 @@ class AnthropicMessages(SdkWire):
         return super().prompt([piece for piece in pieces if piece.body.get("text") != ""])
 
     def _filtered(self, piece: Piece) -> bool:
-        """What the client drops before the SDK sees it; a message of nothing else is dropped with it."""
+        """Leave out what the client drops before the SDK sees it; a message of nothing else is dropped with it."""
         if piece.kind == "text":
             return not piece.body["text"]
         if piece.kind != "reasoning":
@@ -94,7 +94,7 @@ class AnthropicMessages(SdkWire):
 
 
 def _thinking(piece: Piece) -> list[Block]:
-    """A thinking block, a redacted one, or nothing: reasoning that no provider signed is not sent."""
+    """Make a thinking block, a redacted one, or nothing: reasoning that no provider signed is not sent."""
     marks = piece.marks_of("anthropic")
     signature, redacted = marks.get("signature"), marks.get("redactedData")
     for value in (signature, redacted):
@@ -106,7 +106,7 @@ def _thinking(piece: Piece) -> list[Block]:
 
 
 def _text_first(content: Sequence[Block]) -> list[Block]:
-    """Text in front of the calls that stand before it, up to the last thinking."""
+    """Move text in front of the calls that stand before it, up to the last thinking."""
     out: list[Block] = []
     calls: list[Block] = []
     for one in content:
@@ -121,7 +121,7 @@ def _text_first(content: Sequence[Block]) -> list[Block]:
 
 
 def _plain(encoded: str) -> str:
-    """Decoded as the client does it, which asks for nothing and skips what is no base64."""
+    """Decode base64 as the client does, which needs no padding and skips other characters."""
     letters = re.sub(r"[^A-Za-z0-9+/]", "", encoded)
     letters = letters[: len(letters) - (len(letters) % 4 == 1)]
     return base64.b64decode(letters + "=" * (-len(letters) % 4)).decode("utf-8", "replace")

@@ -34,7 +34,9 @@ class Form:
 
     @classmethod
     def named(cls, name: str) -> Form:
-        """ "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since then (1.18.33)."""
+        """Return the form "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since
+        then (1.18.33).
+        """
         return _FORMS[name]
 
 
