@@ -41,9 +41,9 @@ class Book:
         """It was read back: no later start has to."""
         self._ledger.confirm(event.id)
 
-    def unconfirmed(self, store: Store) -> list[Entry]:
+    def unconfirmed(self, store: Store) -> list[tuple[Failure, Event]]:
         """The repairs of `store` that stood when they were made, and were not read back since."""
-        return [entry for entry in self._ledger.unconfirmed() if is_of(store, entry.store)]
+        return [_begun(store, entry) for entry in self._ledger.unconfirmed() if is_of(store, entry.store)]
 
     def close(self, store: Store, failure: Failure, event: Event) -> Event:
         """The outcome. What was begun and stands half written stays pending: the next attempt or start ends it."""
@@ -140,3 +140,10 @@ class Book:
 
 def _record(failure: Failure, event: Event) -> Record:
     return Record(event.id, failure, event.title, event.kind, event.detail, event.actions)
+
+
+def _begun(store: Store, entry: Entry) -> tuple[Failure, Event]:
+    """A repair of another process."""
+    failure = Failure(store.id, entry.session, entry.message, int(entry.time * 1000))
+    names = store.id, entry.session, entry.title, entry.message, entry.kind
+    return failure, Event(entry.id, *names, entry.outcome, entry.detail, entry.actions)

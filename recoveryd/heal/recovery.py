@@ -17,7 +17,6 @@ from recoveryd.core import (
     BusyStoreError,
     ConflictError,
     DiskError,
-    Entry,
     Event,
     Failure,
     Kind,
@@ -127,7 +126,7 @@ class Recovery:
 
     def unconfirmed(self, store: Store) -> list[tuple[Failure, Event]]:
         """The repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""
-        return [_begun(store, entry) for entry in self._book.unconfirmed(store)]
+        return self._book.unconfirmed(store)
 
     def confirmed(self, event: Event) -> bool:
         """Whether a repair needs no reading back any more: another process did that, or it is none by now."""
@@ -341,13 +340,6 @@ class Recovery:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         detail = f"{capital(refusal.reason)}."
         return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
-
-
-def _begun(store: Store, entry: Entry) -> tuple[Failure, Event]:
-    """A repair of another process."""
-    failure = Failure(store.id, entry.session, entry.message, int(entry.time * 1000))
-    names = store.id, entry.session, entry.title, entry.message, entry.kind
-    return failure, Event(entry.id, *names, entry.outcome, entry.detail, entry.actions)
 
 
 def _told(event: Event, planned: Proposal, *, again: bool) -> Event:
