@@ -58,7 +58,7 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     found = find(stores_of(config), ledger, wanted)
     if found is not None:
         return found
-    raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and [opencode] data_dirs as it was?")
+    raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and the configuration as it was?")
 
 
 def meant(ledger: Ledger, name: str) -> str:

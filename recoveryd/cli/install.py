@@ -39,7 +39,7 @@ def install(arguments: argparse.Namespace) -> int:
     state = private_files.folder(paths.state_dir())
     private_files.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
-    shell_settings.adopt(found, place, os.environ, state, steps.say)
+    shell_settings.adopt(found, place, state, steps.say)
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
@@ -129,7 +129,7 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
     here = _folders(config, os.environ)
     for folder in made.writable:
         if folder in here and not folder.is_dir():
-            yield f"{folder} is not there yet. Once OpenCode has made it: recoveryd install --strict"
+            yield f"{folder} is not there yet. Once the client has made it: recoveryd install --strict"
         if folder == Path.home() or folder in Path.home().parents:
             yield f"a store lies in {folder} itself, so all of that may be written to."
     if not config.opencode.server_url:

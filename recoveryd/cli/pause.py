@@ -95,6 +95,6 @@ def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:
 
 
 def _named(what: str) -> str:
-    """A folder as OpenCode has it, absolute; what is none stays as it is."""
+    """Make a folder absolute, as a client has it; what is none stays as it is."""
     path = Path(what).expanduser()
     return str(path.resolve()) if what and (path.is_absolute() or path.is_dir()) else what

@@ -6,7 +6,7 @@ imports another.
 
 from __future__ import annotations
 
-from recoveryd.clients.client import Asked, Client, Prompt, Server
+from recoveryd.clients.client import Asked, Client, Prompt, Server, ShellSettings
 from recoveryd.clients.find import Clients, Config, client_title, content_of, dead, find_stores, holding, recorded, sole
 from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
@@ -40,6 +40,7 @@ __all__ = [
     "Prompt",
     "Quiet",
     "Server",
+    "ShellSettings",
     "Shortening",
     "Stamp",
     "Store",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from recoveryd.clients.store import Generation, Store
@@ -60,6 +61,28 @@ class Cure:
     also: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """What a shell tells a client, and a service would not know: for the client's section of the configuration.
+
+    `lists`: what is to be appended to keys that hold a list; `values`: keys that hold one value. `secrets`: the files
+    that `values` name, each with the variable that its text is from, and the text.
+    """
+
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether anything has to be written into the configuration."""
+        return any(self.lists.values()) or bool(self.values)
+
+    def __str__(self) -> str:
+        """Write "data_dirs /a, databases /b.db, username bob"."""
+        lists = [f"{key} {item}" for key, items in self.lists.items() for item in items]
+        return ", ".join([*lists, *(f"{key} {value}" for key, value in self.values.items())])
+
+
 class Server(Protocol):
     """The running client, where it listens on this machine. Raises nothing; where none does, nothing happens."""
 
@@ -105,6 +128,13 @@ class Client(Protocol):
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         """Say which files and folders that its section of the configuration names can't be used. Writes nothing."""
+
+    def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        """Tell what this shell (`env`) knows of its stores and its server, and `service` would not.
+
+        `service` is the same client as a service has it, which sees the configuration's file and no variables but HOME.
+        Secrets get a file in the folder `state`. RecoverydError: a variable can't be written down.
+        """
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """List every way in which the client may send the next request of a session, to the model of `failure`."""

@@ -95,5 +95,5 @@ class ServiceStatus:
 def status_line(roots: Sequence[str], healed: int) -> str:
     """Write the line for `systemctl status`: the stores that are watched, and how many recoveries there were today."""
     more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for OpenCode's first session"
+    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for the first session"
     return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"

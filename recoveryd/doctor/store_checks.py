@@ -23,8 +23,8 @@ def stores(patient: Patient) -> Iterator[Check]:
     places = ", ".join(str(store.root) for store in patient.all_stores)
     yield warn(
         "stores",
-        f"There is no store of OpenCode yet; looked for {places}.",
-        "Start OpenCode once. If its sessions are elsewhere, name the folder in [opencode] data_dirs.",
+        f"There is no store yet; looked for {places}.",
+        "Start your client once. If its sessions are elsewhere, name the folder in its section of the configuration.",
     )
 
 

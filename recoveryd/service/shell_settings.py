@@ -1,4 +1,4 @@
-"""What a shell knows of OpenCode and a service would not: written into the configuration, and taken out again."""
+"""Write what a shell tells the clients, and a service would not know, into the configuration; take it out again."""
 
 from __future__ import annotations
 
@@ -7,80 +7,46 @@ import os
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Config, find_stores
+from recoveryd.clients import Clients, Config, ShellSettings
 from recoveryd.core import ConfigError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings import load, replace
+from recoveryd.settings import Section, load, replace
 
-PASSWORD = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 the name of a variable
-USERNAME = "OPENCODE_SERVER_USERNAME"
 NOTE = "install.json"  # in the state folder: the configuration before and after
-_PASSWORD_FILE = "opencode-password"  # noqa: S105
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What has to go into `[opencode]` for the service to find what this shell finds."""
-
-    data_dirs: tuple[str, ...] = ()
-    databases: tuple[str, ...] = ()
-    password_file: str = ""
-    username: str = ""
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The keys that have one value, as they are to be."""
-        both = {"username": self.username, "password_file": self.password_file}
-        return {key: value for key, value in both.items() if value}
-
-    def __bool__(self) -> bool:
-        return bool(self.data_dirs or self.databases or self.values)
-
-    def __str__(self) -> str:
-        lists = [f"data_dirs {path}" for path in self.data_dirs] + [f"databases {path}" for path in self.databases]
-        return ", ".join([*lists, *(f"{key} {value}" for key, value in self.values.items())])
+Found = Mapping[str, ShellSettings]  # by the name of the client, which is its section
 
 
-def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Seen:
-    """What the configuration as the service reads it (`there`) lacks, next to this shell's (`here`, and `env`)."""
-    bare = {"HOME": env.get("HOME") or str(Path.home())}
-
-    def found(dirs: list[Path], databases: list[Path]) -> set[str]:
-        named = there.opencode
-        more = {"data_dirs": (*named.data_dirs, *dirs), "databases": (*named.databases, *databases)}
-        return {s.id for s in find_stores(Config(opencode=named.model_copy(update=more)), bare)}
-
-    stores = find_stores(here, env)
-    dirs = [s.root.parent for s in stores if not s.watch_files and s.id not in found([], [])]
-    databases = [s.root for s in stores if s.watch_files and s.id not in found(dirs, [])]
-    named = there.opencode.password_file
-    password = str(state / _PASSWORD_FILE) if env.get(PASSWORD) and not named else ""
-    username = env.get(USERNAME, "") if (password or named) and not there.opencode.username else ""
-    return Seen(tuple(map(str, dirs)), tuple(map(str, databases)), password, username)
+def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
+    """Ask each client what the configuration as the service reads it (`there`) lacks, next to this shell's (`here`)."""
+    service = {client.name: client for client in Clients(there).all()}
+    return {client.name: client.shell_settings(service[client.name], env, state) for client in Clients(here).all()}
 
 
-def adopt(found: Seen, config: Path, env: Mapping[str, str], state: Path, say: Say) -> None:
-    """Write what was `found` into `config`, keeping all that is there; the password into a file of its own.
+def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
+    """Write what was `found` into `config`, keeping all that is there; each secret into a file of its own.
 
     RecoverydError: it can't be written; no configuration was changed then, and the hint says what to write by hand.
     """
-    _check_words(env)
-    if found:
-        _write_places(found, config, state, say)
-    if env.get(PASSWORD) and names(config, state / _PASSWORD_FILE):
-        _write_password(state / _PASSWORD_FILE, env[PASSWORD], say)
+    if any(found.values()):
+        _write_places({name: one for name, one in found.items() if one}, config, state, say)
+    for one in found.values():
+        for file, (variable, text) in one.secrets.items():
+            if names(config, file):
+                _write_secret(file, variable, text, say)
 
 
 def names(config: Path, file: Path) -> bool:
-    """Whether a configuration has `file` as its password file; in doubt it has."""
+    """Whether a section of a configuration names `file`; in doubt it does."""
     try:
-        named = load(Config, config, {}).opencode.password_file
-        return named is not None and named.resolve() == file.resolve()
+        sections = [dict(section) for _, section in load(Config, config, {}) if isinstance(section, Section)]
+        named = [value for section in sections for value in section.values() if isinstance(value, Path)]
+        return any(one.resolve() == file.resolve() for one in named)
     except ConfigError:
         pass
     try:
@@ -89,51 +55,54 @@ def names(config: Path, file: Path) -> bool:
         return True
 
 
-def _write_places(found: Seen, config: Path, state: Path, say: Say) -> None:
+def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
     before = config.read_bytes().decode() if config.exists() else None
     try:
         after = with_places(before or "", found)
         replace(Config, config, after)
     except (OSError, ValueError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise RecoverydError(f"{config} can't be written ({why}).", f"Put into its [opencode]: {found}") from error
+        by_hand = "; ".join(f"Put into its [{name}]: {one}" for name, one in found.items())
+        raise RecoverydError(f"{config} can't be written ({why}).", by_hand) from error
     note = _note(state)
     if not note or note["after"] != before:  # else the one before the first time is what to go back to
         note = {"config": str(config.absolute()), "before": before}
     private_files.write(state / NOTE, json.dumps({**note, "after": after}).encode())
-    say(f"configured: {config}, since the service does not see what this shell is set to: {found}")
+    told = ", ".join(map(str, found.values()))
+    say(f"configured: {config}, since the service does not see what this shell is set to: {told}")
 
 
-def with_places(text: str, found: Seen) -> str:
-    """The configuration with what was found in it; comments and all else stay. ValueError: that can't be had."""
+def with_places(text: str, found: Found) -> str:
+    """Write what was found into a configuration; comments and all else stay. ValueError: that can't be had."""
     import tomlkit
 
     mark = "\ufeff" if text.startswith("\ufeff") else ""  # of an editor on Windows; no part of TOML
     text = text.removeprefix(mark)
     document: Any = tomlkit.parse(text)
-    if "opencode" not in document:
-        document["opencode"] = tomlkit.table()
-    table = document["opencode"]
-    for key, places in (("data_dirs", found.data_dirs), ("databases", found.databases)):
-        if places and key in table:
-            table[key].extend(places)
-        elif places:
-            table[key] = list(places)
-            if not isinstance(table, tomlkit.items.InlineTable):  # which has no room for it
-                table[key].comment(f"from `{MARK}`")
-    table.update(found.values)
+    for name, one in found.items():
+        if name not in document:
+            document[name] = tomlkit.table()
+        table = document[name]
+        for key, items in one.lists.items():
+            if items and key in table:
+                table[key].extend(items)
+            elif items:
+                table[key] = list(items)
+                if not isinstance(table, tomlkit.items.InlineTable):  # which has no room for it
+                    table[key].comment(f"from `{MARK}`")
+        table.update(one.values)
     made = tomlkit.dumps(document)
     _check(tomllib.loads(text), tomllib.loads(made), found)
     return mark + made
 
 
-def _check(before: dict[str, Any], after: dict[str, Any], found: Seen) -> None:
-    wanted = {key: list(before.get("opencode", {}).get(key, [])) for key in ("data_dirs", "databases")}
-    wanted["data_dirs"] += found.data_dirs
-    wanted["databases"] += found.databases
-    table: dict[str, Any] = {**before.get("opencode", {}), **{key: value for key, value in wanted.items() if value}}
-    table.update(found.values)
-    if after != {**before, "opencode": table}:
+def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
+    wanted = dict(before)
+    for name, one in found.items():
+        table: dict[str, Any] = dict(before.get(name, {}))
+        table |= {key: [*table.get(key, []), *items] for key, items in one.lists.items() if items}
+        wanted[name] = {**table, **one.values}
+    if after != wanted:
         raise ValueError("its form is too unusual to be changed by a program")
 
 
@@ -146,7 +115,7 @@ def forget(state: Path, say: Say) -> set[Path]:
     try:
         now = config.read_bytes().decode("utf-8", "surrogateescape")
         if now != note["after"]:
-            say(f"left: {config}, since it was changed after the installation; see its [opencode]")
+            say(f"left: {config}, since it was changed after the installation; see its sections of clients")
         elif note["before"] is not None:
             replace(Config, config, note["before"])
             say(f"restored: {config}, as it was before")
@@ -157,27 +126,19 @@ def forget(state: Path, say: Say) -> set[Path]:
         pass
     except (OSError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
-        say(f"left: {config} can't be written ({why}); see its [opencode]")
+        say(f"left: {config} can't be written ({why}); see its sections of clients")
     return {config}
 
 
-def _check_words(env: Mapping[str, str]) -> None:
-    for name in (PASSWORD, USERNAME):
-        try:
-            env.get(name, "").encode()
-        except UnicodeEncodeError as error:
-            raise RecoverydError(f"What {name} holds is not UTF-8.", "Unset it, or use plain letters.") from error
-
-
-def _write_password(path: Path, password: str, say: Say) -> None:
+def _write_secret(path: Path, variable: str, text: str, say: Say) -> None:
     try:
-        if path.exists() and path.read_bytes() == password.encode():
+        if path.exists() and path.read_bytes() == text.encode():
             return
-        private_files.write(path, password.encode())
+        private_files.write(path, text.encode())
     except OSError as error:
         hint = "Without it the client does not answer: run it again when that is mended."
         raise RecoverydError(f"{path} can't be written: {error.strerror or error}.", hint) from error
-    say(f"wrote: {path}, which you alone can read: the password of {PASSWORD}")
+    say(f"wrote: {path}, which you alone can read: the password of {variable}")
 
 
 def _note(state: Path) -> dict[str, Any]:

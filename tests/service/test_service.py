@@ -17,7 +17,7 @@ import pytest
 
 import recoveryd.cli.install as command
 from recoveryd.cli import main
-from recoveryd.clients import Config
+from recoveryd.clients import Config, ShellSettings
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.disk import private_files
@@ -411,7 +411,8 @@ def test_what_the_service_can_not_see_goes_into_the_configuration(
     ],
 )
 def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
-    found = shell_settings.Seen(("/x/opencode", '/y "z"\\'), ("/d.db",), "/state/password")
+    lists = {"data_dirs": ("/x/opencode", '/y "z"\\'), "databases": ("/d.db",)}
+    found = {"opencode": ShellSettings(lists, {"password_file": "/state/password"})}
     (tmp_path / "before").write_text(text)
     before = load(Config, tmp_path / "before", {})
     made = shell_settings.with_places(text, found)
@@ -419,7 +420,7 @@ def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
     after = load(Config, tmp_path / "after", {})
     places = before.opencode.model_copy(
         update={
-            "data_dirs": (*before.opencode.data_dirs, *map(Path, found.data_dirs)),
+            "data_dirs": (*before.opencode.data_dirs, *map(Path, lists["data_dirs"])),
             "databases": (*before.opencode.databases, Path("/d.db")),
             "password_file": Path("/state/password"),
         }
@@ -719,3 +720,13 @@ def test_what_is_said_fits_the_terminal(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 50
     assert "The ledger stays: ~/.local/state/recoveryd/ledger.db" in " ".join(out.split())
+
+
+def test_a_home_of_codex_that_only_the_shell_names_goes_into_its_own_section(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "codex" / "sessions").mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
+    assert run("install")[0] == 0
+    assert load(Config, config(home), {}).codex.homes == (home / "codex",)
+    assert load(Config, config(home), {}).opencode.data_dirs == ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
-from recoveryd.clients.client import Asked, Cure, Prompt
+from recoveryd.clients.client import Asked, Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.newest_turn import PROTOCOL
@@ -65,6 +66,13 @@ class Codex:
             if not home.is_dir():
                 missing = "is no folder" if home.exists() else "is not there"
                 yield ConfigProblem("codex.homes", f"{home} {missing}.", "Name a folder that holds `sessions`.")
+
+    def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        """A home that only `CODEX_HOME` names."""
+        del state
+        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
+        homes = tuple(str(store.root.parent) for store in self.stores(env) if store.id not in known)
+        return ShellSettings({"homes": homes})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Cure, Prompt
+from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.opencode import (
     compactions,
     config_problems,
@@ -16,6 +16,7 @@ from recoveryd.clients.opencode import (
     limits,
     prompting,
     records,
+    shell_settings,
     silence,
     wrapped_ids,
 )
@@ -64,6 +65,10 @@ class Opencode:
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         return config_problems.problems(self._settings)
+
+    def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        assert isinstance(service, Opencode)
+        return shell_settings.missing(self._settings, service._settings, env, state)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))
