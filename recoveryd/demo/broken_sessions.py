@@ -1,4 +1,4 @@
-"""Sessions for `demo`: one that the provider refuses for each kind, and two that are none of our business.
+"""Sessions for `demo`: one that the provider refuses for each kind, and two controls that must stay as they are.
 
 Fields, ids and the way of writing are those of OpenCode 1.1.53; the errors are in Anthropic's words.
 """

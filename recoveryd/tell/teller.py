@@ -20,7 +20,7 @@ Press = Callable[[str, Store, Failure, Event], object]
 
 
 class Teller:
-    """Tells each recovery once. `press(title, store, failure, event)` hears of the buttons "Continue" and "Undo".
+    """Tells each recovery once. `press(title, store, failure, event)` is called for the buttons "Continue" and "Undo".
 
     It is called in a thread of the notice's own; "Show" is answered here.
     """
