@@ -142,7 +142,7 @@ class Healer:
         if self._held_back(store, session):
             return "open"
         if verdict.next is Next.RECOVER:
-            for recovery in self._lifecycle.due():  # a thousand sessions may fail at once: don't let these wait for the end
+            for recovery in self._lifecycle.due():  # a thousand may fail at once: none waits for the end
                 self._log_once.safely("confirm", partial(self._lifecycle.confirm, recovery))
             return self._recover(store, failure, kind, verdict.handled)
         began, title = root(store, session)
