@@ -15,7 +15,7 @@ from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients import Store, holding, recorded
 from recoveryd.core import Failure, Kind, RecordedError, UsageError
-from recoveryd.providers import candidates, classify, elsewhere
+from recoveryd.providers import WHOSE, candidates, classify, elsewhere
 from recoveryd.settings import ignored, paths
 from recoveryd.tell import cause, remedy, repairable
 
@@ -40,7 +40,10 @@ def explain(arguments: argparse.Namespace) -> int:
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 
 
-_WHOSE = "This is done for providers that speak Anthropic's Messages API; sessions of others are left as they are."
+_WHOSE = (
+    f"This is done in sessions with {', '.join(sorted(WHOSE))}; those with others are left as they are, but for parts "
+    "on which the client itself fails."
+)
 _UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
 
 

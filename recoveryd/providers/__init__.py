@@ -6,7 +6,7 @@ Imports `core` alone. Everybody asks `find` for the provider; nobody outside nam
 from __future__ import annotations
 
 from recoveryd.providers.base import Provider
-from recoveryd.providers.find import LIKELY, SURE, binds_thinking, provider_of, rules_for, size_of, unknown
+from recoveryd.providers.find import LIKELY, SURE, WHOSE, binds_thinking, provider_of, rules_for, size_of, unknown
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
@@ -18,6 +18,7 @@ __all__ = [
     "NO_RULES",
     "SURE",
     "VERSION",
+    "WHOSE",
     "Provider",
     "binds_thinking",
     "candidates",

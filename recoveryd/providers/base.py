@@ -16,6 +16,10 @@ class Provider(Protocol):
         """Its name, as `explain` prints it."""
 
     @property
+    def whose(self) -> str:
+        """Whose sessions these are, in people's words: "Claude on Amazon Bedrock"."""
+
+    @property
     def protocols(self) -> frozenset[str]:
         """The `Wire.protocol`s whose requests it can judge."""
 

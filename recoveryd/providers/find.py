@@ -13,10 +13,13 @@ from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
+from recoveryd.providers.bedrock.provider import BEDROCK
+from recoveryd.providers.copilot.provider import COPILOT
 from recoveryd.providers.gemini import sentences as gemini
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
+from recoveryd.providers.openrouter.provider import OPENROUTER
 from recoveryd.providers.sentences import likely, others
 from recoveryd.providers.sentences.rows import Row
 from recoveryd.providers.sentences.sizes import size_in
@@ -69,7 +72,10 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (ANTHROPIC, OPENAI)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI)
+
+
+WHOSE = tuple(known.whose for known in _WITH_RULES)
 
 
 def size_of(error: RecordedError) -> Size:

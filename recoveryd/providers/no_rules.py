@@ -12,6 +12,7 @@ class NoRules:
     """Finds the parts for which the client can build no request at all, and says nothing of what a provider takes."""
 
     name = "unknown"
+    whose = "a provider whose rules are not known"
     protocols: frozenset[str] = frozenset()
     call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
 

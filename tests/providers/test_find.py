@@ -52,7 +52,6 @@ def test_the_address_of_the_messages_api_is_that_form_whatever_the_provider_is_c
     [
         "https://api.openai.com/v1/chat/completions",
         "https://api.openai.com/v1/responses",
-        "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude/converse-stream",
         "https://generativelanguage.googleapis.com/v1beta/models/gemini:streamGenerateContent",
         f"{VERTEX.replace('anthropic', 'google')}:rawPredict",
         "https://api.example.com/v1/messages/count_tokens",
@@ -66,7 +65,7 @@ def test_another_api_is_another_form_even_under_the_name(url: str) -> None:
 def test_without_an_address_the_name_has_to_do(url: Any) -> None:
     assert asked(url) == ANTHROPIC
     assert asked(url, "google-vertex-anthropic") == ANTHROPIC
-    assert asked(url, "openrouter") is None
+    assert asked(url, "somewhere") is None
     assert asked(url, "") is None
 
 
@@ -120,3 +119,39 @@ def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> N
 
 def test_another_form_is_named_by_its_provider() -> None:
     assert "openai" in unknown(failed("https://api.openai.com/v1/responses", "openai", "gpt-5"))
+
+
+BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream"
+OPENROUTER = "https://openrouter.ai/api/v1/chat/completions"
+COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("url", "provider", "model", "name"),
+    [
+        (BEDROCK, "amazon-bedrock", "eu.anthropic.claude-sonnet-4-5-v1:0", "bedrock"),
+        (BEDROCK, "my-gateway", "anthropic.claude-opus-4-5", "bedrock"),
+        (None, "amazon-bedrock", "anthropic.claude-opus-4-5", "bedrock"),
+        (BEDROCK, "amazon-bedrock", "amazon.nova-pro-v1:0", None),
+        (BEDROCK, "amazon-bedrock", "meta.llama4-scout", None),
+        (OPENROUTER, "openrouter", "anthropic/claude-sonnet-4.5", "openrouter"),
+        (OPENROUTER, "mine", "anthropic/claude-sonnet-4.5", "openrouter"),
+        ("http://127.0.0.1:4000/v1/chat/completions", "openrouter", "anthropic/claude-sonnet-4.5", "openrouter"),
+        (OPENROUTER, "openrouter", "moonshotai/kimi-k2", None),
+        (OPENROUTER, "openrouter", "openrouter/auto", None),
+        (COPILOT, "github-copilot", "claude-sonnet-4.5", "copilot"),
+        (None, "github-copilot-enterprise", "claude-opus-4.5", "copilot"),
+        (COPILOT, "github-copilot", "gpt-5", None),
+        ("https://api.githubcopilot.com/responses", "github-copilot", "claude-sonnet-4.5", None),
+        ("https://api.example.com/v1/chat/completions", "mine", "claude-sonnet-4.5", None),
+        ("https://notopenrouter.ai/api/v1/chat/completions", "mine", "claude-sonnet-4.5", None),
+    ],
+)
+def test_claude_behind_another_door_is_known_by_the_door(
+    url: str | None, provider: str, model: str, name: str | None
+) -> None:
+    assert asked(url, provider, model) == name
+
+
+def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
+    assert "only the rules of Claude" in unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))

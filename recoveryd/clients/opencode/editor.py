@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.clients.opencode import part_fixes
@@ -20,8 +20,11 @@ class OpencodeEditor:
 
     def cancel_call(self, block: Block, words: str) -> Edits:
         part = self._part(block.part_id)
-        if part.type != "tool" or part_fixes.finished(part):
+        if part.type != "tool":
             return ()
+        if part_fixes.finished(part):
+            own = part_fixes.executed_by_client(part.data or {})
+            return (self._replace(part, own, "mend_call"),) if own else ()
         return (self._cancelled(part, words),)
 
     def mend_call(self, block: Block, limits: CallLimits) -> Edits:
@@ -80,7 +83,18 @@ class OpencodeEditor:
         return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks)
+        """A block that other parts carry too is taken off them: what they say themselves stays."""
+        return tuple(edit for block in blocks for edit in self._aside(block, action))
+
+    def _aside(self, block: Block, action: str) -> Iterator[Edit]:
+        carriers = dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers)))
+        for number, part_id in enumerate(carriers):
+            part = self._part(part_id)
+            if block.carriers and part.type != "reasoning":
+                edit = self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action)
+            else:
+                edit = Edit(part.message_id, part.id, None, action)
+            yield replace(edit, companion=number > 0)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         part = self._part(block.part_id)
@@ -106,6 +120,9 @@ class OpencodeEditor:
                 return (self._cancelled(part, cancelled),)
             case "name":
                 return (self._replace(part, {"callID": part_fixes.unique_id(part)}, "mend_call"),)
+            case "file" | "attachment" if part.type == "tool":
+                state = part_fixes.without_unsendable((part.data or {})["state"], reason)
+                return (self._replace(part, {"state": state}, "take_out_media"),)
             case "file":
                 return (self._as_note(part, reason),)
         return (self._replace(part, part_fixes.sendable(part.data or {}, fault, self.marks.now), "mend_part"),)

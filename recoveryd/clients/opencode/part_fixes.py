@@ -43,7 +43,8 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
     call_id, name = data.get("callID"), data.get("tool")
     if isinstance(call_id, str) and call_id:
         mended = limits.illegal.sub("_", call_id)
-        new = unique_id(part) if mended in taken else mended
+        long = limits.longest_id is not None and len(mended) > limits.longest_id
+        new = unique_id(part) if long or mended in taken else mended
     else:
         new = unique_id(part)
     if new != call_id:
@@ -56,6 +57,27 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
     if isinstance(state, Mapping) and not isinstance(state.get("input"), Mapping):
         changes["state"] = {**state, "input": as_object(state.get("input"))}
     return changes
+
+
+_ANY_SDK = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+# Where SDKs keep what only the provider that wrote it can read, beside a part of the answer.
+_SEALED = frozenset({"signature", "redactedData", "redactedContent", "reasoning_details", "reasoningOpaque"})
+
+
+def unsealed(data: Json) -> Json:
+    """A part's metadata without what only its provider can read."""
+    return {
+        sdk: {key: value for key, value in marks.items() if key not in _SEALED}
+        for sdk, marks in _objects(data.get("metadata")).items()
+    }
+
+
+def executed_by_client(data: Json) -> Json:
+    """The fields that change for a call not to count as the provider's own; none where it does not."""
+    metadata = data.get("metadata")
+    if not isinstance(metadata, Mapping) or not metadata.get("providerExecuted"):
+        return {}
+    return {"metadata": {key: value for key, value in metadata.items() if key != "providerExecuted"}}
 
 
 def unique_id(part: Part) -> str:
@@ -127,7 +149,7 @@ def sendable(data: Json, fault: str, now: int) -> Json:
             kept: Json = {"attachments": []} if attachments and not isinstance(attachments, list) else {}
             output = state.get("output")
             return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else spelled(output)}}
-    return {"state": _without_bad_attachments(state)}
+    return {}
 
 
 def spelled(value: Any) -> str:
@@ -147,10 +169,13 @@ def _objects(metadata: object) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(value, Mapping)}
 
 
-def _without_bad_attachments(state: Json) -> Json:
+def without_unsendable(state: Json, reason: str) -> Json:
+    """A tool's state with a note for each attachment that can't be sent to anybody; else, that this SDK can't send."""
     attachments = state.get("attachments") or []
     bad = [item for item in attachments if not _can_be_sent(item)]
-    notes = "\n".join(note(item if isinstance(item, Mapping) else {}, "the client can't send it") for item in bad)
+    why = "the client can't send it" if bad else reason
+    bad = bad or [item for item in attachments if item["mime"] not in _ANY_SDK] or list(attachments)
+    notes = "\n".join(note(item if isinstance(item, Mapping) else {}, why) for item in bad)
     kept = [item for item in attachments if item not in bad]
     return {**state, "attachments": kept, "output": _with_notes(state, notes)}
 

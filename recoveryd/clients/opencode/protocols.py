@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from recoveryd.core import Failure
 
-_ANTHROPIC = "anthropic.messages"
-_BY_PROVIDER = {"anthropic": _ANTHROPIC, "google-vertex-anthropic": _ANTHROPIC}
+# By the provider's id in the client, and by where its own service is.
+_BY_PROVIDER = (
+    (re.compile(r"anthropic|google-vertex-anthropic"), "anthropic.messages"),
+    (re.compile(r"amazon-bedrock"), "bedrock.converse"),
+    (re.compile(r"openrouter"), "openrouter.chat"),
+    (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
+)
+_BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
+# What an address ends in, and what is then spoken: "" where several SDKs have such an address.
+_BY_PATH = (
+    (re.compile(r"/messages$|/publishers/anthropic/.*awPredict$"), "anthropic.messages"),
+    (re.compile(r"/model/[^/]+/converse(?:-stream)?$"), "bedrock.converse"),
+    (re.compile(r"/chat/completions$"), ""),
+)
 
 
 def protocol_of(failure: Failure) -> str:
     """Tell which `Wire.protocol` is spoken; "" where it is not known."""
-    path = _path(failure.error.url)
+    host, path = _address(failure.error.url)
+    named = failure.protocol or next((p for known, p in _BY_PROVIDER if known.fullmatch(failure.provider)), "")
     if not path:
-        return _BY_PROVIDER.get(failure.provider, "")
-    vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
-    return _ANTHROPIC if vertex or path.endswith("/messages") else ""
+        return named
+    spoken = next((protocol for known, protocol in _BY_PATH if known.search(path)), None)
+    if spoken != "":
+        return spoken or ""
+    by_host = (protocol for domain, protocol in _BY_HOST.items() if f".{host}".endswith(f".{domain}"))
+    found = next(by_host, named)
+    return found if found.endswith(".chat") else ""
 
 
-def _path(url: str) -> str:
+def _address(url: str) -> tuple[str, str]:
     try:
-        return urlsplit(url).path.rstrip("/") if "://" in url else ""
+        parts = urlsplit(url)
+        return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/")) if "://" in url else ("", "")
     except ValueError:
-        return ""
+        return "", ""

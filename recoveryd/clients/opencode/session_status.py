@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell
 from recoveryd.clients.store import Look
@@ -64,7 +65,7 @@ def _asks(message: Message) -> tuple[str, str]:
 def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
     provider, model = _asks(message)
     time = message.created or message.completed
-    return Failure(store, session, message.id, time, read(error), provider, model)
+    return Failure(store, session, message.id, time, read(error), provider, model, protocol_of(provider))
 
 
 def _speaks(part: Json | None) -> bool:

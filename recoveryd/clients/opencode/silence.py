@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
+from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import address
 from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session, Silence, waiting_prompts
 
@@ -44,14 +45,16 @@ def next_failure(session: Session) -> Failure | None:
         return None
     provider, model = _model(session)
     witness = _witness(session, provider, model)
-    return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
+    spoken = protocol_of(provider)
+    return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model, spoken)
 
 
 def _failure(session: Session, message: Message) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
-    return Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
+    made, spoken = message.created, protocol_of(provider)
+    return Failure(session.store, session.id, message.id, made, provider=provider, model=model, protocol=spoken)
 
 
 def _model(session: Session) -> tuple[str, str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from recoveryd.core import HALF, Block, Kind, Turn, Violation
+from recoveryd.core import HALF, Block, CallLimits, Kind, Turn, Violation
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
 
-_ID = re.compile(r"[a-zA-Z0-9_-]+")
-LONGEST_NAME = 200
-_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
 
 
-def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
+def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violation]:
     """List the violations that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
@@ -21,7 +19,7 @@ def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
     heaviest = max(media, key=_weight, default=None) if sum(map(_weight, media)) > MAX_REQUEST else None
     for index, turn in enumerate(turns):
         for block in turn.blocks:
-            reason = _call(block, seen)
+            reason = _call(block, seen, limits)
             if reason is not None:
                 yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
             if half_character(block.body):
@@ -36,15 +34,18 @@ def check_blocks(turns: Sequence[Turn]) -> Iterator[Violation]:
                     break
 
 
-def _call(block: Block, seen: set[str]) -> str | None:
+def _call(block: Block, seen: set[str], limits: CallLimits) -> str | None:
     if block.type != "tool_use":
         return None
     call_id, body = block.body["id"], block.body
     doubled = call_id in seen
     seen.add(call_id)
-    if not _ID.fullmatch(call_id):
+    if not call_id or limits.illegal.search(call_id):
         return "a tool call has an empty id or one with illegal characters"
-    if not _NAME.fullmatch(body["name"]):
+    if limits.longest_id is not None and len(call_id) > limits.longest_id:
+        return "the id of a tool call is too long"
+    name = body["name"]
+    if not name or limits.illegal.search(name) or len(name) > limits.longest_name:
         return "a tool call has an empty or too long name, or one with illegal characters"
     if not isinstance(body.get("input"), Mapping):
         return "the input of a tool call is no object"

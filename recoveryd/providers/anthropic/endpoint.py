@@ -5,9 +5,9 @@ API.
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from recoveryd.core import Failure
+from recoveryd.providers.endpoint import address, is_of
 
 _NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
@@ -55,18 +55,18 @@ def spoke(failure: Failure) -> bool:
     """
     if failure.protocol not in ("", "anthropic.messages"):
         return False
-    host, path = _address(failure)
+    host, path = address(failure)
     if not path:
-        return failure.provider in _NAMES and _may_be_claude(failure.model, own=True)
+        return failure.provider in _NAMES and may_be_claude(failure.model, own=True)
     vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
-    own = vertex or _is_of(host, ("anthropic.com",))
+    own = vertex or is_of(host, ("anthropic.com",))
     spoken = vertex or path.endswith("/messages")
-    return spoken and not _is_of(host, _OTHER_HOSTS) and _may_be_claude(failure.model, own=own)
+    return spoken and not is_of(host, _OTHER_HOSTS) and may_be_claude(failure.model, own=own)
 
 
 def disowned(failure: Failure) -> str:
     """Say why a request in Anthropic's form is not held to its rules, as a clause; "" for any other request."""
-    host, path = _address(failure)
+    host, path = address(failure)
     if not path.endswith("/messages") and (path or failure.provider not in _NAMES):
         return ""
     who = failure.provider or "this provider"
@@ -75,23 +75,9 @@ def disowned(failure: Failure) -> str:
     return f"{at} is asked in Anthropic's form, but the {model} is not known to be Anthropic's and has other rules"
 
 
-def _may_be_claude(model: str, *, own: bool) -> bool:
+def may_be_claude(model: str, *, own: bool) -> bool:
     """Whether a model is Anthropic's by its name; `own`: it is asked where Anthropic's models are, by whatever name."""
     name = model.lower()
     if _OTHERS.search(name):
         return False
     return own or _CLAUDE.search(name) is not None
-
-
-def _is_of(host: str, domains: tuple[str, ...]) -> bool:
-    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
-
-
-def _address(failure: Failure) -> tuple[str, str]:
-    """Return host and path of the address that the error tells; "" and "" when it tells none."""
-    url = failure.error.url
-    try:
-        parts = urlsplit(url)
-        return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/") or "/") if "://" in url else ("", "")
-    except ValueError:
-        return "", ""

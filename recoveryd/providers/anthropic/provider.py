@@ -1,33 +1,36 @@
-"""Put Anthropic's rules behind the port of a provider."""
+"""Put Anthropic's rules behind the port of a provider, at its own door and at those of others."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
 from recoveryd.providers.anthropic import endpoint, media, rules
-from recoveryd.providers.anthropic.block_rules import LONGEST_NAME
+from recoveryd.providers.anthropic.block_rules import OWN_LIMITS
 from recoveryd.providers.anthropic.bound_thinking import unbound
+from recoveryd.providers.endpoint import Endpoint
 
-_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), LONGEST_NAME)
 
-
+@dataclass(frozen=True)
 class Anthropic:
-    """The Messages API, as Anthropic serves it."""
+    """Anthropic's rules, as they hold behind `protocols`; who stands in between may set other limits for calls."""
 
-    name = "anthropic"
-    protocols = frozenset({"anthropic.messages"})
-    call_limits = _LIMITS
+    name: str
+    whose: str
+    protocols: frozenset[str]
+    call_limits: CallLimits
+    _spoke: Callable[[Failure], bool]
+    _disowned: Callable[[Failure], str]
 
     def spoke(self, failure: Failure) -> bool:
-        return endpoint.spoke(failure)
+        return self._spoke(failure)
 
     def disowned(self, failure: Failure) -> str:
-        return endpoint.disowned(failure)
+        return self._disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
-        return rules.check(request, claims)
+        return rules.check(request, claims, self.call_limits)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         unfinished = (b for b in request.blocks() if b.unfinished and b.body["tool_use_id"] in refused.ids)
@@ -43,4 +46,25 @@ class Anthropic:
         return media.fault(source, many=media.count(request) > media.MANY)
 
 
-ANTHROPIC = Anthropic()
+ANTHROPIC = Anthropic(
+    "anthropic",
+    "Claude at Anthropic or on Vertex",
+    frozenset({"anthropic.messages"}),
+    OWN_LIMITS,
+    endpoint.spoke,
+    endpoint.disowned,
+)
+
+
+def behind(door: Endpoint, name: str, called: str, limits: CallLimits = OWN_LIMITS) -> Anthropic:
+    """Anthropic's rules behind a door of another's: they hold for models of Anthropic's name."""
+
+    def spoke(failure: Failure) -> bool:
+        return door.spoke(failure) and endpoint.may_be_claude(failure.model, own=False)
+
+    def disowned(failure: Failure) -> str:
+        if not door.spoke(failure):
+            return ""
+        return f"of the models of {called} only the rules of Claude are known to recoveryd"
+
+    return Anthropic(name, f"Claude on {called}", frozenset({door.protocol}), limits, spoke, disowned)

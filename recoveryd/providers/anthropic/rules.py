@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from recoveryd.core import Block, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
-from recoveryd.providers.anthropic.block_rules import check_blocks
+from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
+from recoveryd.providers.anthropic.block_rules import OWN_LIMITS, check_blocks
 from recoveryd.providers.anthropic.media import sources
 
 
-def check(request: Request, claims: Claims) -> list[Violation]:
+def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> list[Violation]:
     """List every violation of `request`, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     turns = request.turns
@@ -27,7 +27,7 @@ def check(request: Request, claims: Claims) -> list[Violation]:
         found += _accused(index, turn, claims)
     if turns and turns[0].role != "user":
         found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
-    found += check_blocks(turns)
+    found += check_blocks(turns, limits)
     found += _rejected_thinking(turns, claims)
     found += _open_loop(turns, claims.thinking)
     return sorted(found, key=lambda v: v.turn)

@@ -20,6 +20,7 @@ class Openai:
     """The Responses API, as OpenAI serves it and others do after it."""
 
     name = "openai"
+    whose = "OpenAI's Responses API in Codex"
     protocols = frozenset({"openai.responses"})
     call_limits = _LIMITS
 

@@ -11,6 +11,10 @@ from recoveryd.providers.sentences.sizes import compiled
 
 SURE = read(
     """
+none
+  AI SDK, before it sends anything: unsupported image mime type: * expected one of
+  AI SDK, before it sends anything: unsupported file mime type: * expected one of
+  AI SDK, before it sends anything: file part media type * functionality not supported
 thinking_block_order
   a relay in Chinese: thinking 块格式无效
 tool_result_missing

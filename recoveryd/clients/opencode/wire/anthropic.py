@@ -38,7 +38,7 @@ class AnthropicMessages(SdkWire):
         return _text_first(blocks) if self.form.moves_text else blocks
 
     def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
-        return super().prompt([piece for piece in pieces if piece.body.get("text") != ""])
+        return super().prompt([piece for piece in pieces if piece.body.get("text") != ""]) or None
 
     def _filtered(self, piece: Piece) -> bool:
         """Leave out what the client drops before the SDK sees it; a message of nothing else is dropped with it."""

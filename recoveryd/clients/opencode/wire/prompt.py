@@ -276,7 +276,8 @@ def _output(part: Part, state: Json, asked: Asked) -> tuple[str | list[Json], li
 
 def compact(value: Any) -> str:
     """A value as JavaScript writes it as JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    words = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", words)
 
 
 def steps(parts: Sequence[Part]) -> Iterator[list[Part]]:

@@ -82,7 +82,7 @@ class SdkWire(ABC):
 
     def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
         """The blocks of a prompt; None where the SDK sends no message for it."""
-        return [self.file(piece) if piece.kind == "file" else text_block(piece) for piece in pieces] or None
+        return [self.file(piece) if piece.kind == "file" else text_block(piece) for piece in pieces]
 
     @abstractmethod
     def results(self, pieces: Sequence[Piece]) -> list[Block]:

@@ -1,0 +1,1 @@
+"""Claude behind GitHub Copilot's chat completions: Anthropic's rules, and how its endpoint is known."""

@@ -1,0 +1,16 @@
+"""Claude behind GitHub Copilot: Anthropic's rules hold of what Copilot makes of the chat messages."""
+
+from __future__ import annotations
+
+import re
+
+from recoveryd.providers.anthropic.provider import behind
+from recoveryd.providers.endpoint import Endpoint
+
+ENDPOINT = Endpoint(
+    "copilot.chat",
+    re.compile(r"/chat/completions$"),
+    ("githubcopilot.com",),
+    re.compile(r"github-copilot(?:-enterprise)?"),
+)
+COPILOT = behind(ENDPOINT, "copilot", "GitHub Copilot")

@@ -1,0 +1,49 @@
+"""How a family is known by where it was asked: the protocol, the address in the error, the provider's name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from recoveryd.core import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One protocol as one door speaks it.
+
+    `path` is what the address ends in. A failure without an address is told by `providers`; one with it also by its
+    host, unless `alone`: nobody else has such a path.
+    """
+
+    protocol: str
+    path: re.Pattern[str]
+    hosts: tuple[str, ...] = ()
+    providers: re.Pattern[str] = re.compile(r"(?!)")
+    alone: bool = False
+
+    def spoke(self, failure: Failure) -> bool:
+        """Whether a failure came from here. What the client says of the protocol is believed, if the path fits."""
+        host, path = address(failure)
+        if path and not self.path.search(path):
+            return False
+        if failure.protocol:
+            return failure.protocol == self.protocol
+        by_address = bool(path) and (self.alone or is_of(host, self.hosts))
+        return by_address or self.providers.fullmatch(failure.provider) is not None
+
+
+def is_of(host: str, domains: tuple[str, ...]) -> bool:
+    """Whether a host is one of these domains, or within one."""
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def address(failure: Failure) -> tuple[str, str]:
+    """Host and path of the address that the error tells; "" and "" when it tells none."""
+    url = failure.error.url
+    try:
+        parts = urlsplit(url)
+        return ((parts.hostname or "").rstrip("."), parts.path.rstrip("/") or "/") if "://" in url else ("", "")
+    except ValueError:
+        return "", ""

@@ -1,0 +1,1 @@
+"""Claude behind OpenRouter's chat completions: Anthropic's rules, and how its endpoint is known."""

@@ -1,0 +1,11 @@
+"""Claude behind OpenRouter: Anthropic's rules hold of what OpenRouter makes of the chat messages."""
+
+from __future__ import annotations
+
+import re
+
+from recoveryd.providers.anthropic.provider import behind
+from recoveryd.providers.endpoint import Endpoint
+
+ENDPOINT = Endpoint("openrouter.chat", re.compile(r"/chat/completions$"), ("openrouter.ai",), re.compile(r"openrouter"))
+OPENROUTER = behind(ENDPOINT, "openrouter", "OpenRouter")

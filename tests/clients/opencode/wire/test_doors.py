@@ -1,0 +1,145 @@
+"""What the SDKs of other doors than Anthropic's make of a stored session: the rows in which they differ from it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.wire.bedrock import BedrockConverse
+from recoveryd.clients.opencode.wire.copilot import CopilotChat
+from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
+from recoveryd.clients.opencode.wire.sdk import SdkWire
+from recoveryd.core import Marks, Request, Session, edited
+from tests.e2e.media import data_url, png
+from tests.families.table import FAMILIES
+from tests.support.build import SessionBuilder
+from tests.support.parts import Part, file, reasoning, text, tool
+from tests.support.values import as_session
+
+WIRES: dict[str, type[SdkWire]] = {
+    "bedrock": BedrockConverse,
+    "openrouter": OpenRouterChat,
+    "copilot": CopilotChat,
+}
+EDITOR = partial(OpencodeEditor, marks=Marks("rtest", 1))
+BOTH = pytest.mark.parametrize("form", [OLD, NEW], ids=["old", "new"])
+PICTURE = data_url(png(4, 4))
+
+
+def stored(name: str, *answer: Part | str) -> Session:
+    """A question, and an answer of these parts as this family would have stored it."""
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    session.user("go")
+    session.assistant(*answer)
+    return as_session(FAMILIES[name].dressed(session.planted()))
+
+
+def wire(name: str, form: Form) -> SdkWire:
+    return WIRES[name](FAMILIES[name].provider, FAMILIES[name].model, form)
+
+
+def sent(name: str, form: Form, *answer: Part | str) -> Request:
+    return wire(name, form).stored(stored(name, *answer))
+
+
+def types(request: Request) -> list[tuple[str, list[str]]]:
+    return [(turn.role, [block.type for block in turn.blocks]) for turn in request.turns]
+
+
+def bodies(request: Request, kind: str) -> list[dict[str, Any]]:
+    return [dict(block.body) for block in request.blocks() if block.type == kind]
+
+
+def test_bedrock_mends_names_inputs_and_blanks_by_itself() -> None:
+    request = sent("bedrock", NEW, text("\n"), tool("my tool", "ls"))
+    assert types(request)[1] == ("assistant", ["tool_use"])
+    assert [(call["name"], call["input"]) for call in bodies(request, "tool_use")] == [
+        ("mytool", {"rawInvalidInput": "ls"})
+    ]
+    assert [call["name"] for call in bodies(sent("bedrock", OLD, tool("my tool")), "tool_use")] == ["my tool"]
+
+
+def test_an_answer_of_which_bedrock_gets_nothing_was_sent_empty_once() -> None:
+    assert types(sent("bedrock", OLD, reasoning("never signed", None))) == [("user", ["text"]), ("assistant", [])]
+    assert types(sent("bedrock", NEW, reasoning("never signed", None))) == [("user", ["text"])]
+
+
+@BOTH
+def test_texts_of_a_chat_are_one_in_front_of_the_calls(form: Form) -> None:
+    for name in ("openrouter", "copilot"):
+        request = sent(name, form, text("one "), tool(), text("two"))
+        assert types(request)[1:] == [("assistant", ["text", "tool_use"]), ("user", ["tool_result"])]
+        assert bodies(request, "text")[1]["text"] == "one two"
+
+
+@BOTH
+def test_images_of_a_tool_stand_beside_its_result_in_a_chat(form: Form) -> None:
+    answer = tool("read", {"filePath": "/a.png"}, "Image read", attachments=[file(PICTURE)])
+    for name in ("openrouter", "copilot"):
+        assert types(sent(name, form, answer))[-1] == ("user", ["tool_result", "text", "image"])
+    assert types(sent("bedrock", form, answer))[-1] == ("user", ["tool_result"])
+
+
+def test_a_document_stops_the_client_before_copilot_alone() -> None:
+    document = file(data_url(b"%PDF-1.4\n", "application/pdf"), "application/pdf", "a.pdf")
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    session.user("look", document)
+    for name, stuck in (("copilot", 1), ("openrouter", 0), ("bedrock", 0)):
+        request = wire(name, NEW).stored(as_session(FAMILIES[name].dressed(session.planted())))
+        assert len(request.unsendable) == stuck
+        assert not any(part.by_client for part in request.unsendable)
+
+
+def test_equal_reasoning_goes_to_openrouter_once() -> None:
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    for _ in range(2):
+        session.user("go")
+        session.assistant(reasoning("the same"), text("done"))
+    twice = as_session(FAMILIES["openrouter"].dressed(session.planted()))
+    assert len(bodies(wire("openrouter", NEW).stored(twice), "thinking")) == 1
+    assert len(bodies(wire("openrouter", OLD).stored(twice), "thinking")) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["openrouter", "copilot"])
+def test_thinking_that_is_set_aside_goes_from_all_that_carries_it(name: str, form: Form) -> None:
+    """The reasoning goes whole; of the text and the call only what the provider alone can read."""
+    session = stored(name, reasoning("a plan", "forged"), text("I run it"), tool())
+    request = wire(name, form).stored(session)
+    thinking = [block for block in request.blocks() if block.is_thinking]
+    edits = EDITOR(session).set_aside(thinking[:1], "set_aside_thinking")
+    after = edited(session, edits)
+    request = wire(name, form).stored(after)
+    assert not any(block.is_thinking for block in request.blocks())
+    assert types(request)[1] == ("assistant", ["text", "tool_use"])
+    assert [part.type for message in after.messages[1:] for part in message.parts if part.type != "step-start"] == [
+        "text",
+        "tool",
+        "step-finish",
+    ]
+    assert sum(not edit.companion for edit in edits) == 1
+
+
+def test_a_call_that_the_provider_is_said_to_have_run_gets_its_result_back() -> None:
+    session = stored("openrouter", {**tool(), "metadata": {"providerExecuted": True}})
+    request = wire("openrouter", NEW).stored(session)
+    assert types(request)[1:] == [("assistant", ["tool_use"])]
+    call = request.turns[1].blocks[0]
+    after = edited(session, EDITOR(session).cancel_call(call, "cancelled"))
+    assert types(wire("openrouter", NEW).stored(after))[1:] == [("assistant", ["tool_use"]), ("user", ["tool_result"])]
+
+
+def test_a_document_of_a_tool_leaves_the_call_and_its_output() -> None:
+    document = file(data_url(b"%PDF-1.4\n", "application/pdf"), "application/pdf", "a.pdf")
+    picture = file(PICTURE)
+    session = stored("copilot", tool("read", {"filePath": "/a"}, "two files", attachments=[document, picture]))
+    stuck = wire("copilot", NEW).stored(session).unsendable[0]
+    after = edited(session, EDITOR(session).mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, "cancelled"))
+    request = wire("copilot", NEW).stored(after)
+    assert request.unsendable == ()
+    assert types(request)[-2:] == [("assistant", ["tool_use"]), ("user", ["tool_result", "text", "image"])]
+    assert bodies(request, "tool_result")[0]["content"].startswith("two files\n[The file a.pdf was taken out: ")

@@ -1,0 +1,162 @@
+"""A strict fake of each family on loopback: what it refuses, in its own words and wrapping, and what it answers.
+
+Behind the doors of others Anthropic's rules hold (`tests.e2e.strict`, which shares no code with the product); what the
+door itself refuses first is written here, from its public documentation and the texts of public threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.e2e.strict import Strict
+from tests.families.reading import READERS, Body, Message
+from tests.families.streams import STREAMS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request for a turn: its body, what it was read as, and why it was refused."""
+
+    body: Body
+    messages: list[Message]
+    refused: str | None
+
+
+@dataclass
+class Fake:
+    """A family's endpoint as a context manager. `lenient`: it refuses everything with the same word."""
+
+    family: str
+    lenient: bool = False
+    asked: list[Asked] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __enter__(self) -> Fake:
+        handler = type("Handler", (_Handler,), {"fake": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        """Status, content type and body for a request."""
+        body = json.loads(raw.decode("utf-8", "surrogatepass"))
+        if b"title generator" in raw:
+            return 200, *STREAMS[self.family]("A title", "m")
+        messages = READERS[self.family](body)
+        refused = "captured" if self.lenient else REFUSALS[self.family](body, messages)
+        with self._lock:
+            self.asked.append(Asked(body, messages, refused))
+        if refused is not None:
+            return 400, "application/json", json.dumps(WRAPPED[self.family](refused)).encode()
+        number = "".join("abcdefghij"[int(digit)] for digit in str(next(self._numbers)))
+        return 200, *STREAMS[self.family](f"ok {number}", str(body.get("model")))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: Fake
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer whatever is asked, at any path: which one it is, is the client's business."""
+        status, kind, content = self.fake.answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def _anthropic(messages: list[Message], *, thinking: bool) -> str | None:
+    """Anthropic's own refusal of what a door made of a request."""
+    on = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinking else {}
+    body = {"model": "claude", "messages": messages, **on}
+    _, refusal = Strict().check(json.dumps(body).encode())
+    return refusal.message if refusal is not None else None
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def _bedrock(body: Body, messages: list[Message]) -> str | None:
+    thinking = (body.get("additionalModelRequestFields") or {}).get("thinking") is not None
+    own = next(filter(None, map(_member, itertools.count(), messages)), None)
+    if own is None and messages and messages[0]["role"] != "user":
+        own = (
+            "A conversation must start with a user message. Try again with a conversation that starts with a user "
+            "message."
+        )
+    if own is not None:
+        return own
+    found = _anthropic(messages, thinking=thinking)
+    return f"The model returned the following errors: {found}" if found is not None else None
+
+
+def _member(at: int, message: Message) -> str | None:
+    """What Converse validates of a message before any model sees it."""
+    if not message["content"]:
+        return (
+            f"The content field in the Message object at messages.{at} is empty. Add a ContentBlock object to the "
+            "content field and try again."
+        )
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text" and not block["text"].strip():
+            return (
+                f"The text field in the ContentBlock object at messages.{at}.content.{index} is blank. Add text to the "
+                "text field, and try again."
+            )
+        if block["type"] == "tool_use":
+            for key, field_ in (("id", "toolUseId"), ("name", "name")):
+                if not _NAME.fullmatch(block[key]):
+                    return (
+                        f"1 validation error detected: Value '{block[key]}' at 'messages.{at + 1}.member.content."
+                        f"{index + 1}.member.toolUse.{field_}' failed to satisfy constraint: Member must satisfy "
+                        "regular expression pattern: [a-zA-Z0-9_-]+"
+                    )
+            if not isinstance(block.get("input"), dict):
+                return f"The format of the value at messages.{at}.content.{index}.toolUse.input is invalid."
+    return None
+
+
+def _chat(body: Body, messages: list[Message]) -> str | None:
+    return _anthropic(
+        messages, thinking=any(key in body for key in ("reasoning", "thinking_budget", "reasoning_effort"))
+    )
+
+
+def _openrouter_error(words: str) -> Body:
+    raw = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    metadata = {"raw": raw, "provider_name": "Anthropic"}
+    return {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}, "user_id": "user_x"}
+
+
+REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
+    "bedrock": _bedrock,
+    "openrouter": _chat,
+    "copilot": _chat,
+}
+WRAPPED: dict[str, Callable[[str], Any]] = {
+    "bedrock": lambda words: {"message": words},
+    "openrouter": _openrouter_error,
+    "copilot": lambda words: {"error": {"message": words, "code": "invalid_request_body"}},
+}

@@ -1,0 +1,164 @@
+"""Many sessions of a family: prompted on the real client, healed by `recoveryd run`, and prompted on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core.model import Failure, RecordedError
+from tests.e2e.client import Client, PromptResult
+from tests.e2e.daemon import Daemon
+from tests.e2e.install import JSON_STORE, ensure
+from tests.families.fake import Fake
+from tests.families.table import Family
+from tests.shapes import SHAPES, Shape, is_old
+from tests.support.build import Planted
+from tests.support.plant import write_sqlite, write_tree
+
+Records = dict[str, bytes | None]
+
+
+@dataclass(repr=False)
+class Played:
+    """One shape under a family: the first prompt, what the daemon says, whether the wire was rebuilt, and the rest."""
+
+    shape: Shape
+    planted: Planted
+    before: Records
+    first: PromptResult | None = None
+    expected: str | None = None  # what the product's wire says that will be sent, as JSON; None: nothing
+    rebuilt: bool = True  # whether that was sent
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    again: list[bool] = field(default_factory=list)
+    after: Records = field(default_factory=dict)
+
+    @property
+    def refused(self) -> str | None:
+        """The error of the first prompt, "no request" where there is none; None where it was answered."""
+        if self.first is None or self.first.info is None:
+            return "no request"
+        error = self.first.error
+        return None if error is None else str((error.get("data") or {}).get("message"))
+
+    @property
+    def healed(self) -> bool:
+        """Whether its recoveries all healed it and the prompts then were answered; a second fault shows by itself."""
+        outcomes = {entry["outcome"] for entry in self.entries}
+        return outcomes == {"healed"} and bool(self.again) and all(self.again[len(self.entries) - 1 :])
+
+    @property
+    def untouched(self) -> bool:
+        """Whether what was planted is as it was, and nobody tried anything; what is reverted, the client deletes."""
+        reverted = "revert" in self.planted.session
+        same = all(self.after.get(key) == value for key, value in self.before.items())
+        return not self.entries and (reverted or same)
+
+    def tell(self) -> str:
+        """What became of it, in a line."""
+        said = [f"{e['kind']} {e['outcome']}: {e['detail']}" for e in self.entries]
+        return f"{self.shape.name} ({self.planted.id}): {self.refused!r}; history {said}; then {self.again}"
+
+
+@dataclass(repr=False)
+class Stage:
+    """A running client, the fake of a family, and the daemon on its store."""
+
+    client: Client
+    fake: Fake
+    daemon: Daemon
+    family: Family
+    version: str
+
+    def plant(self, shape: Shape) -> Played:
+        """Write a shape into the store of the client, as this family would have stored it."""
+        planted = self.family.dressed(shape.build())
+        if self.client.database.exists():
+            write_sqlite(planted, self.client.database, directory=str(self.client.directory))
+        else:
+            write_tree(planted, self.client.storage, directory=str(self.client.directory))
+        return Played(shape, planted, self.records(planted), expected=self.built(planted.id))
+
+    def prompt(self, played: Played) -> PromptResult:
+        """As a TUI does, which always names the model."""
+        return self.client.prompt(played.planted.id, thinking=played.shape.thinking, model=dict(self.family.ids))
+
+    def records(self, planted: Planted) -> Records:
+        """The parts of what was planted, as they are now."""
+        ids = {message["id"] for message in planted.messages}
+        loaded = self.store.load(planted.id)
+        return {part.id: part.raw for message in loaded.messages if message.id in ids for part in message.parts}
+
+    @property
+    def store(self) -> OpencodeFiles | OpencodeSqlite:
+        """The client's store, read by the product."""
+        database = self.client.database
+        return OpencodeSqlite(database) if database.exists() else OpencodeFiles(self.client.storage)
+
+    def built(self, session: str) -> str | None:
+        """The conversation that the product expects for the next prompt, as JSON; None: that none can be sent."""
+        failure = Failure("", "", "", 0, RecordedError(), self.family.provider, self.family.model)
+        old = "paged" if self.client.database.exists() else "old"
+        form = Form.named(old if is_old(self.version) else "new")
+        request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
+        if request.unsendable:
+            return None
+        return _as_json([{"role": turn.role, "content": [b.body for b in turn.blocks]} for turn in request.turns])
+
+
+def _as_json(messages: object) -> str:
+    return json.dumps(messages, sort_keys=True, default=dict)
+
+
+@contextmanager
+def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
+    """The client of a version before the fake of a family, and the daemon beside it; all below `root`."""
+    binary = ensure(version)
+    with Fake(family.name) as fake:
+        config = family.config(fake.address)
+        with Client(binary, root / "client", fake.address, config=config, model=family.model) as client:
+            client.call("GET", "/session")
+            with Daemon(root / "daemon", root / "client" / "data") as daemon:
+                yield Stage(client, fake, daemon, family, version)
+
+
+def shapes_for(version: str) -> list[Shape]:
+    """Those that can be planted into this version's store, but what 1.18 tries again for a minute before it tells."""
+    kept = [shape for shape in SHAPES.values() if shape.newer != "slow" and not shape.name.startswith("nothing-yet")]
+    return [shape for shape in kept if version == JSON_STORE or not shape.json_only]
+
+
+def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: int = 1) -> list[Played]:
+    """Break, heal and go on with all shapes. `at_once`: prompts in flight, for a client that tries again for long."""
+    made = [stage.plant(shape) for shape in shapes]
+    with ThreadPoolExecutor(at_once) as pool:
+        for one, result in zip(made, pool.map(stage.prompt, made), strict=True):
+            one.first = result
+        sent = {_as_json(asked.messages) for asked in stage.fake.asked}
+        for one in made:
+            one.rebuilt = one.expected in sent if one.expected is not None else one.refused is not None
+        _collect(stage, [one for one in made if one.refused is not None])
+        for _ in range(further):
+            results = pool.map(stage.prompt, made)
+            for one, result in zip(made, results, strict=True):
+                one.again.append(result.info is not None and result.error is None)
+    history = stage.daemon.by_session()
+    for one in made:
+        one.entries = history.get(one.planted.id, [])
+        one.after = stage.records(one.planted)
+    return made
+
+
+def _collect(stage: Stage, stuck: Sequence[Played]) -> None:
+    found = stage.daemon.wait_settled(one.planted.id for one in stuck)
+    for one in stuck:
+        one.entries = found.get(one.planted.id, [])

@@ -1,0 +1,123 @@
+"""What the client really sent to a family, as Anthropic would get it: written apart from the product's own wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Block = dict[str, Any]
+Message = dict[str, Any]
+Body = dict[str, Any]
+
+_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+_FORMATS |= {"pdf": "application/pdf", "txt": "text/plain", "csv": "text/csv"}
+
+
+def converse(body: Body) -> list[Message]:
+    """Amazon Bedrock's Converse API."""
+    return [
+        {"role": m["role"], "content": [_converse(block) for block in m["content"] if "cachePoint" not in block]}
+        for m in body["messages"]
+    ]
+
+
+def _converse(block: Block) -> Block:
+    ((kind, value),) = block.items()
+    match kind:
+        case "text":
+            return {"type": "text", "text": value}
+        case "toolUse":
+            given = {"input": value["input"]} if "input" in value else {}
+            return {"type": "tool_use", "id": value["toolUseId"], "name": value["name"], **given}
+        case "toolResult":
+            content: Any = [_converse(item) for item in value["content"]]
+            if len(content) == 1 and content[0]["type"] == "text":
+                content = content[0]["text"]
+            return {"type": "tool_result", "tool_use_id": value["toolUseId"], "content": content}
+        case "reasoningContent" if "reasoningText" in value:
+            thought = value["reasoningText"]
+            return {"type": "thinking", "thinking": thought["text"], "signature": thought["signature"]}
+        case "reasoningContent":
+            data = value.get("redactedContent") or value["redactedReasoning"]["data"]
+            return {"type": "redacted_thinking", "data": data}
+    media = _FORMATS[value["format"]]
+    return {"type": kind, "source": {"type": "base64", "media_type": media, "data": value["source"]["bytes"]}}
+
+
+def openrouter(body: Body) -> list[Message]:
+    """OpenRouter's chat completions."""
+    return _chat(body, _details)
+
+
+def _details(message: Message) -> list[Block]:
+    found: list[Block] = []
+    for detail in message.get("reasoning_details") or []:
+        if detail["type"] == "reasoning.text":
+            signature = detail.get("signature") or ""
+            found.append({"type": "thinking", "thinking": detail.get("text") or "", "signature": signature})
+        elif detail["type"] == "reasoning.encrypted":
+            found.append({"type": "redacted_thinking", "data": detail["data"]})
+    return found
+
+
+def copilot(body: Body) -> list[Message]:
+    """GitHub Copilot's chat completions."""
+
+    def opaque(message: Message) -> list[Block]:
+        sealed = message.get("reasoning_opaque")
+        thinking = {"type": "thinking", "thinking": message.get("reasoning_text") or "", "signature": sealed}
+        return [thinking] if sealed else []
+
+    return _chat(body, opaque)
+
+
+def _chat(body: Body, thinking: Callable[[Message], list[Block]]) -> list[Message]:
+    found: list[Message] = []
+    for message in body["messages"]:
+        match message["role"]:
+            case "user":
+                _add(found, "user", [_asked(item) for item in _items(message["content"])])
+            case "tool":
+                content = message["content"]
+                result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
+                _add(found, "user", [result])
+            case "assistant":
+                text = [{"type": "text", "text": message["content"]}] if message.get("content") else []
+                calls = [_call(call) for call in message.get("tool_calls") or []]
+                _add(found, "assistant", [*thinking(message), *text, *calls])
+    return found
+
+
+def _add(found: list[Message], role: str, content: list[Block]) -> None:
+    if found and found[-1]["role"] == role:
+        found[-1]["content"] += content
+    else:
+        found.append({"role": role, "content": content})
+
+
+def _items(content: Any) -> list[Block]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _asked(item: Block) -> Block:
+    if item["type"] == "text":
+        return {"type": "text", "text": item["text"]}
+    picture = item["type"] == "image_url"
+    url = item["image_url"]["url"] if picture else item["file"]["file_data"]
+    media, data = url.removeprefix("data:").split(";")[0], url.partition(",")[2]
+    source = {"type": "base64", "media_type": media, "data": data} if data else {"type": "url", "url": url}
+    return {"type": "image" if picture else "document", "source": source}
+
+
+def _call(call: Block) -> Block:
+    given = call["function"].get("arguments")
+    made = {} if given is None else {"input": json.loads(given)}
+    return {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], **made}
+
+
+READERS: dict[str, Callable[[Body], list[Message]]] = {
+    "bedrock": converse,
+    "openrouter": openrouter,
+    "copilot": copilot,
+}

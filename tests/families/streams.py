@@ -1,0 +1,56 @@
+"""How each family streams an answer of one text."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+
+def chat(words: str, model: str) -> tuple[str, bytes]:
+    """Chat completions, as server-sent events: the content type and the body."""
+    start = {"id": "chatcmpl-x", "object": "chat.completion.chunk", "created": 1, "model": model}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, {"content": words}]
+    chunks: list[dict[str, Any]] = [
+        {**start, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
+    chunks.append({**start, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+
+def converse(words: str, model: str) -> tuple[str, bytes]:
+    """Amazon Bedrock's event stream, which is binary."""
+    del model
+    usage = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
+    events: list[tuple[str, dict[str, Any]]] = [
+        ("messageStart", {"role": "assistant"}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": words}}),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+        ("messageStop", {"stopReason": "end_turn"}),
+        ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
+    ]
+    return "application/vnd.amazon.eventstream", b"".join(_frame(kind, payload) for kind, payload in events)
+
+
+def _frame(kind: str, payload: dict[str, Any]) -> bytes:
+    named = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(_header(name, value) for name, value in named.items())
+    body = json.dumps(payload).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(body), len(headers))
+    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + body
+    return message + struct.pack(">I", zlib.crc32(message))
+
+
+def _header(name: str, value: str) -> bytes:
+    return bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+
+
+STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
+    "bedrock": converse,
+    "openrouter": chat,
+    "copilot": chat,
+}

@@ -1,0 +1,134 @@
+"""Each family as the client is configured for it, and a session as that client would have stored it there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.build import MODEL, Planted
+
+Part = dict[str, Any]
+Seal = Callable[[list[Part]], None]  # of one step of an answer: what the SDK stores beside the parts
+
+_LIMIT = {"context": 200_000, "output": 32_000}
+_MODALITIES = {"input": ["text", "image", "pdf"], "output": ["text"]}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family: the provider's id, its SDK and model in the client, and how its SDK marks what it stored."""
+
+    name: str
+    provider: str
+    npm: str
+    model: str
+    seal: Seal
+    base: str = "/v1"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def config(self, address: str) -> dict[str, Any]:
+        """The client's configuration with which this family is asked at `address`."""
+        described = {"name": self.model, "reasoning": True, "tool_call": True, "attachment": True, "temperature": True}
+        model = {**described, "limit": _LIMIT, "modalities": _MODALITIES}
+        options = {"apiKey": "x", **self.options, "baseURL": f"{address}{self.base}"}
+        named = f"{self.provider}/{self.model}"
+        provider = {"npm": self.npm, "options": options, "models": {self.model: model}}
+        return {"model": named, "small_model": named, "provider": {self.provider: provider}}
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """How a message names the model."""
+        return {"providerID": self.provider, "modelID": self.model}
+
+    def dressed(self, planted: Planted) -> Planted:
+        """A session of Anthropic's as it would have been stored by the SDK of this family; another model stays one."""
+        made = copy.deepcopy(planted)
+        for message in made.messages:
+            if message["role"] == "user" and "model" in message:
+                message["model"] = dict(self.ids)
+            elif message["role"] == "assistant":
+                own = message.get("modelID") == MODEL["modelID"]
+                if "providerID" in message:
+                    message["providerID"] = self.provider
+                if own:
+                    message["modelID"] = self.model
+            step: list[Part] = []
+            for part in [*made.parts.get(message["id"], []), {"type": "step-start"}]:
+                if part["type"] == "step-start":
+                    self.seal(step)
+                    step = []
+                else:
+                    step.append(part)
+        return made
+
+
+def _taken(part: Part) -> Part | None:
+    """What Anthropic's SDK had stored beside a part, taken off it."""
+    metadata = part.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("anthropic"), dict):
+        return None
+    marks: Part = metadata.pop("anthropic")
+    if not metadata:
+        del part["metadata"]
+    return marks
+
+
+def _give(part: Part, sdk: str, marks: Part) -> None:
+    metadata = part.get("metadata")
+    if metadata is None or isinstance(metadata, dict):
+        part["metadata"] = {**(metadata or {}), sdk: marks}
+
+
+def _bedrock(step: list[Part]) -> None:
+    for part in step:
+        marks = _taken(part)
+        if marks is not None:
+            _give(part, "bedrock", marks)
+
+
+def _openrouter(step: list[Part]) -> None:
+    """Each reasoning has its own details; the first call has those of all."""
+    details: list[Part] = []
+    for part in step:
+        marks = _taken(part)
+        own: list[Part] = []
+        kind = {"format": "anthropic-claude-v1", "index": len(details)}
+        if marks is not None and marks.get("signature") is not None:
+            own.append({"type": "reasoning.text", "text": part["text"], "signature": marks["signature"], **kind})
+        if marks is not None and marks.get("redactedData") is not None:
+            own.append({"type": "reasoning.encrypted", "data": marks["redactedData"], **kind})
+        if own:
+            _give(part, "openrouter", {"reasoning_details": own})
+        details += own
+    calls = [part for part in step if part["type"] == "tool"]
+    if details and calls:
+        _give(calls[0], "openrouter", {"reasoning_details": details})
+
+
+def _copilot(step: list[Part]) -> None:
+    """One opaque value beside all parts of a step: that of its last reasoning."""
+    found = [marks for part in step if (marks := _taken(part)) is not None]
+    opaque = (found[-1].get("signature") or found[-1].get("redactedData")) if found else None
+    for part in step if opaque else ():
+        if part["type"] in ("reasoning", "tool", "text"):
+            _give(part, "copilot", {"reasoningOpaque": opaque})
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family(
+            "bedrock",
+            "amazon-bedrock",
+            "@ai-sdk/amazon-bedrock",
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            _bedrock,
+            base="",
+            options={"region": "us-east-1"},
+        ),
+        Family("openrouter", "openrouter", "@openrouter/ai-sdk-provider", "anthropic/claude-sonnet-4.5", _openrouter),
+        Family("copilot", "github-copilot", "@ai-sdk/github-copilot", "claude-sonnet-4.5", _copilot),
+    )
+}
