@@ -1,4 +1,4 @@
-"""Claude behind other doors, on the real client: what is refused heals and goes on, what is taken keeps every byte.
+"""Families beside Anthropic's own on the real client: what is refused heals, what is taken keeps every byte.
 
 A part of the shapes; all of them by `python -m tests.families`.
 """
@@ -17,8 +17,12 @@ from tests.families.table import FAMILIES
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 # OpenRouter's words for an error make 1.18 try again for 70 s before it stores anything.
-CASES = [("bedrock", NEWEST, 1), ("openrouter", JSON_STORE, 3), ("copilot", NEWEST, 5), ("bedrock", DATABASE, 7)]
-EVERY = 9
+CASES = [
+    ("bedrock", NEWEST, 1),
+    ("openrouter", JSON_STORE, 3),
+    ("copilot", DATABASE, 5),
+]
+EVERY = 11
 
 
 @dataclass(repr=False)
@@ -38,20 +42,21 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_what_is_refused_is_healed_and_goes_on_for_three_prompts(run: Run) -> None:
-    stuck = [one for one in run.made if one.refused is not None]
-    assert len(stuck) >= 10
+    stuck = [one for one in run.made if one.refused is not None or one.entries]
+    assert len(stuck) >= 3
     assert [one.tell() for one in stuck if not one.healed] == []
     assert all(len(one.again) == 3 for one in stuck)
 
 
 def test_what_is_accepted_keeps_every_byte(run: Run) -> None:
-    fine = [one for one in run.made if one.refused is None]
+    fine = [one for one in run.made if one.refused is None and not one.entries]
     assert fine
     assert [one.tell() for one in fine if not one.untouched or not all(one.again)] == []
 
 
 def test_the_wire_is_what_the_client_sent(run: Run) -> None:
-    assert [one.tell() for one in run.made if not one.rebuilt] == []
+    """But of those that the daemon mends on sight, before they are prompted."""
+    assert [one.tell() for one in run.made if not one.rebuilt and (one.refused is not None or not one.entries)] == []
 
 
 def test_undo_restores_every_byte(run: Run) -> None:

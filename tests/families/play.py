@@ -15,7 +15,8 @@ from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.model import Failure, RecordedError
+from recoveryd.core.model import Failure, Json, RecordedError
+from recoveryd.core.request import Request, Turn
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import JSON_STORE, ensure
@@ -90,7 +91,8 @@ class Stage:
 
     def prompt(self, played: Played) -> PromptResult:
         """As a TUI does, which always names the model."""
-        return self.client.prompt(played.planted.id, thinking=played.shape.thinking, model=dict(self.family.ids))
+        session, thinking = played.planted.id, played.shape.thinking
+        return self.client.prompt(session, thinking=thinking, timeout=300, model=dict(self.family.ids))
 
     def records(self, planted: Planted) -> Records:
         """The parts of what was planted, as they are now."""
@@ -112,7 +114,15 @@ class Stage:
         request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
         if request.unsendable:
             return None
-        return _as_json([{"role": turn.role, "content": [b.body for b in turn.blocks]} for turn in request.turns])
+        return _as_json([{"role": turn.role, "content": _content(request, turn)} for turn in request.turns])
+
+
+def _content(request: Request, turn: Turn) -> list[Json]:
+    """The blocks of a turn; of a flat request a prompt of several parts is one item."""
+    blocks = [block.body for block in turn.blocks]
+    if not request.flat or len(blocks) < 2:
+        return blocks
+    return [{**blocks[0], "content": [block["content"][-1] for block in blocks]}]
 
 
 def _as_json(messages: object) -> str:

@@ -116,8 +116,21 @@ def _call(call: Block) -> Block:
     return {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], **made}
 
 
+def responses(body: Body) -> list[Message]:
+    """OpenAI's Responses API: each item as a message of one block."""
+    found = []
+    for item in body["input"]:
+        if item.get("role") in ("developer", "system"):
+            item = {"role": "developer", "content": ""}
+        kind = item.get("type", "message")
+        role = item.get("role") or ("tool" if kind.endswith("_output") else "assistant")
+        found.append({"role": role, "content": [{**item, "type": kind}]})
+    return found
+
+
 READERS: dict[str, Callable[[Body], list[Message]]] = {
     "bedrock": converse,
     "openrouter": openrouter,
     "copilot": copilot,
+    "openai": responses,
 }

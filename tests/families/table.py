@@ -116,6 +116,17 @@ def _copilot(step: list[Part]) -> None:
             _give(part, "copilot", {"reasoningOpaque": opaque})
 
 
+def _openai(step: list[Part]) -> None:
+    """Each reasoning is an item of its own, encrypted; texts and calls name their items."""
+    for part in step:
+        marks = _taken(part)
+        sealed = (marks.get("signature") or marks.get("redactedData")) if marks is not None else None
+        if sealed is not None:
+            _give(part, "openai", {"itemId": f"rs_{len(sealed)}{id(part)}", "reasoningEncryptedContent": sealed})
+        elif part["type"] == "text":
+            _give(part, "openai", {"itemId": f"msg_{id(part)}"})
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -130,5 +141,6 @@ FAMILIES = {
         ),
         Family("openrouter", "openrouter", "@openrouter/ai-sdk-provider", "anthropic/claude-sonnet-4.5", _openrouter),
         Family("copilot", "github-copilot", "@ai-sdk/github-copilot", "claude-sonnet-4.5", _copilot),
+        Family("openai", "openai", "@ai-sdk/openai", "gpt-5.1", _openai),
     )
 }

@@ -190,7 +190,7 @@ def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, benc
 def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     failure = tree.failure(session)
-    elsewhere = replace(failure.error, url="https://api.openai.com/v1/responses")
+    elsewhere = replace(failure.error, url="https://api.example.com/v1/chat/completions")
     event = bench.recovery.attempt(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)
     assert event.outcome is Outcome.REFUSED
     assert event.detail == (

@@ -51,7 +51,6 @@ def test_the_address_of_the_messages_api_is_that_form_whatever_the_provider_is_c
     "url",
     [
         "https://api.openai.com/v1/chat/completions",
-        "https://api.openai.com/v1/responses",
         "https://generativelanguage.googleapis.com/v1beta/models/gemini:streamGenerateContent",
         f"{VERTEX.replace('anthropic', 'google')}:rawPredict",
         "https://api.example.com/v1/messages/count_tokens",
@@ -71,7 +70,7 @@ def test_without_an_address_the_name_has_to_do(url: Any) -> None:
 
 def test_an_error_without_data_is_read_too() -> None:
     assert family(Failure("st", "ses", "msg", 0, provider="anthropic", model="m")) == ANTHROPIC
-    assert family(Failure("st", "ses", "msg", 0, recorded({"data": "text"}), "openai", "m")) is None
+    assert family(Failure("st", "ses", "msg", 0, recorded({"data": "text"}), "somewhere", "m")) is None
 
 
 @pytest.mark.parametrize("url", ["http://[broken/v1/messages", "http://[::1/v1/messages"])
@@ -118,7 +117,7 @@ def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> N
 
 
 def test_another_form_is_named_by_its_provider() -> None:
-    assert "openai" in unknown(failed("https://api.openai.com/v1/responses", "openai", "gpt-5"))
+    assert "openai" in unknown(failed("https://api.openai.com/v1/chat/completions", "openai", "gpt-5"))
 
 
 BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream"
@@ -144,12 +143,15 @@ COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
         (COPILOT, "github-copilot", "gpt-5", None),
         ("https://api.githubcopilot.com/responses", "github-copilot", "claude-sonnet-4.5", None),
         ("https://api.example.com/v1/chat/completions", "mine", "claude-sonnet-4.5", None),
+        ("https://api.openai.com/v1/responses", "openai", "gpt-5", "openai"),
+        ("https://opencode.ai/zen/v1/responses", "opencode", "gpt-5", "openai"),
+        (None, "openai", "gpt-5", "openai"),
+        ("https://api.x.ai/v1/responses", "xai", "grok-4", None),
+        ("https://api.openai.com/v1/chat/completions", "openai", "gpt-5", None),
         ("https://notopenrouter.ai/api/v1/chat/completions", "mine", "claude-sonnet-4.5", None),
     ],
 )
-def test_claude_behind_another_door_is_known_by_the_door(
-    url: str | None, provider: str, model: str, name: str | None
-) -> None:
+def test_another_family_is_known_by_its_door(url: str | None, provider: str, model: str, name: str | None) -> None:
     assert asked(url, provider, model) == name
 
 

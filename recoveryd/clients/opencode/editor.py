@@ -36,7 +36,17 @@ class OpencodeEditor:
         parts = self._message(block.message_id).parts
         index = next(i for i, other in enumerate(parts) if other.id == block.part_id)
         behind = parts[index - 1].id if index else None
-        return self._insert(block.message_id, behind, [{"type": "step-start"}], "split_step")
+        cut = self._insert(block.message_id, behind, [{"type": "step-start"}], "split_step")
+        return (*cut, *self._of_one_step(parts, index))
+
+    def _of_one_step(self, parts: Sequence[Part], index: int) -> Iterator[Edit]:
+        """Take off the parts of a step that is cut what their provider sealed for all of them: it fits neither half."""
+        first = max((i for i in range(index) if parts[i].type == "step-start"), default=0)
+        last = next((i for i in range(index, len(parts)) if parts[i].type == "step-start"), len(parts))
+        for part in parts[first:last]:
+            if part_fixes.speaks_for_its_step(part.data or {}):
+                metadata = part_fixes.unsealed(part.data or {})
+                yield replace(self._replace(part, {"metadata": metadata}, "split_step"), companion=True)
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")
@@ -83,23 +93,25 @@ class OpencodeEditor:
         return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        """A block that other parts carry too is taken off them: what they say themselves stays."""
+        """What other parts carry too is taken off them; of reasoning items the words stay."""
         return tuple(edit for block in blocks for edit in self._aside(block, action))
 
     def _aside(self, block: Block, action: str) -> Iterator[Edit]:
         carriers = dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers)))
         for number, part_id in enumerate(carriers):
             part = self._part(part_id)
-            if block.carriers and part.type != "reasoning":
+            if action == "set_aside_reasoning" or (block.carriers and part.type != "reasoning"):
                 edit = self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action)
             else:
                 edit = Edit(part.message_id, part.id, None, action)
             yield replace(edit, companion=number > 0)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
+        """The fields of an item are no fields of a part here; what the client keeps of them, it keeps sealed."""
+        if field not in ("id", "encrypted_content"):
+            return ()
         part = self._part(block.part_id)
-        kept = {key: value for key, value in (part.data or {}).items() if key != field}
-        return (Edit(part.message_id, part.id, self._marked(kept), action),) if kept != part.data else ()
+        return (self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action),)
 
     def as_message(self, block: Block, action: str) -> Edits:
         """Items of other protocols are no records here."""

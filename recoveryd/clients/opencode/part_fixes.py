@@ -62,6 +62,7 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
 _ANY_SDK = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 # Where SDKs keep what only the provider that wrote it can read, beside a part of the answer.
 _SEALED = frozenset({"signature", "redactedData", "redactedContent", "reasoning_details", "reasoningOpaque"})
+_SEALED |= {"itemId", "reasoningEncryptedContent"}
 
 
 def unsealed(data: Json) -> Json:
@@ -70,6 +71,11 @@ def unsealed(data: Json) -> Json:
         sdk: {key: value for key, value in marks.items() if key not in _SEALED}
         for sdk, marks in _objects(data.get("metadata")).items()
     }
+
+
+def speaks_for_its_step(data: Json) -> bool:
+    """Whether what is sealed beside a part is that of its whole step, as with GitHub Copilot."""
+    return "reasoningOpaque" in _objects(data.get("metadata")).get("copilot", {})
 
 
 def executed_by_client(data: Json) -> Json:

@@ -13,13 +13,15 @@ _BY_PROVIDER = (
     (re.compile(r"amazon-bedrock"), "bedrock.converse"),
     (re.compile(r"openrouter"), "openrouter.chat"),
     (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
+    (re.compile(r"openai"), "openai.responses"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
+_BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"}
 # What an address ends in, and what is then spoken: "" where several SDKs have such an address.
 _BY_PATH = (
     (re.compile(r"/messages$|/publishers/anthropic/.*awPredict$"), "anthropic.messages"),
     (re.compile(r"/model/[^/]+/converse(?:-stream)?$"), "bedrock.converse"),
-    (re.compile(r"/chat/completions$"), ""),
+    (re.compile(r"/chat/completions$|/responses$"), ""),
 )
 
 
@@ -34,7 +36,7 @@ def protocol_of(failure: Failure) -> str:
         return spoken or ""
     by_host = (protocol for domain, protocol in _BY_HOST.items() if f".{host}".endswith(f".{domain}"))
     found = next(by_host, named)
-    return found if found.endswith(".chat") else ""
+    return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""
 
 
 def _address(url: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
+from recoveryd.providers.endpoint import Endpoint
 from recoveryd.providers.openai import claims, items, media, rules
 
 _LIMITS = CallLimits(
@@ -14,18 +15,22 @@ _LIMITS = CallLimits(
     longest_id=items.LONGEST_ID,
     longest_input=items.LONGEST_ARGUMENTS,
 )
+# Of a client that speaks more than one protocol. OpenCode's own gateway passes on to OpenAI.
+_ENDPOINT = Endpoint(
+    "openai.responses", re.compile(r"/responses$"), ("openai.com", "opencode.ai"), re.compile(r"openai")
+)
 
 
 class Openai:
     """The Responses API, as OpenAI serves it and others do after it."""
 
     name = "openai"
-    whose = "OpenAI's Responses API in Codex"
+    whose = "models of OpenAI by its Responses API"
     protocols = frozenset({"openai.responses"})
     call_limits = _LIMITS
 
     def spoke(self, failure: Failure) -> bool:
-        return failure.protocol in self.protocols
+        return failure.protocol in self.protocols or (not failure.protocol and _ENDPOINT.spoke(failure))
 
     def disowned(self, failure: Failure) -> str:
         del failure

@@ -458,7 +458,9 @@ def test_of_another_provider_it_is_mended_too(tree: Tree, scan: Run) -> None:
 
 def test_what_one_sdk_alone_fails_on_is_left_alone_under_another(tree: Tree, scan: Run) -> None:
     def asked(session: SessionBuilder) -> None:
-        session.user("look", file("data:audio/x;base64,AAAA", "image/png"), model=dict(OPENAI))
+        session.user(
+            "look", file("data:audio/x;base64,AAAA", "image/png"), model={"providerID": "somewhere", "modelID": "m"}
+        )
 
     recent(tree, asked)
     before = tree.files()

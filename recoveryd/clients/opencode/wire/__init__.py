@@ -9,6 +9,7 @@ from recoveryd.clients.opencode.wire.bedrock import BedrockConverse
 from recoveryd.clients.opencode.wire.copilot import CopilotChat
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
+from recoveryd.clients.opencode.wire.responses import OpenaiResponses
 from recoveryd.clients.opencode.wire.sdk import SdkWire
 from recoveryd.clients.opencode.wire.unknown import UnknownSdk
 from recoveryd.core import Failure
@@ -16,7 +17,7 @@ from recoveryd.core import Failure
 __all__ = ["wires_of"]
 
 _WIRES: Mapping[str, type[SdkWire]] = {
-    wire.protocol: wire for wire in (AnthropicMessages, BedrockConverse, CopilotChat, OpenRouterChat)
+    wire.protocol: wire for wire in (AnthropicMessages, BedrockConverse, CopilotChat, OpenRouterChat, OpenaiResponses)
 }
 
 

@@ -1,0 +1,106 @@
+"""The same without a client: what a fake refuses of the request that the product's wire builds, and what a plan heals.
+
+The wire is held to the real client by `play`; so all shapes in all forms can be tried here in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from recoveryd.clients.find import recorded
+from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core import Edit, Failure, Kind, Marks, Refusal, Refused, Request, Session, edited
+from recoveryd.providers import classify, rules_for
+from recoveryd.repair import Case, Settings, plan
+from tests.families.fake import REFUSALS, WRAPPED
+from tests.families.table import Family
+from tests.shapes import Shape
+from tests.support.values import as_session
+
+PATHS = {
+    "bedrock": "/model/m/converse-stream",
+    "openrouter": "/v1/chat/completions",
+    "copilot": "/chat/completions",
+    "openai": "/v1/responses",
+}
+THINKING: dict[bool, dict[str, Any]] = {
+    True: {"additionalModelRequestFields": {"thinking": {}}, "reasoning": {}},
+    False: {},
+}
+EDITOR = partial(OpencodeEditor, marks=Marks("rtest", 1_791_000_000_000))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was refused of a shape at first (None: it is accepted), the edits of each repair, and what is left."""
+
+    first: str | None
+    repairs: tuple[tuple[Edit, ...], ...] = ()
+    left: str | None = None
+
+
+def judged(family: Family, shape: Shape, form: str) -> Judged:
+    """Try a shape: refused, planned, refused again for another fault perhaps, and so on, three times at the most."""
+    session = as_session(family.dressed(shape.build(1_790_000_000_000, seed=1)))
+    first = said = refusal(family, session, form, thinking=shape.thinking)
+    repairs: list[tuple[Edit, ...]] = []
+    while said is not None and len(repairs) < 3:
+        made = planned(family, session, form, said)
+        if isinstance(made, Refusal):
+            return Judged(first, tuple(repairs), f"{said} -> {made.reason}")
+        repairs.append(made)
+        session = edited(session, made)
+        said = refusal(family, session, form, thinking=shape.thinking)
+    return Judged(first, tuple(repairs), said)
+
+
+def failure_of(family: Family, session: Session, said: str) -> Failure:
+    """The failure that the client would have recorded of these words; "crash" is one that it did not send."""
+    if said == "crash":
+        return Failure(session.store, session.id, "msg_zzz", 0, provider=family.provider, model=family.model)
+    data = {"message": said, "statusCode": 400, "responseBody": json.dumps(WRAPPED[family.name](said))}
+    url = {"url": f"http://127.0.0.1:1{PATHS[family.name]}"}
+    error = recorded({"name": "APIError", "data": {**data, "metadata": url}})
+    return Failure(session.store, session.id, "msg_zzz", 0, error, family.provider, family.model)
+
+
+def built(family: Family, session: Session, form: str) -> Request:
+    """The next request of a session."""
+    failure = failure_of(family, session, "crash")
+    return wires_of(failure, protocol_of(failure), [Form.named(form)])[0].build(session)
+
+
+def refusal(family: Family, session: Session, form: str, *, thinking: bool) -> str | None:
+    """What the fake says of it."""
+    request = built(family, session, form)
+    if request.unsendable:
+        return "crash"
+    messages: list[dict[str, Any]] = [
+        {"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in request.turns
+    ]
+    if request.flat:
+        messages = [{"role": m["role"], "content": [_joined(m["content"])]} for m in messages]
+    return REFUSALS[family.name](THINKING[thinking], messages)
+
+
+def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(blocks) < 2:
+        return blocks[0]
+    return {**blocks[0], "content": [block["content"][-1] for block in blocks]}
+
+
+def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edit, ...] | Refusal:
+    """The product's plan for what was said."""
+    failure = failure_of(family, session, said)
+    evidence = Refused(Kind.UNSENDABLE_PART) if said == "crash" else classify(failure.error)
+    if evidence is None:
+        return Refusal("the words have no kind")
+    wires = wires_of(failure, protocol_of(failure), [Form.named(form)])
+    made = plan(Case(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
+    return made if isinstance(made, Refusal) else made.edits

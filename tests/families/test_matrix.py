@@ -1,0 +1,80 @@
+"""Every family in every form of the client: what it refuses is healed, nothing that was said is lost; and switching.
+
+Here the request is the product's own, which `tests/e2e/test_families.py` holds to the real client. All shapes run under
+TEST_RECOVERYD_FULL, a part of them all day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import pytest
+
+from recoveryd.core import Refusal, Session, edited
+from tests.e2e.heals import words
+from tests.families.judged import judged, planned, refusal
+from tests.families.table import FAMILIES
+from tests.shapes import SHAPES, Shape
+from tests.support.examples import FULL
+from tests.support.values import as_session
+
+FORMS = ["old", "paged", "new"]
+TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
+# What is asked again by the same family, and by another behind it.
+PAIRS = list(permutations(FAMILIES, 2))
+
+
+def said_in(session: Session) -> Counter[str]:
+    """All that a person or a model said, and what tools gave back."""
+    return words([dict(part.data) for message in session.messages for part in message.parts if part.data is not None])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_a_family_refuses_is_healed(name: str, form: str) -> None:
+    made = {shape.name: judged(FAMILIES[name], shape, form) for shape in TRIED}
+    assert {shape: one.left for shape, one in made.items() if one.left is not None} == {}
+    assert any(one.first is not None for one in made.values())
+    assert any(one.first is None for one in made.values())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_nothing_that_was_said_is_lost(name: str) -> None:
+    for shape in TRIED:
+        session = as_session(FAMILIES[name].dressed(shape.build(1_790_000_000_000, seed=1)))
+        after = session
+        for edits in judged(FAMILIES[name], shape, "new").repairs:
+            after = edited(after, edits)
+        kept = said_in(after)
+        lost = [text for text in said_in(session) - kept if not any(_mended(text) in one for one in kept)]
+        assert lost == [], shape.name
+
+
+def _mended(text: str) -> str:
+    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= char <= "\udfff" else char for char in text)
+
+
+@pytest.mark.parametrize("form", ["old", "new"])
+@pytest.mark.parametrize(("before", "now"), PAIRS)
+def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
+    before: str, now: str, form: str
+) -> None:
+    """Made with one family, asked with another, and back: what the first took before, it takes after."""
+    for shape in TRIED[::3]:
+        session = as_session(FAMILIES[before].dressed(shape.build(1_790_000_000_000, seed=1)))
+        taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
+        after = healed(session, now, form, shape)
+        assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
+
+
+def healed(session: Session, name: str, form: str, shape: Shape) -> Session:
+    """The session once it is accepted by a family; as it is where it is accepted already."""
+    for _ in range(3):
+        said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
+        if said is None:
+            return session
+        made = planned(FAMILIES[name], session, form, said)
+        assert not isinstance(made, Refusal), (shape.name, said, made)
+        session = edited(session, made)
+    raise AssertionError(shape.name)
