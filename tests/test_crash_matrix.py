@@ -18,6 +18,7 @@ from tests.crash_matrix.places import JsonPlace
 # What has to be among the steps of a repair of several records, or a step has lost its name.
 JSON_STEPS = {"mkdir", "create", "write", "sync", "compare", "rename", "unlink", "folder", "read back", "confirm"}
 SQLITE_STEPS = {"begin", "compare", "write", "commit", "committed", "read back", "confirm"}
+ROLLOUT_STEPS = {"write line", "sync lines", "read back", "confirm"}
 LEDGER_STEPS = {"ledger begin", "ledger images", "ledger commit", "ledger committed"}
 
 
@@ -33,13 +34,13 @@ def test_nothing_hangs_on_a_failpoint_unless_a_test_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_at_every_step(tmp_path: Path) -> None:
-    """As it was, or healed, or (where the client wrote since) a conflict; in both stores, and the ledger knows."""
+    """As it was, or healed, or (where the client wrote since) a conflict; in each store, and the ledger knows."""
     report = tmp_path / "matrix.json"
     command = [sys.executable, "-m", "tests.crash_matrix", "--short", "--json", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=590, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     found = {table["scenario"]: table["cells"] for table in json.loads(report.read_text())}
-    for store, own in (("json", JSON_STEPS), ("sqlite", SQLITE_STEPS)):
+    for store, own in (("json", JSON_STEPS), ("sqlite", SQLITE_STEPS), ("codex", ROLLOUT_STEPS)):
         killed = found[f"{store}, many faults, repair, kill"]
         assert {cell["name"] for cell in killed} >= own | LEDGER_STEPS
         assert _outcomes(killed) == {("as it was", ""), ("as it was", "failed"), ("healed", "healed")}

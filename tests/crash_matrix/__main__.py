@@ -1,4 +1,4 @@
-"""Every step of a recovery as the last one, for both stores. Ends with 1 if anything was found that must not be."""
+"""Every step of a recovery as the last one, for each store. Ends with 1 if anything was found that must not be."""
 
 from __future__ import annotations
 

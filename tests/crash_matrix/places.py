@@ -1,4 +1,4 @@
-"""Either store in a folder, with a ledger beside it: what the client keeps there, and its own writes."""
+"""Each store in a folder, with a ledger beside it: what the client keeps there, and its own writes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.support.build import Planted, SessionBuilder
 from tests.support.database import NEW, SCHEMAS
 from tests.support.parts import api_error, text, tool
 from tests.support.plant import dump, write_sqlite, write_tree
+from tests.support.rollouts import THREAD, Rollout, message, threads
 
 EMPTY = "messages: text content blocks must be non-empty"
 Records = dict[str, bytes]  # by the store's own keys
@@ -179,6 +180,59 @@ class SqlitePlace(Place):
         return [str(path) for path in self.data.rglob("*") if path.name not in own]
 
 
+class RolloutPlace(Place):
+    """The threads of Codex."""
+
+    name = "codex"
+
+    def _make(self) -> None:
+        self.codex = self.home / "codex"
+        (self.codex / "sessions").mkdir(parents=True)
+        self.store = threads(self.codex)
+
+    def plant(self, faults: str, *, seed: int = 7) -> str:
+        rollout = Rollout(self.codex, ms=int(time.time() * 1000) - 60_000)
+        for _ in range({"one": 1, "many": 4}[faults]):
+            rollout.healthy()
+        rollout.asks("continue")
+        rollout.is_refused()
+        return rollout.thread
+
+    def write_planted(self, planted: Planted) -> None:
+        raise NotImplementedError  # a session of OpenCode
+
+    def records(self) -> Records:
+        found: Records = {}
+        for path in (self.codex / "sessions").rglob("*.jsonl"):
+            at = 0
+            for line in path.read_bytes().splitlines(keepends=True):
+                found[f"line/{THREAD}/{at:013d}"] = line.rstrip(b"\n")
+                at += len(line)
+        return found
+
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        """Some other program puts an answer with these words into the line; where those are blank, reasoning."""
+        [path] = (self.codex / "sessions").rglob("*.jsonl")
+        at = int(key.rpartition("/")[2])
+        old = self.records()[key]
+        summary = [{"type": "summary_text", "text": words}]
+        faulty = {"type": "reasoning", "summary": summary, "encrypted_content": "gAAAA"}
+        item = message("assistant", words) if words.strip() else faulty
+        line = json.dumps({"type": "response_item", "payload": item}).encode()
+        new = line + b" " * (len(old) - len(line))
+        assert len(new) == len(old)
+        with path.open("r+b") as file:
+            file.seek(at)
+            file.write(new)
+        return new
+
+    def key(self, part: Part) -> str:
+        return f"line/{THREAD}/{part.id}"
+
+    def strays(self) -> list[str]:
+        return [str(p) for p in self.codex.rglob("*") if p.is_file() and p.suffix != ".jsonl"]
+
+
 def _one(session: SessionBuilder) -> None:
     """One record is changed."""
     session.user("go")
@@ -200,4 +254,4 @@ def _many(session: SessionBuilder) -> None:
 
 
 FAULTS = {"one": _one, "many": _many}
-PLACES: dict[str, type[Place]] = {place.name: place for place in (JsonPlace, SqlitePlace)}
+PLACES: dict[str, type[Place]] = {place.name: place for place in (JsonPlace, SqlitePlace, RolloutPlace)}

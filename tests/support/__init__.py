@@ -14,6 +14,7 @@ Sessions as values
 Stores
 - `json_tree`: a JSON tree of OpenCode that a test fills file by file
 - `database`: a database of OpenCode that a test fills row by row, with the tables of real versions
+- `rollouts`: rollouts of Codex that a test writes line by line
 - `stores`: every store of every client with the client at work in it, for `tests/contract`
 - `trees`: stuck sessions in a JSON tree, and a ledger and a recovery to heal them with
 

@@ -101,8 +101,10 @@ def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread
     place.rollout.is_refused()
     event = place.heal()
     assert event is not None
-    assert event.outcome is Outcome.REFUSED
+    assert event.outcome is Outcome.PENDING
     assert "open it anew and prompt it" in event.detail
+    with place.ledger() as ledger:
+        assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
 
 
 def test_a_thread_whose_turn_runs_is_left_alone(place: Place) -> None:
