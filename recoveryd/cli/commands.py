@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +19,12 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """A long list of what would fit helps nobody who mistyped one of it."""
-        near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1)
-        if near and action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]!r}?")
+        if action.choices is not None and value not in action.choices:
+            import difflib  # late: for a typing error alone
+
+            near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices], 1)
+            if near:
+                raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]!r}?")
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
@@ -179,6 +178,8 @@ def diff(store_id: str, change: Change) -> list[str]:
 
     Bytes that are no text are shown with replacement characters; the ledger has them as they are.
     """
+    import difflib  # late: most commands show no diff
+
     from recoveryd.clients import content_of  # late: `--version` has no need of a client
 
     content = content_of(store_id)

@@ -7,7 +7,6 @@ process with a `Ledger` never opens the file by other means: closing any descrip
 from __future__ import annotations
 
 import base64
-import difflib
 import json
 import os
 import sqlite3
@@ -246,6 +245,8 @@ class Ledger:
             ids = [r.id for r in found]
             raise NotFoundError(f'"{name}" fits several recoveries.', f"Which one: {', '.join(ids)}", recoveries=ids)
         recent = [r.id for r in self.history(500)]
+        import difflib  # late: for a typing error alone
+
         near = difflib.get_close_matches(wanted, recent, 3) or recent[:3]
         hint = f"Near it: {', '.join(near)}" if near else "The ledger is empty."
         raise NotFoundError(f'There is no recovery "{name}".', hint, recoveries=near)

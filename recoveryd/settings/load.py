@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import tomllib
@@ -218,6 +217,8 @@ def _found(value: object) -> str:
 
 def _nearest(name: str, known: Any) -> str:
     """Find the nearest known key by the whole name, else by its last piece: `desktop` is `notify.desktop`."""
+    import difflib  # late: for a typing error alone
+
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, 0.7)
     near = near or [n for n in names if n.rpartition(".")[2] == name.rpartition(".")[2]]

@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from recoveryd.clients.client import Asked, Prompt
 from recoveryd.clients.connection_owner import Owner
-from recoveryd.clients.http import Answer
 from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import Failure
+
+if TYPE_CHECKING:
+    from recoveryd.clients.http import Answer
 
 LIMIT_S, CALL_S = 2.0, 0.5  # for all that an abort or a version takes, and for each call of it
 # To prompt is worth more patience: a 1.18 at work on several sessions needs a second for an answer (measured), and of a

@@ -10,15 +10,17 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from recoveryd.clients.connection_owner import Owner, owner
-from recoveryd.clients.http import Answer, call
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.settings import OpencodeSettings
+
+if TYPE_CHECKING:
+    from recoveryd.clients.http import Answer
 
 DEFAULT_URL = "http://127.0.0.1:4096"
 _REMEMBERED_S = 10.0
@@ -71,6 +73,8 @@ class LocalServers:
         """
         if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
             return None
+        from recoveryd.clients.http import call  # late: an idle daemon calls nobody, and needs no half megabyte for it
+
         answer = call(
             url,
             method,
