@@ -18,6 +18,7 @@ from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Se
 
 _NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
 _LONGEST_ID = 40
+_SPARE = ("id", "internal_chat_message_metadata_passthrough")  # of an item: no request needs them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +36,12 @@ class CodexEditor:
     def mend_call(self, block: Block, limits: CallLimits) -> Edits:
         part = self._part(block.part_id)
         data = part.data or {}
-        old, name = data.get("call_id"), data.get("name")
-        fields: dict[str, Any] = {}
-        if isinstance(name, str) and (legal := _legal_name(name, limits)) != name:
-            fields["name"] = legal
-        given = data.get("arguments")
-        if isinstance(given, str) and limits.longest_input is not None and len(given) > limits.longest_input:
-            fields["arguments"] = json.dumps({"note": f"[{len(given):,} characters taken out]"})
+        old, fields = data.get("call_id"), _legal_fields(data, limits)
         edits = []
         if isinstance(old, str) and (new := self._legal_id(old, limits)) != old:
             fields["call_id"] = new
-            edits = [
-                self._with(other, {"call_id": new}, "mend_call", companion=True) for other in self._beside(part, old)
-            ]
-        own = self._with(part, fields, "mend_call") if fields else None
+            edits = [self._mended(other, {"call_id": new}, companion=True) for other in self._beside(part, old)]
+        own = self._mended(part, fields) if fields else None
         found = [own, *edits]
         return () if own is None or None in found else tuple(edit for edit in found if edit is not None)
 
@@ -133,6 +126,12 @@ class CodexEditor:
         every = (other for message in self.session.messages for other in message.parts)
         return [other for other in every if other.id != part.id and (other.data or {}).get("call_id") == call_id]
 
+    def _mended(self, part: Part, fields: Json, *, companion: bool = False) -> Edit | None:
+        """A side of a call with some fields changed; where they need room, without what no request needs."""
+        without = [{**fields, **dict.fromkeys(_SPARE[:many])} for many in range(len(_SPARE) + 1)]
+        made = (self._with(part, changed, "mend_call", companion=companion) for changed in without)
+        return next((edit for edit in made if edit is not None), None)
+
     def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit | None:
         """`part` with some fields changed; None where that does not fit."""
         body = {**(part.data or {}), **fields}
@@ -164,6 +163,21 @@ def _told(data: Json) -> Sequence[object]:
 def _said(one: object, kind: str) -> Json | None:
     text = one.get("text") if isinstance(one, Mapping) else None
     return {"type": kind, "text": text} if isinstance(text, str) and text.strip() else None
+
+
+def _legal_fields(data: Json, limits: CallLimits) -> dict[str, Any]:
+    """The names and the input of a call as they may be, where they are not."""
+    fields: dict[str, Any] = {}
+    for key in ("name", "namespace"):
+        name = data.get(key)
+        if isinstance(name, str) and (legal := _legal_name(name, limits)) != name:
+            fields[key] = legal
+    for key in ("arguments", "input"):
+        given = data.get(key)
+        if isinstance(given, str) and limits.longest_input is not None and len(given) > limits.longest_input:
+            note = f"[{len(given):,} characters taken out]"
+            fields[key] = json.dumps({"note": note}) if key == "arguments" else note
+    return fields
 
 
 def _legal_name(name: str, limits: CallLimits) -> str:

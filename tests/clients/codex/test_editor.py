@@ -49,6 +49,23 @@ def test_both_sides_of_a_call_get_the_same_legal_id(rollout: Rollout) -> None:
     assert (call["name"], output["output"]) == ("mcp_srv_tool", "ok")
 
 
+def test_a_namespace_is_made_legal_as_a_name_is(rollout: Rollout) -> None:
+    rollout.item({"type": "function_call", "name": "x", "namespace": "a b", "arguments": "{}", "call_id": "call_1"})
+    rollout.item({"type": "function_call_output", "call_id": "call_1", "output": "ok"})
+    assert written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))[0]["namespace"] == "a_b"
+
+
+def test_where_there_is_no_room_what_no_request_needs_makes_it(rollout: Rollout) -> None:
+    own = {"internal_chat_message_metadata_passthrough": {"turn_id": "01a201b8-039e-7180-80c0-0dc201f2ec18"}}
+    rollout.item(
+        {"type": "function_call", "id": "fc_" + "0" * 32, "name": "x", "arguments": "{}", "call_id": "", **own}
+    )
+    rollout.item({"type": "function_call_output", "call_id": "", "output": "ok", **own})
+    call, output = written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))
+    assert call["call_id"] == output["call_id"] != ""
+    assert (call["name"], output["output"]) == ("x", "ok")
+
+
 def test_a_legal_call_is_left_as_it_is(rollout: Rollout) -> None:
     rollout.calls()
     before = rollout.bytes()
