@@ -157,6 +157,7 @@ class Refused:
     names: tuple[str, ...] = ()  # of items, or the ends of what is encrypted: "rs_0496", "gAAA...c90="
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
+    most_images: int = 0  # that a request may have; 0: not told
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from recoveryd.providers.openai.items import (
     text,
 )
 
+_ROOM = 16 * 1024  # bytes that are left for the prompts to come
 _TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
 
 
@@ -65,6 +66,9 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
 def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
     """The encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is named
     or nothing else is left, for it is all that the model knows of what came before."""
+    agents = [b for b in blocks if b.type == "agent_message" and any(_sealed(b.body))]
+    if any(_is_named(block.body, name) for block in agents for name in refused.names):
+        return agents
     encrypted = [block for block in blocks if block.type in ENCRYPTED]
     if refused.field:  # that is not there, or another part of it
         return [block for block in encrypted if named is not None and block.part_id == named.part_id]
@@ -78,10 +82,18 @@ def _is_named(body: Json, name: str) -> bool:
     """Whether a name of an error means this item: its id, whole or cut in the middle, or the ends of its content."""
     first, dots, last = name.partition("...")
     last = last.lstrip(".")
-    whole = text(body, "id"), text(body, "encrypted_content")
+    whole = text(body, "id"), *_sealed(body)
     if not dots:
         return name in whole
     return any(len(one) > len(first + last) and one.startswith(first) and one.endswith(last) for one in whole)
+
+
+def _sealed(body: Json) -> Iterator[str]:
+    """What of an item is encrypted: a field of it, or of what it holds."""
+    content = body.get("content")
+    for one in (body, *(content if isinstance(content, list) else ())):
+        if isinstance(one, dict) and text(one, "encrypted_content"):
+            yield text(one, "encrypted_content")
 
 
 def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
@@ -129,6 +141,9 @@ def _images(refused: Refused, request: Request, blocks: list[Block], named: Bloc
                 yield part_id, place
                 over -= media.size(part)
         return
+    if 0 < refused.most_images < len(held):
+        yield from ((part, place) for part, place, _ in held[: len(held) - refused.most_images])
+        return
     if refused.position is not None and named is not None:
         at = refused.position[1]
         meant = [(part, place) for part, place, _ in held if part == named.part_id and at in (None, place)]
@@ -150,7 +165,7 @@ def _excess(refused: Refused, request: Request) -> int:
     size = media.request_size(request)
     if not refused.limit:
         return size
-    return refused.sent - refused.limit + media.UNSEEN if refused.sent else size - refused.limit + media.UNSEEN
+    return (refused.sent or size) - refused.limit + _ROOM
 
 
 def _repeated(blocks: list[Block]) -> list[Block]:

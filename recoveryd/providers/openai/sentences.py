@@ -33,7 +33,7 @@ media_rejected
   OpenAI: invalid image (based64) data | input[#].content[#].image_url | input[#].output[#].image_url
   Codex, in OpenAI's place: invalid image in your last message
   OpenAI, gateways: status 413 payload too large | status 413 request entity too large
-  gateways: request entity too large | request body size exceeds | is too large for upstream websocket
+  gateways: request body size exceeds | is too large for upstream websocket
 reasoning_item
   OpenAI: of type reasoning was provided without | without its required reasoning item
   OpenAI: without its required following item | items are not persisted when store | item with id * not found

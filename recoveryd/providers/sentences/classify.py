@@ -46,8 +46,9 @@ def classify(error: RecordedError) -> Refused | None:
     if only is not None:
         position, field = named.place(only.text, only.start, only.end, error.texts)
     limit, sent = named.sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
+    most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said = only.said if only is not None else ""
-    return Refused(kind, named_ids(error), position, field, said, named.items(error.texts), limit, sent)
+    return Refused(kind, named_ids(error), position, field, said, named.items(error.texts), limit, sent, most)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

@@ -36,6 +36,12 @@ _AT_MOST = re.compile(
     r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
 )
 
+_MOST = re.compile(
+    r"(?:at most|up to|maximum(?: of)?|limit(?: of| is)?) (\d{1,5}) (?:images?|allowed per request)"
+    r"|images?\b[^.]{0,40}\d > (\d{1,5})\b",
+    re.IGNORECASE,
+)
+
 Position = tuple[int, int | None]
 
 
@@ -78,6 +84,12 @@ def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[
         return None, ""
     number, content = (match[1], match[2]) if match[1] else (match[3], match[4])
     return (int(number), int(content) if content else None), match[5] or ""
+
+
+def most_images(texts: Iterable[str]) -> int:
+    """How many images a request may have; 0 where that is not told."""
+    found = next(filter(None, (_MOST.search(text) for text in texts)), None)
+    return int(found[1] or found[2]) if found else 0
 
 
 def _only_item(text: str) -> re.Match[str] | None:

@@ -253,3 +253,16 @@ def test_images_that_the_provider_made_count_as_well() -> None:
     [violation] = OPENAI.check(sent, OPENAI.claims(refused, sent, None))
     assert violation.kind is Kind.MEDIA_REJECTED
     assert violation.sources[0]["type"] == "image_generation_call"
+
+
+def test_no_more_images_go_than_are_too_many() -> None:
+    sent = request(*(user(image()) for _ in range(5)))
+    words = "Request contains 5 images, exceeding the maximum of 3 allowed per request"
+    assert [part for _, part, _ in blamed(sent, words)] == ["0", "1"]
+    assert [part for _, part, _ in blamed(sent, "Too many images in request: 5 > 4 allowed.")] == ["0"]
+
+
+def test_a_message_of_another_agent_that_cant_be_read_leaves_reasoning_alone() -> None:
+    content = [{"type": "encrypted_content", "encrypted_content": "gAAAAagents=="}]
+    sent = request(user(), {"type": "agent_message", "author": "a", "content": content}, reasoning(), answer())
+    assert blamed(sent, "The encrypted content gAAA...ts== could not be verified.") == [("foreign_item", "1", "")]
