@@ -33,41 +33,49 @@ def versions(default: Sequence[str]) -> list[str]:
 
 def newest() -> str:
     """Ask npm for the newest published version. Raises `UnavailableError` with the reason."""
-    return _npm("view", _package(), "dist-tags.latest")
+    return npm("view", _package(), "dist-tags.latest")
 
 
 def ensure(version: str = DEFAULT_VERSION) -> Path:
     """The client's binary, installed by npm if it is missing. Raises `UnavailableError` with the reason."""
     package = _package()
-    folder = clients_folder() / version
-    binary = folder / "node_modules" / package / "bin" / "opencode"
-    if binary.exists():
-        return binary
+    return installed(clients_folder() / version, f"{package}@{version}", f"{package}/bin/opencode")
+
+
+def installed(folder: Path, package: str, binary: str) -> Path:
+    """A file of a package in a folder of its own, where npm puts it if it is missing. Raises `UnavailableError`."""
+    path = folder / "node_modules" / binary
+    if path.exists():
+        return path
     folder.mkdir(parents=True, exist_ok=True)
-    options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-    _npm("install", *options, f"{package}@{version}")
-    if not binary.exists():
-        raise UnavailableError(f"npm installed {package}@{version}, and {binary} is not there")
-    return binary
+    npm("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), package)
+    if not path.exists():
+        raise UnavailableError(f"npm installed {package}, and {path} is not there")
+    return path
 
 
-def _npm(*words: str) -> str:
+def npm(*words: str) -> str:
     """What npm answers."""
-    npm, asked = shutil.which("npm"), f"npm {' '.join(words)}"
-    if npm is None:
+    program, asked = shutil.which("npm"), f"npm {' '.join(words)}"
+    if program is None:
         raise UnavailableError(f"npm is missing: {asked}")
     if os.environ.get("TEST_RECOVERYD_OFFLINE"):
         raise UnavailableError(f"TEST_RECOVERYD_OFFLINE is set: {asked}")
-    done = subprocess.run([npm, *words], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         raise UnavailableError(f"{asked} failed: {done.stderr.strip()[-300:]}")
     return done.stdout.strip()
 
 
-def _package() -> str:
+def system_and_machine() -> tuple[str, str]:
+    """Of this computer, as packages are named after them: ("linux", "x64"). Raises `UnavailableError`."""
     systems = {"Linux": "linux", "Darwin": "darwin"}
     machines = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
     system, machine = systems.get(platform.system()), machines.get(platform.machine().lower())
     if system is None or machine is None:
         raise UnavailableError(f"no client is published for {platform.system()} on {platform.machine()}")
-    return f"opencode-{system}-{machine}"
+    return system, machine
+
+
+def _package() -> str:
+    return "-".join(("opencode", *system_and_machine()))

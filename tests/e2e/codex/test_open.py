@@ -1,0 +1,50 @@
+"""A thread healed while a server of the client has it open: nothing is lost, and a reload takes the heal up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.codex.healing import watching
+from tests.e2e.codex.shapes import STUCK
+from tests.e2e.codex.world import running
+from tests.e2e.install import UnavailableError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+LATER = [f"later prompt {number}" for number in range(10)]
+
+
+def test_a_heal_under_a_server_loses_none_of_ten_later_turns(tmp_path: Path) -> None:
+    try:
+        with running(tmp_path / "client") as world, watching(tmp_path / "daemon", world) as daemon:
+            planted = world.plant(STUCK["reasoning-garbled"])
+            with world.codex.server() as server:
+                server.call("thread/resume", threadId=planted.thread)
+                assert server.turn(planted.thread, "the prompt that is refused")["status"] == "failed"
+                entries = daemon.wait_settled([planted.thread])[planted.thread]
+                assert [entry["outcome"] for entry in entries] == ["healed"]
+                turns = [server.turn(planted.thread, words) for words in LATER]
+            assert {turn["status"] for turn in turns} == {"failed"}, "it has the old history in memory"
+            told = daemon.run("history", "--session", planted.thread).stdout
+            assert f"codex resume {planted.thread}" in told
+
+            assert planted.path.stat().st_ino == planted.inode
+            turn = world.prompt(planted, "after the reload")
+            assert turn.error is None, turn
+            asked = world.asked(planted)[-1]
+            said = [
+                part["text"] for item in asked.body["input"] for part in item.get("content") or () if "text" in part
+            ]
+            assert [text for text in said if text in LATER] == LATER
+            with world.codex.server() as server:
+                read = str(server.read(planted.thread))
+            assert all(words in read for words in LATER)
+            *later, healed = daemon.by_session()[planted.thread]
+            assert healed["outcome"] == "healed"
+            # The last refusal, if the server ended before it was looked at: nobody can tell by then what had been read.
+            assert [entry["detail"] for entry in later if "open it anew" not in entry["detail"]] == []
+            assert len(later) <= 1, "no later refusal counts against it"
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
