@@ -17,10 +17,11 @@ from tests.bench.detect import at_once, one_by_one
 from tests.bench.harness import Figure
 from tests.bench.idle import idle
 from tests.bench.picture import svg
+from tests.bench.rollouts import rollouts
 from tests.bench.sizes import QUICK, SIZES, Point, measure
 from tests.bench.start import starts
 
-PARTS = ("detect", "storm", "start", "idle", "database")
+PARTS = ("detect", "storm", "start", "idle", "database", "rollouts")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "start": lambda: starts(root, asked.sessions, asked.sessions * 20),
             "idle": lambda: idle(root, asked.idle),
             "database": lambda: databases(root, asked.megabytes * 1_000_000, asked.runs, asked.stream),
+            "rollouts": lambda: rollouts(root, asked.rollouts, 10, asked.runs),
         }
         for part in asked.only or ([] if asked.picture else PARTS):
             print(f"{part} ...", file=sys.stderr, flush=True)
@@ -71,10 +73,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, help="sessions at a start, of 20 messages (10,000; quick: 1,000)")
     parser.add_argument("--megabytes", type=int, help="size of a database (1,000; quick: 20)")
     parser.add_argument("--stream", type=float, help="seconds to stream into a database (10; quick: 3)")
+    parser.add_argument("--rollouts", type=int, help="threads of Codex of 10 MB each (1,000; quick: 50)")
     parser.add_argument("--idle", type=float, help="seconds to be idle (60, a whole sweep; quick: 5)")
     asked = parser.parse_args(argv)
     usual = {"runs": (60, 20), "at_once": (1000, 200), "sessions": (10_000, 1_000), "idle": (60.0, 5.0)}
-    usual |= {"megabytes": (1000, 20), "stream": (10.0, 3.0)}
+    usual |= {"megabytes": (1000, 20), "stream": (10.0, 3.0), "rollouts": (1000, 50)}
     for name, (full, quick) in usual.items():
         if getattr(asked, name) is None:
             setattr(asked, name, quick if asked.quick else full)

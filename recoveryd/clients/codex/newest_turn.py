@@ -46,6 +46,11 @@ class Turns:
             asked=self.asked,
         )
 
+    def of(self, provider: str) -> Turns:
+        """Return the same of a thread whose settings named no provider since its beginning."""
+        failures = tuple(replace(one, provider=one.provider or provider) for one in self.failures)
+        return replace(self, failures=failures, asked=(provider, self.asked[1]))
+
 
 @dataclass(slots=True)
 class _Seen:
@@ -57,7 +62,7 @@ class _Seen:
     data: Json = field(default_factory=dict)
 
 
-def read_on(fd: int, store: str, thread: str, known: Turns | None, provider: str) -> Turns:
+def read_on(fd: int, store: str, thread: str, known: Turns | None) -> Turns:
     """Read a file to its end: from where `known` ends, else only back to the last answer. OSError."""
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
@@ -72,7 +77,7 @@ def read_on(fd: int, store: str, thread: str, known: Turns | None, provider: str
             seen.append(event)
             if known is None and _settles(seen):
                 break
-    turns = known or Turns(found.st_ino, asked=(provider, ""))
+    turns = known or Turns(found.st_ino)
     for event in reversed(seen):
         turns = _with(turns, event, store, thread)
     return replace(turns, end=end)

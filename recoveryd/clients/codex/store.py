@@ -101,9 +101,9 @@ class CodexThreads:
         try:
             with self._open(session_id) as (fd, path):
                 try:
-                    known = self._turns.get(session_id)
-                    provider = "" if known else self._provider(fd, path)
-                    turns = newest_turn.read_on(fd, self.id, session_id, known, provider)
+                    turns = newest_turn.read_on(fd, self.id, session_id, self._turns.get(session_id))
+                    if turns.failures and not turns.asked[0]:
+                        turns = turns.of(self._provider(fd, path))
                 except OSError as error:
                     raise tree.trouble(error, f"read {path}") from error
         except NotFoundError:
@@ -293,8 +293,8 @@ class CodexThreads:
             raise tree.trouble(error, f"look at the rollout of {session_id}") from error
 
     def _provider(self, fd: int, path: str) -> str:
-        first = next(rollout_lines.forward(fd, path, most=_HEAD), None)
-        line = rollout_lines.parse(first.raw) if first is not None else None
+        """Return the provider that the first line names; "" where it names none."""
+        line = rollout_lines.parse(rollout_lines.line_at(fd, 0, path) or b"")
         provider = rollout_lines.payload(line or {}).get("model_provider")
         return clean(provider, 80) if isinstance(provider, str) else ""
 
