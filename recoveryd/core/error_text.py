@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import unicodedata
@@ -73,6 +72,8 @@ def _unescape(text: str) -> str:
         if "\\" in text:
             text = _ESCAPE.sub(_char, _BACKSLASHES.sub(r"\\", text))
         if "&" in text:
+            import html  # late: its table of names takes 0.3 MB
+
             text = html.unescape(text)
         if text == before:
             break

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 
-from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
-from recoveryd.clients.opencode.wire.bedrock import BedrockConverse
-from recoveryd.clients.opencode.wire.copilot import CopilotChat
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
-from recoveryd.clients.opencode.wire.responses import OpenaiResponses
 from recoveryd.clients.opencode.wire.sdk import SdkWire
 from recoveryd.clients.opencode.wire.unknown import UnknownSdk
 from recoveryd.core import Failure
 
 __all__ = ["wires_of"]
 
-_WIRES: Mapping[str, type[SdkWire]] = {
-    wire.protocol: wire for wire in (AnthropicMessages, BedrockConverse, CopilotChat, OpenRouterChat, OpenaiResponses)
+# By what is spoken: the module, and the wire in it. Each is imported once a session is stuck that speaks it.
+_WIRES: Mapping[str, tuple[str, str]] = {
+    "anthropic.messages": ("anthropic", "AnthropicMessages"),
+    "bedrock.converse": ("bedrock", "BedrockConverse"),
+    "copilot.chat": ("copilot", "CopilotChat"),
+    "openrouter.chat": ("openrouter", "OpenRouterChat"),
+    "openai.responses": ("responses", "OpenaiResponses"),
 }
 
 
 def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[SdkWire, ...]:
     """The next request of a session, in each form: the same model is asked again, as `protocol` says."""
-    wire = _WIRES.get(protocol, UnknownSdk)
+    wire: type[SdkWire] = UnknownSdk
+    if protocol in _WIRES:
+        module, name = _WIRES[protocol]
+        wire = getattr(import_module(f"{__name__}.{module}"), name)
     return tuple(wire(failure.provider, failure.model, form) for form in forms)
