@@ -10,6 +10,7 @@ from typing import Protocol
 
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
+    Block,
     Change,
     Check,
     ConfigProblem,
@@ -138,6 +139,12 @@ class Client(Protocol):
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """List every way in which the client may send the next request of a session, to the model of `failure`."""
+
+    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+        """Whether the client itself sends the next request without such a fault: nothing is edited because of it.
+
+        `block`: the one that has it; None: whatever block has it.
+        """
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         """Make what makes the editor of a session, whose edits carry `marks`."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from recoveryd.clients.claude_code import transcript_paths
+from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.client import Client
 from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.settings import CodexSettings
@@ -31,6 +33,7 @@ class Config(BaseConfig):
 
     opencode: OpencodeSettings = Field(default=OpencodeSettings(), description="a table, [opencode]")
     codex: CodexSettings = Field(default=CodexSettings(), description="a table, [codex]")
+    claude_code: ClaudeCodeSettings = Field(default=ClaudeCodeSettings(), description="a table, [claude_code]")
 
 
 Clock = Callable[[], float]  # seconds since the epoch
@@ -48,6 +51,19 @@ class _Known:
     make: Callable[[Config, Clock], Client]
     content: Callable[[], Content]
     folder: str = ""
+
+
+def _claude_code(config: Config, clock: Clock) -> Client:
+    from recoveryd.clients.claude_code.client import ClaudeCode
+
+    del clock
+    return ClaudeCode(config.claude_code)
+
+
+def _claude_code_content() -> Content:
+    from recoveryd.clients.claude_code import content
+
+    return content
 
 
 def _codex(config: Config, clock: Clock) -> Client:
@@ -76,6 +92,13 @@ _CLIENTS: Mapping[str, _Known] = {
         make=_codex,
         content=_codex_content,
         folder=rollout_paths.SESSIONS,
+    ),
+    "claude_code": _Known(
+        title="Claude Code",
+        there=lambda config, env: config.claude_code.enabled and transcript_paths.there(env, config.claude_code),
+        make=_claude_code,
+        content=_claude_code_content,
+        folder=transcript_paths.PROJECTS,
     ),
 }
 

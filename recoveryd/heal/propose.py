@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Store
+from recoveryd.clients import Client, Clients, Config, Store
 from recoveryd.core import (
     KINDS,
     ActiveError,
@@ -21,11 +21,12 @@ from recoveryd.core import (
     Refusal,
     Refused,
     Session,
+    Wire,
 )
 from recoveryd.diagnose import left_alone
 from recoveryd.heal.shorten import shortened
-from recoveryd.providers import NO_RULES, classify, rules_for, size_of, unknown
-from recoveryd.repair import Case, Settings, objections, plan
+from recoveryd.providers import NO_RULES, Provider, classify, rules_for, size_of, unknown
+from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
 from recoveryd.tell import actions_of, names, places, sentence
 
 
@@ -111,12 +112,10 @@ class Proposer:
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
     ) -> Proposal | Refusal:
         client = self._clients.of(store)
-        if KINDS[kind].unrepaired:
-            return Refusal(KINDS[kind].unrepaired)
         wires = client.wires(store, failure)
-        provider = rules_for(failure, wires)
-        if provider is NO_RULES and not KINDS[kind].by_client:
-            return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
+        provider = _rules(client, wires, failure, kind)
+        if isinstance(provider, Refusal):
+            return provider
         if (shorter := self._shorter(store, session, failure, kind, name)) is not None:
             return shorter
         # Of other kinds a turn that runs is left alone in any case; this one it may look like.
@@ -200,3 +199,17 @@ class Proposer:
             places=places(session, cure.edits),
             also=cure.also,
         )
+
+
+def _rules(client: Client, wires: Sequence[Wire], failure: Failure, kind: Kind) -> Provider | Refusal:
+    """What the next request is held to, or why nothing of this kind is edited."""
+    if KINDS[kind].unrepaired:
+        return Refusal(KINDS[kind].unrepaired)
+    if client.heals(kind):
+        return Refusal(f"the newest {client.title} mends this by itself: update it. {client.go_on(failure.session)}")
+    provider = rules_for(failure, wires)
+    if provider is not NO_RULES:
+        return LeftToClient(provider, client.heals)
+    if KINDS[kind].by_client:
+        return provider
+    return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")

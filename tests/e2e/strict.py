@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e import content_rules, thinking_rules
+from tests.e2e import content_rules, schema_rules, thinking_rules
 from tests.e2e.media import media_fault
 from tests.e2e.signing import Bindings, Message
 from tests.e2e.tokens import TOO_LONG, too_long
@@ -56,12 +56,17 @@ class Strict:
 
     def judge(self, body: dict[str, Any]) -> Refusal | None:
         """The first rule that a parsed body breaks, or None if the provider accepts it."""
-        messages = merged(body.get("messages") or [])
-        on = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+        fault = schema_rules.schema(body.get("messages"))
+        if fault is not None:
+            return Refusal(_kind_of(fault), fault)
+        messages = merged(body["messages"])
+        mode = (body.get("thinking") or {}).get("type")
+        on = mode in ("enabled", "adaptive")
         self._learn(body)
         rules: list[tuple[str, Callable[[], str | None]]] = [
             ("context_overflow", lambda: too_long(body, self.limit, self.words) if self.limit else None),
             ("tool_call_invalid", lambda: content_rules.tool_calls(messages)),
+            ("tool_call_invalid", lambda: schema_rules.server_pairs(messages)),
             ("empty_content", lambda: content_rules.empty(messages)),
             ("role_order", lambda: content_rules.role_order(messages)),
             ("assistant_prefill", lambda: content_rules.prefill(messages, self.prefill)),
@@ -69,7 +74,7 @@ class Strict:
             ("tool_result_missing", lambda: content_rules.missing(messages)),
             ("tool_result_orphan", lambda: content_rules.orphans(messages)),
             ("thinking_final_block", lambda: thinking_rules.final_block(messages)),
-            ("thinking_block_order", lambda: thinking_rules.order(messages) if on else None),
+            ("thinking_block_order", lambda: thinking_rules.order(messages) if mode == "enabled" else None),
             ("thinking_disabled_violation", lambda: None if on else thinking_rules.disabled(messages)),
             ("thinking_block_modified", lambda: thinking_rules.signatures(messages, modified=True)),
             ("thinking_signature_invalid", lambda: thinking_rules.signatures(messages, modified=False)),
@@ -97,10 +102,21 @@ class Strict:
         )
 
 
+def _kind_of(fault: str) -> str:
+    """The kind of what the schema refuses."""
+    if re.search(
+        r"\.(tool_use|tool_result|server_tool_use|\w+_tool_result|mcp_tool_use)\.(id|name|input|tool_use_id):", fault
+    ):
+        return "tool_call_invalid"
+    if re.search(r"\.(image|document)\.source", fault):
+        return "media_rejected"
+    return "thinking_signature_invalid" if ".thinking.signature" in fault else "foreign_item"
+
+
 def merged(messages: list[Message]) -> list[Message]:
     """Neighbours of one role as one message, every content a list of blocks: what the rules speak of."""
     result: list[Message] = []
-    for message in messages:
+    for message in (message for message in messages if message.get("role") != "system"):
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
         if content == "":

@@ -72,7 +72,7 @@ REFUSED: list[tuple[str, str, bytes]] = [
         request(user("a"), assistant(thought("x"), call()), user(result()), assistant(call("t2")), user(result("t2")))[
             :-1
         ]
-        + b', "thinking": {"type": "adaptive"}}',
+        + b', "thinking": {"type": "enabled"}}',
     ),
     (
         "thinking_disabled_violation",

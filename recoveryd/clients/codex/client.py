@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Asked, Client, Cure, Prompt, ShellSettings
+from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.newest_turn import PROTOCOL
@@ -14,33 +14,22 @@ from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
 from recoveryd.clients.codex.wire import CodexWire
+from recoveryd.clients.no_server import NoServer
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, ConfigProblem, Editor, Failure, Kind, Marks, Message, Refusal, Session, Silence, Wire
-
-
-class NoServer:
-    """Codex does not listen on this machine: nothing can be asked of it."""
-
-    def prepare(self) -> None:
-        """There is nobody to look for."""
-
-    def has(self, failure: Failure, directory: str) -> bool:
-        del failure, directory
-        return False
-
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
-        del failure, directory, still
-        return False
-
-    def prompt(
-        self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
-    ) -> tuple[Asked, str]:
-        del directory, how, text, recovery, sending
-        return Asked.NOBODY, f"Codex takes no prompts from outside: codex resume {failure.session}"
-
-    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
-        del failure, directory, title, text, variant
-        return False
+from recoveryd.core import (
+    Block,
+    Check,
+    ConfigProblem,
+    Editor,
+    Failure,
+    Kind,
+    Marks,
+    Message,
+    Refusal,
+    Session,
+    Silence,
+    Wire,
+)
 
 
 class Codex:
@@ -49,7 +38,7 @@ class Codex:
     name = "codex"
     title = "Codex"
     reads_once = True
-    server = NoServer()
+    server = NoServer(title, "codex resume {}".format)
 
     def __init__(self, settings: CodexSettings) -> None:
         self._settings = settings
@@ -77,6 +66,11 @@ class Codex:
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure
         return (CodexWire(),)
+
+    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+        """What it mends before it sends anything, its wire shows."""
+        del kind, block
+        return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         return partial(CodexEditor, marks=marks)

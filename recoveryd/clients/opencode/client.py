@@ -34,6 +34,7 @@ from recoveryd.clients.shortening import Shortening
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
     ActiveError,
+    Block,
     Check,
     ConfigProblem,
     Editor,
@@ -72,6 +73,11 @@ class Opencode:
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))
+
+    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+        """What it mends before it sends anything, its wire shows; once refused, it changes nothing."""
+        del kind, block
+        return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         return partial(OpencodeEditor, marks=marks)

@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from recoveryd.core import HALF, Block, CallLimits, Kind, Turn, Violation
+from recoveryd.providers.anthropic import schema
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
 
 OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
+_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+# What Anthropic's own servers carry out; its newer tools end alike.
+_SERVER_NAME = re.compile(r"web_search|web_fetch|advisor|(?:\w+_)?code_execution|tool_search_tool_(?:regex|bm25)")
 
 
 def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violation]:
@@ -18,10 +22,13 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
     excess = max(0, len(media) - MANY)
     heaviest = max(media, key=_weight, default=None) if sum(map(_weight, media)) > MAX_REQUEST else None
     for index, turn in enumerate(turns):
+        yield from _server_results(index, turn)
         for block in turn.blocks:
             reason = _call(block, seen, limits)
             if reason is not None:
                 yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
+            for field, why in schema.faults(block.body):
+                yield Violation(Kind.FOREIGN_ITEM, index, block, why, field=field)
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
             for source in sources(block.body):
@@ -34,22 +41,55 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
                     break
 
 
+def _server_results(index: int, turn: Turn) -> Iterator[Violation]:
+    """What a server's tool gave back stands behind its call, in the same message."""
+    called: set[object] = set()
+    for block in turn.blocks:
+        if block.type == "server_tool_use":
+            called.add(str(block.body.get("id")))
+        elif _of_server(block) and str(block.body.get("tool_use_id")) not in called:
+            yield Violation(Kind.FOREIGN_ITEM, index, block, "the result of a server's tool has no call before it")
+
+
+def _of_server(block: Block) -> bool:
+    """Whether it is what a server's tool gave back."""
+    return block.type.endswith("_tool_result") and not block.type.startswith("mcp_")
+
+
 def _call(block: Block, seen: set[str], limits: CallLimits) -> str | None:
-    if block.type != "tool_use":
+    body = block.body
+    server = block.type == "server_tool_use"
+    if not (server or block.type in ("tool_use", "mcp_tool_use")):
         return None
-    call_id, body = block.body["id"], block.body
+    call_id = body.get("id")
+    reason = _id_fault(call_id, server, limits)
+    if reason is not None:
+        return reason
     doubled = call_id in seen
-    seen.add(call_id)
-    if not call_id or limits.illegal.search(call_id):
-        return "a tool call has an empty id or one with illegal characters"
-    if limits.longest_id is not None and len(call_id) > limits.longest_id:
-        return "the id of a tool call is too long"
-    name = body["name"]
-    if not name or limits.illegal.search(name) or len(name) > limits.longest_name:
-        return "a tool call has an empty or too long name, or one with illegal characters"
+    seen.add(str(call_id))
+    if block.type != "mcp_tool_use" and not _legal_name(body.get("name"), server, limits):
+        return "a tool call has an empty or too long name, one with illegal characters, or one that no server knows"
     if not isinstance(body.get("input"), Mapping):
         return "the input of a tool call is no object"
     return "two tool calls have the same id" if doubled else None
+
+
+def _id_fault(call_id: object, server: bool, limits: CallLimits) -> str | None:
+    if not isinstance(call_id, str) or not call_id or limits.illegal.search(call_id):
+        return "a tool call has no id, an empty one or one with illegal characters"
+    if server:
+        return None if _SERVER_ID.fullmatch(call_id) else "the id of a server's tool call is none of Anthropic's"
+    if limits.longest_id is not None and len(call_id) > limits.longest_id:
+        return "the id of a tool call is too long"
+    return None
+
+
+def _legal_name(name: object, server: bool, limits: CallLimits) -> bool:
+    if not isinstance(name, str) or not name:
+        return False
+    if server:
+        return _SERVER_NAME.fullmatch(name) is not None
+    return not limits.illegal.search(name) and len(name) <= limits.longest_name
 
 
 def half_character(value: object) -> bool:

@@ -6,7 +6,7 @@ a request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Json, Request, decoded, kind, pixels
 
@@ -19,11 +19,14 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 def sources(body: Json) -> Iterator[Json]:
     """Go through the `source` of each image or document in a content block, also of those in a tool's result."""
-    if body.get("type") in ("image", "document"):
-        yield body["source"]
-    content = body.get("content")
+    source, content = body.get("source"), body.get("content")
+    if body.get("type") in ("image", "document") and isinstance(source, Mapping):
+        yield source
+    if body.get("type") == "container_upload":
+        yield {"type": "file", "file_id": body.get("file_id")}
     for item in content if isinstance(content, list) else ():
-        yield from sources(item)
+        if isinstance(item, Mapping):
+            yield from sources(item)
 
 
 def count(request: Request) -> int:

@@ -33,7 +33,7 @@ class Anthropic:
         return rules.check(request, claims, self.call_limits)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        unfinished = (b for b in request.blocks() if b.unfinished and b.body["tool_use_id"] in refused.ids)
+        unfinished = (b for b in request.blocks() if b.unfinished and b.body.get("tool_use_id") in refused.ids)
         return Claims(rules.accused(refused, request, named), unfinished=frozenset(b.part_id for b in unfinished))
 
     def bound(self, before: Request, after: Request) -> list[Block]:

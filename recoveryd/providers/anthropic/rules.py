@@ -6,7 +6,7 @@ message in front of tool results must start with thinking while thinking is on, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
 from recoveryd.providers.anthropic.block_rules import OWN_LIMITS, check_blocks
@@ -43,10 +43,22 @@ def accused(refused: Refused, request: Request, named: Block | None) -> frozense
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
         return frozenset(thinking[thinking.index(named.part_id) :] if named is not None and known else thinking)
-    if refused.kind is not Kind.MEDIA_REJECTED or named is None or not any(True for _ in sources(named.body)):
+    if refused.kind is not Kind.MEDIA_REJECTED:
         return frozenset()
-    found = any(v.kind is refused.kind for v in check(request, Claims()))
-    return frozenset() if found else frozenset({named.part_id})
+    if any(v.kind is refused.kind for v in check(request, Claims())):
+        return frozenset()
+    gone = _out_of_reach(refused, request)
+    if gone:
+        return gone
+    return frozenset({named.part_id} if named is not None and any(True for _ in sources(named.body)) else ())
+
+
+def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
+    """What the provider was to fetch itself and could not: what the error names, else all of that sort."""
+    sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
+    there = [(b.part_id, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
+    named = [part for part, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
+    return frozenset(named or (part for part, _ in there))
 
 
 def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
@@ -55,7 +67,7 @@ def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation
     for block in turn.blocks:
         if block.type == "tool_use":
             called = True
-            if block.body["id"] not in answered:
+            if _name(block.body.get("id")) not in answered:
                 yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "a tool call has no result in the next message")
         elif called:
             reason = f"{_noun(block)} stands behind a tool call in one step, so the result does not follow the call"
@@ -63,9 +75,9 @@ def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation
 
 
 def _results(index: int, turn: Turn, previous: Turn | None) -> Iterator[Violation]:
-    called = {b.body["id"] for b in previous.blocks if b.type == "tool_use"} if previous else set()
+    called = {_name(b.body.get("id")) for b in previous.blocks if b.type == "tool_use"} if previous else set()
     for block in turn.blocks:
-        if block.type == "tool_result" and block.body["tool_use_id"] not in called:
+        if block.type == "tool_result" and _name(block.body.get("tool_use_id")) not in called:
             yield Violation(Kind.TOOL_RESULT_ORPHAN, index, block, "a tool result has no call in the message before")
 
 
@@ -74,8 +86,13 @@ def _results_at_start(turn: Turn | None) -> set[str]:
     for block in turn.blocks if turn is not None and turn.role == "user" else ():
         if block.type != "tool_result":
             break
-        ids.add(block.body["tool_use_id"])
+        ids.add(_name(block.body.get("tool_use_id")))
     return ids
+
+
+def _name(identifier: object) -> str:
+    """An id, whatever stands there."""
+    return identifier if isinstance(identifier, str) else repr(identifier)
 
 
 def _final_block(index: int, turn: Turn) -> Iterator[Violation]:
@@ -88,19 +105,22 @@ def _content(index: int, turn: Turn, *, last: bool) -> Iterator[Violation]:
         yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
     for block in turn.blocks:
         texts = [block.body] if block.type == "text" else _nested(block.body)
-        if any(not str(text["text"]).strip() for text in texts):
+        if any(not text["text"].strip() for text in texts if isinstance(text.get("text"), str)):
             yield Violation(Kind.EMPTY_CONTENT, index, block, "a text holds nothing but white space")
 
 
 def _nested(body: Json) -> Sequence[Json]:
     content = body.get("content")
-    return [item for item in content if item["type"] == "text"] if isinstance(content, list) else ()
+    items = content if isinstance(content, list) else ()
+    return [item for item in items if isinstance(item, Mapping) and item.get("type") == "text"]
 
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
     for block in turn.blocks:
         if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
-            yield Violation(Kind.MEDIA_REJECTED, index, block, "the provider can't read it")
+            meant = tuple(source for source in sources(block.body) if source.get("type") in ("url", "file"))
+            reason = "the provider can't fetch it" if meant else "the provider can't read it"
+            yield Violation(Kind.MEDIA_REJECTED, index, block, reason, sources=meant)
         if block.part_id in claims.unfinished and block.unfinished:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
 

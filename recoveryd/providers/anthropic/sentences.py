@@ -29,18 +29,21 @@ thinking_block_order
   Anthropic: expected redacted_thinking, but found | must start with a thinking block | the lastmost set of tool_use
 thinking_signature_invalid
   Anthropic: invalid signature in thinking | invalid data in redacted_thinking
-  Anthropic: block is bound to a different conversation | each thinking block must contain | thinking.signature:
+  Anthropic [unless signature input should be]: thinking.signature:
+  Anthropic: block is bound to a different conversation | each thinking block must contain
   Anthropic: thinking.thinking: field required | redacted_thinking.data: field required | invalid thinking signature
   Anthropic: thinking block signature | signature of the thinking block
 tool_result_missing
   Anthropic: tool_use ids were found without | each tool_use block must have a corresponding tool_result
 tool_result_orphan
-  Anthropic: unexpected tool_use_id | each tool_result block must have a corresponding tool_use
+  Anthropic [unless corresponding server_tool_use]: unexpected tool_use_id
+  Anthropic: each tool_result block must have a corresponding tool_use
   Anthropic: tool_result block(s) provided when previous message does not contain
 tool_call_invalid
   Anthropic: tool_use ids must be unique | tool_use.id: string should | tool_use.id: field required
   Anthropic: tool_use.name: string should | tool_use.name: field required | tool_use.input: input should be
   Anthropic: tool_use.input: field required | tool_use_id: string should | tool_use_id: field required
+  Anthropic: tool_use.id: input should | tool_use.name: input should | tool_use_id: input should
   Anthropic: tool_use must have a single result | multiple tool_result blocks with id
 empty_content
   Anthropic: all messages must have non-empty content | text content blocks must be non-empty
@@ -55,6 +58,15 @@ media_rejected
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
   Anthropic: maximum of # pdf pages | too many images | request exceeds the maximum size | request too large (max #mb
+  Anthropic: unable to download the file | file not found: file | file_id: file not found
+foreign_item
+  Anthropic: messages.# * input tag * found using type | messages.#.content * extra inputs are not permitted
+  Anthropic: messages.#.content * citations * {input should be/field required}
+  Anthropic: messages.#.content * input should be an object | messages.#.content.#.type: field required
+  Anthropic: tool_result.is_error: input should be | tool_result.content: input should be
+  Anthropic: messages.#.content * text.text: input should be | source: field required
+  Anthropic: messages.#.content * signature: input should be | redacted_thinking.data: input should be
+  Anthropic: must have a corresponding server_tool_use
 assistant_prefill
   Anthropic: not support assistant message prefill | conversation must end with a user message
   Anthropic: pre-filling the assistant response is not | pre-fill the assistant | prefilling assistant messages

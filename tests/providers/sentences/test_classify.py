@@ -317,7 +317,6 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
         "Invalid 'tools[0].function.name': string does not match pattern.",
         "error reading from CLI error=unexpected end of hex escape at line 1 column 4384625",
         "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens",
-        "messages.0.content.1.image.source.url: Unable to download the file. Please verify the URL and try again.",
         "invalid_image_url: Failed to download image from https://example.org/a.png",
         "block_binding: Extra inputs are not permitted",
         "property 'reasoning_content' is unsupported",

@@ -1,0 +1,139 @@
+"""Claude Code behind the port of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from recoveryd.clients.claude_code import transcript_paths
+from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
+from recoveryd.clients.claude_code.session_status import PROVIDER
+from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
+from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
+from recoveryd.clients.no_server import NoServer
+from recoveryd.clients.store import Generation, Store
+from recoveryd.core import (
+    Block,
+    Check,
+    ConfigProblem,
+    Editor,
+    Failure,
+    Kind,
+    Marks,
+    Message,
+    Refusal,
+    Session,
+    Silence,
+    Wire,
+)
+
+
+class ClaudeCode:
+    """The `Client` of Claude Code's transcripts."""
+
+    name = "claude_code"
+    title = "Claude Code"
+    reads_once = True
+    server = NoServer(title, "claude --resume {}".format)
+
+    def __init__(self, settings: ClaudeCodeSettings) -> None:
+        self._settings = settings
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        return find_stores(transcript_paths.homes(env, self._settings.config_dirs))
+
+    def config_problems(self) -> Iterator[ConfigProblem]:
+        for folder in self._settings.config_dirs:
+            if not (folder.expanduser() / transcript_paths.PROJECTS).is_dir():
+                yield ConfigProblem(
+                    "claude_code.config_dirs",
+                    f"{folder} has no folder `{transcript_paths.PROJECTS}`",
+                    "Name the folder that CLAUDE_CONFIG_DIR names (usually ~/.claude).",
+                )
+
+    def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        """A folder that only `CLAUDE_CONFIG_DIR` names."""
+        del state
+        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
+        found = tuple(str(store.root.parent) for store in self.stores(env) if store.exists() and store.id not in known)
+        return ShellSettings({"config_dirs": found})
+
+    def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
+        del store, failure
+        return (ClaudeCodeWire(),)
+
+    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+        return heals(kind, block)
+
+    def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        return partial(ClaudeCodeEditor, marks=marks)
+
+    def next_failure(self, session: Session) -> Failure | None:
+        newest = session.newest
+        if newest is None:
+            return None
+        return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER)
+
+    def resumed_by(self, message: Message) -> str | None:
+        del message
+        return None
+
+    def by_shell(self, message: Message) -> bool:
+        del message
+        return False
+
+    def last_prompt(self, session: Session) -> Prompt:
+        del session
+        return Prompt()
+
+    def stopped(self, message: Message) -> bool:
+        del message
+        return False
+
+    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+        del store, session, now
+        return None
+
+    def cut_off(self, session: Session) -> Silence | None:
+        """A turn that was cut off, the client ends itself."""
+        del session
+        return None
+
+    def under_way(self, store: Store, session: str) -> str | None:
+        assert isinstance(store, ClaudeCodeTranscripts)
+        return "a Claude Code has the session open" if store.opened(session) is not None else None
+
+    def at_work(self, store: Store, session: Session) -> str | None:
+        return self.under_way(store, session.id) if store.look(session.id).running else None
+
+    def unread(self, store: Store, session: str, since: float) -> str:
+        """A process has the history in memory from when it was started (measured)."""
+        assert isinstance(store, ClaudeCodeTranscripts)
+        opened = store.opened(session)
+        if opened is None or opened > since:
+            return ""
+        return f"Claude Code has this session open as it was before: quit it, then `{self._resume(store, session)}`"
+
+    def go_on(self, session: str) -> str:
+        return f"To go on: claude --resume {session}"
+
+    def version(self) -> tuple[int, ...] | None:
+        return None
+
+    def check_server(self) -> Iterator[Check]:
+        yield from ()
+
+    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        del stores, now
+        yield from ()
+
+    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
+        del store, session, name, now
+        return Refusal(f"{kind} is nothing that Claude Code is stuck on")
+
+    @staticmethod
+    def _resume(store: Store, session: str) -> str:
+        return f"claude --resume {store.about(session).parent or session}"

@@ -1,0 +1,67 @@
+"""From edits of blocks to lines of a transcript, before and after. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recoveryd.clients import json_lines
+from recoveryd.clients.claude_code.transcript import parse, part_id
+from recoveryd.core import Change, Edit, Message, Session, StoreError
+
+MARK = "recoveryd"  # beside the message in its line: a block takes no field that the provider does not know
+
+
+def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
+    """One change a line. What changes nothing is left out. StoreError: an edit of a line that is not there."""
+    messages = {message.id: message for message in session.messages}
+    of_line: dict[str, dict[str, Edit]] = {}
+    for edit in edits:
+        if edit.message_id not in messages or edit.part_id is None:
+            raise StoreError(f"An edit of session {session.id} names a line that is not there: {edit.record}.")
+        of_line.setdefault(edit.message_id, {})[edit.part_id] = edit
+    found = (_change(messages[uuid], of_parts, file) for uuid, of_parts in of_line.items())
+    return [change for change in found if change.before != change.after]
+
+
+def key(file: str, uuid: str) -> str:
+    """What names a line in the ledger."""
+    return f"{file}#{uuid}"
+
+
+def split(name: str) -> tuple[tuple[str, ...], str]:
+    """The file's names below `projects`, and the line's id. StoreError for what is no key."""
+    file, mark, uuid = name.partition("#")
+    if not mark or not uuid:
+        raise StoreError(f"{name!r} is no record of this store.")
+    return tuple(file.split("/")), uuid
+
+
+def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
+    line = parse(message.raw or b"")
+    if line is None:
+        raise StoreError(f"Line {message.id} is no JSON any more.")
+    holder: dict[str, Any] = line if line.get("type") == "system" else line["message"]
+    known = {part.id for part in message.parts}
+    if edits.keys() - known:
+        raise StoreError(f"An edit names a block that is not there: {min(edits.keys() - known)}.")
+    plain = isinstance(holder.get("content"), str)
+    blocks = [{"type": "text", "text": holder["content"]}] if plain else list(holder["content"])
+    kept: list[Any] = []
+    mark: Any = None
+    for index, block in enumerate(blocks):
+        edit = edits.get(part_id(message.id, index))
+        if edit is None:
+            kept.append(block)
+        elif edit.after is not None:
+            after = {name: value for name, value in edit.after.items() if name != MARK}
+            mark = edit.after.get(MARK, mark)
+            kept.append(after)
+    same = json.dumps(kept, sort_keys=True, default=dict) == json.dumps(blocks, sort_keys=True)
+    if same:
+        return Change(key(file, message.id), message.raw, message.raw)
+    holder["content"] = kept[0]["text"] if plain and kept and set(kept[0]) == {"type", "text"} else kept
+    if mark is not None:
+        line[MARK] = mark
+    return Change(key(file, message.id), message.raw, json_lines.dump(line))

@@ -1,0 +1,267 @@
+"""Writes what a repair wants over the blocks of a transcript: the `Editor` of Claude Code. Pure.
+
+A block is replaced by another one in its place. What would need a new line is left to the client: it mends the order of
+messages, pairs of calls and results, and thinking by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.clients.claude_code.edited_lines import MARK
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn, clean
+
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_SERVER_ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
+_MISSING = object()
+_NAMELESS = "unknown_tool"
+_LONGEST = 2000  # characters of a block of no words that are kept as words; the ledger has all of it
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCodeEditor:
+    """Edits of one transcript."""
+
+    session: Session
+    marks: Marks
+
+    def cancel_call(self, block: Block, words: str) -> Edits:
+        """The client does so itself."""
+        del block, words
+        return ()
+
+    def mend_call(self, block: Block, limits: CallLimits) -> Edits:
+        part = self._part(block.part_id)
+        data = part.data or {}
+        results = self._results(part)
+        fields = self._call_fields(part, results, limits)
+        new = fields.get("id", data.get("id"))
+        edits = [self._with(part, fields, "mend_call")] if fields else []
+        beside = results if "id" in fields else ()
+        edits += [self._with(result, {"tool_use_id": new}, "mend_call", companion=True) for result in beside]
+        return tuple(edits)
+
+    def own_step(self, block: Block) -> Edits:
+        del block
+        return ()
+
+    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
+        del message_id, part_id, words
+        return ()
+
+    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
+        del turn, words
+        return ()
+
+    def close_turn(self, turn: Turn, words: str) -> Edits:
+        del turn, words
+        return ()
+
+    def replace_text(self, block: Block, words: str) -> Edits:
+        part = self._part(block.part_id)
+        data = part.data or {}
+        if part.type == "text":
+            return (self._with(part, {"text": words}, "placeholder"),)
+        content = data.get("content")
+        if part.type != "tool_result" or not isinstance(content, list):
+            return ()
+        items = [{**item, "text": words} if _is_blank(item) else item for item in content]
+        return (self._with(part, {"content": items}, "placeholder"),)
+
+    def mend_unicode(self, block: Block) -> Edits:
+        """The client does so itself."""
+        del block
+        return ()
+
+    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
+        return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
+
+    def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
+        """Blank words and thinking; anything else somebody said, or a tool gave back."""
+        may_go = (b for b in blocks if b.part_id and (b.is_thinking or (_is_blank(b.body) and not self._plain(b))))
+        return tuple(Edit(block.message_id, block.part_id, None, action) for block in may_go)
+
+    def without_field(self, block: Block, field: str, action: str) -> Edits:
+        """`field` may lead deeper ("content.1.text"). What stands in a list becomes words in its place."""
+        part = self._part(block.part_id)
+        data = _without(part.data or {}, field.split("."))
+        return () if data == part.data else (self._replaced(part, data, action),)
+
+    def as_message(self, block: Block, action: str) -> Edits:
+        """A text in the place of a block, with what can be read of it."""
+        part = self._part(block.part_id)
+        return (self._replaced(part, _as_text(part.data), action),)
+
+    def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
+        del part_id, fault, reason, cancelled
+        return ()
+
+    def _call_fields(self, part: Part, results: Sequence[Part], limits: CallLimits) -> dict[str, Any]:
+        """What has to change for a call to be legal."""
+        data = part.data or {}
+        fields: dict[str, Any] = {}
+        new = self._legal_id(part, limits)
+        if new != data.get("id"):
+            fields["id"] = new
+        name = _server_name(data, results) if part.type == "server_tool_use" else _legal_name(data.get("name"), limits)
+        if part.type != "mcp_tool_use" and name != data.get("name"):
+            fields["name"] = name
+        if not isinstance(data.get("input"), Mapping):
+            fields["input"] = _as_object(data.get("input"))
+        return fields
+
+    def _legal_id(self, part: Part, limits: CallLimits) -> str:
+        """Its own id, made legal; one that no other call of the session has."""
+        old = (part.data or {}).get("id")
+        server = part.type == "server_tool_use"
+        illegal = _SERVER_ILLEGAL if server else limits.illegal
+        prefix = "srvtoolu_" if server else "toolu_"
+        legal = illegal.sub("_", old) if isinstance(old, str) else ""
+        if server and legal and not legal.startswith(prefix):
+            legal = prefix + legal
+        theirs = {(p.data or {}).get("id") for p in self._parts() if p.type in _CALLS and p.id != part.id}
+        if legal and (legal == old or legal not in {one for one in theirs if isinstance(one, str)}):
+            return legal
+        return prefix + illegal.sub("", part.id)
+
+    def _results(self, call: Part) -> list[Part]:
+        """What came back from a call: of several with one id, each has the result that is as far behind as itself."""
+        wanted = (call.data or {}).get("id", _MISSING)
+        own = call.type == "tool_use"
+        calls = [p for p in self._parts() if p.type == call.type and (p.data or {}).get("id", _MISSING) == wanted]
+        found = [
+            part
+            for part in self._parts()
+            if part.type.endswith("tool_result")
+            and (part.type == "tool_result") is own
+            and (part.data or {}).get("tool_use_id", _MISSING) == wanted
+        ]
+        if len(calls) < 2:
+            return found
+        at = next(index for index, one in enumerate(calls) if one.id == call.id)
+        return found[at:] if at == len(calls) - 1 else found[at : at + 1]
+
+    def _without_media(self, part: Part, fault: Callable[[Json], str | None], reason: str) -> Edit:
+        if part.type in ("image", "document", "container_upload"):
+            return self._replaced(part, {"type": "text", "text": _note(part.data or {}, reason)}, "take_out_media")
+        content = (part.data or {}).get("content")
+        items = content if isinstance(content, list) else []
+        faults = [fault(item["source"]) if _is_media(item) else None for item in items]
+        if not any(faults):
+            faults = [reason if _is_media(item) else None for item in items]
+        noted = [
+            {"type": "text", "text": _note(item, why)} if why else item for item, why in zip(items, faults, strict=True)
+        ]
+        return self._with(part, {"content": noted}, "take_out_media")
+
+    def _plain(self, block: Block) -> bool:
+        """Whether its line says a text instead of a list: then there is nothing else in it."""
+        return next(m.data.get("form") == "text" for m in self.session.messages if m.id == block.message_id)
+
+    def _part(self, part_id: str) -> Part:
+        part = self.session.part(part_id)
+        assert part is not None, part_id
+        return part
+
+    def _parts(self) -> Iterator[Part]:
+        for message in self.session.messages:
+            yield from message.parts
+
+    def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit:
+        return self._replaced(part, {**(part.data or {}), **fields}, action, companion=companion)
+
+    def _replaced(self, part: Part, data: Json, action: str, *, companion: bool = False) -> Edit:
+        """Marked with the recovery; the mark is written beside the message in its line."""
+        marked = {**data, MARK: {"recovery": self.marks.recovery}}
+        return Edit(part.message_id, part.id, marked, action, companion)
+
+
+def _legal_name(name: object, limits: CallLimits) -> str:
+    if not isinstance(name, str) or not name:
+        return _NAMELESS
+    return limits.illegal.sub("_", name)[: limits.longest_name]
+
+
+def _server_name(data: Json, results: Sequence[Part]) -> str:
+    """The tool that its result is of; there are no others than the provider's own."""
+    name = data.get("name")
+    kinds = [part.type.removesuffix("_tool_result") for part in results]
+    told = next(("tool_search_tool_regex" if kind == "tool_search" else kind for kind in kinds), "")
+    if isinstance(name, str) and (not told or name.startswith(told.removesuffix("_regex"))):
+        return name
+    return told or _NAMELESS
+
+
+def _as_object(value: object) -> Json:
+    """An input that is no object, as one: the object that a text spells, else the value under a key."""
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, dict):
+            return parsed
+    return {"value": value}
+
+
+def _without(value: Any, way: Sequence[str]) -> Any:
+    """`value` without what `way` leads to."""
+    first, *rest = way
+    if isinstance(value, list):
+        index = int(first)
+        new = _without(value[index], rest) if rest else _as_text(value[index])
+        return [new if at == index else item for at, item in enumerate(value)]
+    if not isinstance(value, Mapping) or first not in value:
+        return value
+    if rest:
+        return {**value, first: _without(value[first], rest)}
+    return {name: item for name, item in value.items() if name != first}
+
+
+def _as_text(value: Any) -> Json:
+    """What stands in the place of a block that no provider takes: its own words, else all of it as JSON."""
+    if isinstance(value, str):
+        words = value
+    elif isinstance(value, Mapping):
+        words = next((said for said in _said(value) if said.strip()), "")
+    else:
+        words = ""
+    return {"type": "text", "text": words if words.strip() else clean(json.dumps(value, ensure_ascii=False), _LONGEST)}
+
+
+def _said(value: Json) -> Iterator[str]:
+    for name in ("text", "thinking", "summary", "content", "resource"):
+        said = value.get(name)
+        if isinstance(said, str):
+            yield said
+        elif isinstance(said, Mapping):
+            yield from _said(said)
+        elif isinstance(said, list):
+            texts = [text for item in said if isinstance(item, Mapping) for text in _said(item)]
+            yield "\n".join(texts)
+
+
+def _is_blank(item: object) -> bool:
+    if not isinstance(item, Mapping) or item.get("type") != "text":
+        return False
+    return isinstance(item.get("text"), str) and not item["text"].strip()
+
+
+def _is_media(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("type") in ("image", "document") and "source" in item
+
+
+def _note(item: Json, reason: str) -> str:
+    """ "[The image http://… was taken out: it can't be downloaded]" """
+    source = item.get("source")
+    source = source if isinstance(source, Mapping) else {}
+    names = (item.get("title"), item.get("file_id"), source.get("url"), source.get("file_id"))
+    name = next((f" {clean(str(name), 200)}" for name in names if name), "")
+    noun = "image" if item.get("type") == "image" else "document"
+    return f"[The {noun}{name} was taken out: {reason}]"

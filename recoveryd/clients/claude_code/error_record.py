@@ -1,0 +1,48 @@
+"""How Claude Code records a refusal: a line of the assistant's with `isApiErrorMessage`, in the provider's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from recoveryd.core import Json, RecordedError, texts_of
+
+_PREFIX = re.compile(r"^API Error: (?:\d{3} )?")
+# Its own names for what has nothing to do with the history.
+_ELSEWHERE = frozenset({"authentication_failed", "oauth_org_not_allowed", "billing_error", "rate_limit", "overloaded"})
+
+
+def is_refusal(line: Json) -> bool:
+    """Whether a provider's error ended the turn; not where the client mended it by itself and went on."""
+    return line.get("isApiErrorMessage") is True and line.get("apiError") != "media_removed"
+
+
+def read(line: Json) -> RecordedError:
+    """The error of a line that `is_refusal`."""
+    name, status = line.get("error"), line.get("apiErrorStatus")
+    texts = [_PREFIX.sub("", text) for text in _texts(line)]
+    details = line.get("errorDetails")
+    told = [texts, _PREFIX.sub("", re.sub(r"^\d{3} ", "", details))] if isinstance(details, str) else [texts]
+    known = status if isinstance(status, int) and not isinstance(status, bool) else _status(line)
+    return RecordedError(
+        texts=texts_of(told, frozenset()),
+        name=name if isinstance(name, str) else "",
+        blameless=name in _ELSEWHERE,
+        status=known,
+        answered=known is not None,
+    )
+
+
+def _texts(line: Json) -> list[str]:
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [b["text"] for b in blocks if isinstance(b, Mapping) and isinstance(b.get("text"), str)]
+
+
+def _status(line: Json) -> int | None:
+    """Older versions say it in the text alone."""
+    found = (re.match(r"API Error: (\d{3}) ", text) for text in _texts(line))
+    return next((int(match[1]) for match in found if match), None)

@@ -1,0 +1,57 @@
+"""Which running Claude Code has a session open: it notes so in `sessions/<pid>.json` beside its projects."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from recoveryd.disk import tree
+
+
+def opened(home: Path, session: str) -> float | None:
+    """Since when, in seconds since the epoch, a process that still runs has this session; None when none has.
+
+    Of several the one that was started first. Only the notes are read, not the keys that lie beside them.
+    """
+    found: list[float] = []
+    with suppress(OSError):
+        for entry in os.scandir(home / "sessions"):
+            name = entry.name.removesuffix(".json")
+            if name.isdigit() and entry.name.endswith(".json"):
+                note = _note(home, entry.name)
+                if note.get("sessionId") == session and _runs(int(name), note.get("procStart")):
+                    at = note.get("startedAt")
+                    found.append(at / 1000 if isinstance(at, (int, float)) else 0.0)
+    return min(found, default=None)
+
+
+def _note(home: Path, name: str) -> dict[str, object]:
+    try:
+        with tree.folder(home, "sessions") as fd:
+            data = json.loads(tree.read(fd, name, f"{home}/sessions/{name}", 1 << 16))
+    except Exception:  # a note that can't be read tells nothing
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _runs(pid: int, start: object) -> bool:
+    """Whether the process runs that the note is of: a number may be used again."""
+    try:
+        os.kill(pid, 0)
+        told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except PermissionError:
+        return False  # another user's: the note is old
+    except OSError:
+        return not Path("/proc/self/stat").exists() and _alive(pid)
+    return not isinstance(start, str) or len(told) < 20 or told[19].decode() == start
+
+
+def _alive(pid: int) -> bool:
+    """Where no /proc tells more."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""What the newest lines of a transcript tell: refused, answered, prompted since. Each byte is looked at once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from recoveryd.clients import json_lines
+from recoveryd.clients.claude_code import error_record, transcript
+from recoveryd.clients.claude_code.transcript import Line
+from recoveryd.clients.store import Look
+from recoveryd.core import Failure
+
+PROVIDER = "anthropic"
+_REQUEST = b'{"type":"api-request",'
+_LINE = b'{"parentUuid":'
+_SYNTHETIC = "<synthetic>"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known up to the byte `end` of the file with the number `inode`. Times: milliseconds since the epoch."""
+
+    inode: int
+    end: int = 0
+    failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
+    prompt: str = ""  # the newest of the user, if nothing came of it yet
+    answered: int = 0
+    working: int = 0  # when the step came that is not the last of its turn; 0: none
+    model: str = ""  # that was asked last
+
+    def look(self, *, open_now: bool) -> Look:
+        """As the store tells it; `open_now`: a client has the session, so a turn without an end may be under way."""
+        return Look(
+            failure=self.failures[0] if self.failures else None,
+            running=self.working if open_now else 0,
+            newest_user=self.prompt or None,
+            last_answer=self.answered,
+            earlier=self.failures[1:],
+            asked=(PROVIDER, self.model),
+        )
+
+
+def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bool) -> Status:
+    """What is known once the file is read to its end: on from `known`, or back to the last answer. OSError.
+
+    `side`: it is a subagent's own transcript; in another one the lines of subagents are passed over.
+    """
+    found = os.fstat(fd)
+    if known is None or known.inode != found.st_ino or known.end > found.st_size:
+        known = None
+    start = known.end if known else 0
+    told: list[Line | str] = []
+    end = start
+    for place in json_lines.backward(fd, start, found.st_size):
+        end = max(end, place.end + 1)
+        if not _tells(place.head):
+            continue
+        event = _event(os.pread(fd, place.end - place.offset, place.offset), place.offset, side)
+        if event is not None:
+            told.append(event)
+            if known is None and _settles(event):
+                break
+    status = known or Status(found.st_ino)
+    for event in reversed(told):
+        status = _with(status, event, store, session)
+    return replace(status, end=end)
+
+
+def _tells(head: bytes) -> bool:
+    """Whether a line is worth reading: those of the conversation, and those that name the model."""
+    return not head.startswith(b'{"type":"') or head.startswith((_REQUEST, b'{"type":"user"', b'{"type":"assistant"'))
+
+
+def _event(raw: bytes, offset: int, side: bool) -> Line | str | None:
+    """A line of the conversation, or the model that a request went to."""
+    data = transcript.parse(raw)
+    if data is None:
+        return None
+    if data.get("type") == "api-request":
+        params = data.get("params")
+        model = params.get("model") if isinstance(params, dict) else None
+        return model if isinstance(model, str) else None
+    uuid = data.get("uuid")
+    if data.get("type") not in ("user", "assistant") or not isinstance(uuid, str):
+        return None
+    if (data.get("isSidechain") is True) is not side and not side:
+        return None
+    return Line(uuid, data, b"", offset)
+
+
+def _settles(event: Line | str) -> bool:
+    return isinstance(event, Line) and event.type == "assistant" and not event.refused and _ends(event)
+
+
+def _ends(line: Line) -> bool:
+    """Whether an answer ends here: it says something, and calls nothing."""
+    content = line.message.get("content")
+    kinds = [block.get("type") for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return "tool_use" not in kinds and line.message.get("stop_reason") != "tool_use" and "text" in kinds
+
+
+def _with(status: Status, event: Line | str, store: str, session: str) -> Status:
+    """What is known with one more line."""
+    if isinstance(event, str):
+        return replace(status, model=event)
+    if event.type == "user":
+        if event.answers:
+            return replace(status, working=event.ms)
+        return status if event.data.get("isMeta") is True else replace(status, prompt=event.uuid, working=0)
+    if error_record.is_refusal(event.data):
+        error = error_record.read(event.data)
+        failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)
+        return replace(status, failures=(failure, *status.failures), prompt="", working=0)
+    if event.refused:
+        return status
+    model = event.message.get("model")
+    status = replace(status, model=model) if isinstance(model, str) and model != _SYNTHETIC else status
+    if _ends(event):
+        return replace(status, failures=(), prompt="", working=0, answered=event.ms)
+    return replace(status, failures=(), prompt="", working=event.ms)

@@ -1,0 +1,304 @@
+"""The transcripts of one configuration folder of Claude Code, a `Store`: `projects/<project>/<session>.jsonl`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recoveryd.clients import json_lines
+from recoveryd.clients.claude_code import content as claude_code_content
+from recoveryd.clients.claude_code import (
+    edited_lines,
+    line_file,
+    running,
+    session_status,
+    transcript,
+    transcript_paths,
+)
+from recoveryd.clients.claude_code.session_status import Status
+from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
+from recoveryd.clients.store import About, Content, Generation, Look, Stamp
+from recoveryd.core import Change, DiskError, Edit, Entry, NotFoundError, RefusedError, Session, StoreError, clean, note
+from recoveryd.disk import tree
+
+TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
+_HEAD = 1 << 18  # bytes of a transcript in which its folder is told
+
+
+class ClaudeCodeTranscripts:
+    """A `Store`. `root` is the client's `projects` folder."""
+
+    watch_files: tuple[Path, ...] = ()
+    kept_open = False
+    client = "claude_code"
+    content: Content = claude_code_content
+
+    def __init__(self, root: Path, *, max_file: int = line_file.MAX_FILE) -> None:
+        self.root = root.resolve()
+        self.id = str(self.root)
+        self.home = self.root.parent
+        self.lock_path = self.root
+        self.watch_path = self.root
+        self._max_file = max_file
+        self._files: dict[str, Found] = {}  # sessions and where they are
+        self._status: dict[str, Status] = {}
+        self._abouts: dict[str, About] = {}
+
+    def __repr__(self) -> str:
+        return f"ClaudeCodeTranscripts({self.id!r})"
+
+    def touched(self, names: Sequence[str]) -> Iterable[str | None]:
+        found = transcript_paths.session_of(names)
+        return () if found is None else (found,)
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+    def live(self) -> str | None:
+        try:
+            owner = self.root.stat().st_uid
+        except FileNotFoundError:
+            return f"{self.root} is not there yet."
+        except OSError as error:
+            return tree.trouble(error, f"look at {self.root}").message
+        if owner != os.geteuid():
+            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
+        if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
+            return f"{self.root} can't be written to: check its owner and mode, and that its disk is not read-only."
+        return None
+
+    def generation(self) -> Generation:
+        return TRANSCRIPTS
+
+    def session_ids(self) -> Iterator[str]:
+        return iter(self._list())
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """Each session whose file has another time or size than `known`."""
+        del since_ms
+        gone = set(known)
+        for name, found in self._list().items():
+            gone.discard(name)
+            with suppress(NotFoundError):
+                status = self._stat(name, found)
+                mark = f"{status.st_mtime_ns}.{status.st_size}"
+                if known.get(name) != mark:
+                    yield name, mark
+        for name in gone:
+            yield name, ""
+
+    def look(self, session_id: str) -> Look:
+        """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
+        try:
+            with self._open(session_id) as (fd, path, found):
+                try:
+                    side = transcript_paths.parent_of(found) is not None
+                    status = session_status.read_on(fd, self.id, session_id, self._status.get(session_id), side=side)
+                except OSError as error:
+                    raise tree.trouble(error, f"read {path}") from error
+        except NotFoundError:
+            return Look()
+        note(self._status, session_id, status)
+        return status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
+
+    def opened(self, session_id: str) -> float | None:
+        """Since when a client that runs has the session (of a subagent: its session), in seconds; None: none has."""
+        parent = transcript_paths.parent_of(self._files.get(session_id, ()))
+        return running.opened(self.home, parent or session_id)
+
+    def about(self, session_id: str) -> About:
+        known = self._abouts.get(session_id)
+        if known is not None:
+            return known
+        try:
+            with self._open(session_id) as (fd, path, found):
+                lines = (line.raw for line in json_lines.forward(fd, path, most=_HEAD))
+                read = transcript.read(lines)
+        except NotFoundError:
+            return About()
+        except OSError as error:
+            raise tree.trouble(error, f"read the transcript of {session_id}") from error
+        about = About(read.title, read.directory, transcript_paths.parent_of(found))
+        if about.directory:
+            note(self._abouts, session_id, about)
+        return about
+
+    def has(self, session_id: str) -> bool:
+        try:
+            self._find(session_id)
+        except NotFoundError:
+            return False
+        return True
+
+    def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
+        """A line that is no JSON, the client passes over."""
+        del session_id, whole
+        return False
+
+    def load(self, session_id: str) -> Session:
+        with self._open(session_id) as (fd, path, found):
+            try:
+                if os.fstat(fd).st_size > self._max_file:
+                    raise StoreError(f"{path} is too large: at most {self._max_file:,} bytes are read.")
+                read = transcript.read(line.raw for line in json_lines.forward(fd, path))
+            except OSError as error:
+                raise tree.trouble(error, f"read {path}") from error
+        return transcript.session(self.id, session_id, read, transcript_paths.parent_of(found))
+
+    def stamp(self, session_id: str) -> Stamp:
+        found = self._find(session_id)
+        status = self._stat(session_id, found)
+        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
+
+    def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
+        """One change a line, all of them in the session's own file."""
+        return edited_lines.changes(session, edits, "/".join(self._find(session.id)))
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Write all of `changes`, durably, or none: they are of one file. What the client appends meanwhile stays."""
+        dead = self.live()
+        if dead:
+            raise DiskError(dead)
+        of_file = _by_file(changes)
+        if len(of_file) > 1:
+            raise StoreError("Lines of several transcripts were to be changed at once.")
+        for file, of_line in of_file.items():
+            try:
+                line_file.apply(self.root, _checked(file), of_line)
+            except FileNotFoundError:
+                raise _no_session("/".join(file)) from None
+            except OSError as error:
+                raise tree.trouble(error, f"write to {self.root}") from error
+
+    def read(self, key: str) -> bytes | None:
+        return self.read_all([key])[0]
+
+    def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Each file is read once."""
+        asked = [edited_lines.split(key) for key in keys]
+        found: dict[tuple[tuple[str, ...], str], bytes] = {}
+        for file in dict.fromkeys(file for file, _ in asked):
+            try:
+                raw = line_file.read(self.root, _checked(file))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise tree.trouble(error, f"read {'/'.join(file)}") from error
+            places = line_file.lines_of(raw, [uuid for of, uuid in asked if of == file])
+            found |= {(file, uuid): raw[start:end] for uuid, (start, end) in places.items()}
+        return [found.get(one) for one in asked]
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        del entry, changes
+        return None
+
+    def clean(self, changes: Iterable[Change]) -> int:
+        """Remove what a crash left where `changes` were being written, and take over what only the old file has."""
+        files = {edited_lines.split(change.key)[0] for change in changes}
+        try:
+            return sum(line_file.clean(self.root, _checked(file)) for file in files)
+        except OSError as error:
+            raise tree.trouble(error, f"clean up in {self.root}") from error
+
+    @contextmanager
+    def _open(self, session_id: str) -> Iterator[tuple[int, str, Found]]:
+        """A descriptor of a session's file, what to call it, and where it is. NotFoundError, StoreError."""
+        found = self._find(session_id)
+        path = "/".join((str(self.root), *found))
+        try:
+            with tree.folder(self.root, *found[:-1]) as folder:
+                fd = line_file.opened(folder, found[-1], path)
+        except FileNotFoundError:
+            self._files.pop(session_id, None)
+            raise _no_session(session_id) from None
+        try:
+            yield fd, path, found
+        finally:
+            os.close(fd)
+
+    def _find(self, session_id: str) -> Found:
+        """Where a session is. NotFoundError."""
+        found = self._files.get(session_id)
+        if found is None or not os.path.lexists("/".join((str(self.root), *found))):
+            found = self._list().get(session_id)
+        if found is None:
+            raise _no_session(session_id)
+        return found
+
+    def _list(self) -> dict[str, Found]:
+        """All sessions. One that is in two folders (its project moved) is where it was written to last."""
+        found: dict[str, Found] = {}
+        for names in self._names((), 3):
+            session = transcript_paths.session_of(names)
+            if session is None:
+                continue
+            other = found.get(session)
+            if other is None or self._changed(names) > self._changed(other):
+                found[session] = names
+        self._files = found
+        return found
+
+    def _changed(self, names: Found) -> int:
+        try:
+            return os.lstat("/".join((str(self.root), *names))).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _names(self, folders: Found, deeper: int) -> Iterator[Found]:
+        """The files in and below a folder. What is no project's or session's folder is passed over."""
+        below: list[str] = []
+        try:
+            with tree.folder(self.root, *folders) as fd, os.scandir(fd) as entries:
+                for entry in entries:
+                    if entry.name.endswith(SUFFIX):
+                        yield (*folders, entry.name)
+                    elif deeper and _may_hold(folders, entry.name) and entry.is_dir(follow_symlinks=False):
+                        below.append(entry.name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise tree.trouble(error, f"list {self.root}") from error
+        for name in below:
+            yield from self._names((*folders, name), deeper - 1)
+
+    def _stat(self, session_id: str, found: Found) -> os.stat_result:
+        try:
+            return os.lstat("/".join((str(self.root), *found)))
+        except FileNotFoundError:
+            self._files.pop(session_id, None)
+            raise _no_session(session_id) from None
+        except OSError as error:
+            raise tree.trouble(error, f"look at the transcript of {session_id}") from error
+
+
+def _may_hold(folders: Found, name: str) -> bool:
+    return tree.valid_id(name) and (len(folders) != 2 or name == SUBAGENTS)
+
+
+def _checked(file: Sequence[str]) -> Found:
+    """A file's names, if they can be those of a transcript. StoreError."""
+    if transcript_paths.session_of(file) is None:
+        raise StoreError(f"{'/'.join(file)!r} is no transcript.")
+    return tuple(file)
+
+
+def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Change]]:
+    found: dict[tuple[str, ...], dict[str, Change]] = {}
+    for change in changes:
+        file, uuid = edited_lines.split(change.key)
+        of_file = found.setdefault(file, {})
+        if uuid in of_file:
+            raise StoreError("One record was to be changed twice at once.")
+        of_file[uuid] = change
+    return found
+
+
+def _no_session(session_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no transcript of session {clean(session_id, 80)}.")
+
+
+def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:
+    """One for each configuration folder."""
+    return [ClaudeCodeTranscripts(home / transcript_paths.PROJECTS) for home in homes]

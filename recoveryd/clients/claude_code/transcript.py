@@ -1,0 +1,229 @@
+"""A transcript as Claude Code reads it: lines of JSON, of which the chain of parents is the conversation. Pure.
+
+Measured on 2.1.330 (tests/e2e/claude_code/test_wire.py). A line is `user`, `assistant`, `system` or `attachment`, and
+names the line before it; all others say something about the session. What no leaf leads to was given up by its user.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recoveryd.core import Json, Message, Part, Session
+
+_CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
+_SENT = frozenset({"user", "assistant"})
+COMMAND = "local_command"  # a system line that is sent as the user's
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A whole line that is part of a conversation. `raw` is without its newline."""
+
+    uuid: str
+    data: Json
+    raw: bytes
+    number: int  # its place in the file
+
+    @property
+    def type(self) -> str:
+        return str(self.data.get("type"))
+
+    @property
+    def message(self) -> Json:
+        found = self.data.get("message")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is the client's own word about an error."""
+        return self.data.get("isApiErrorMessage") is True
+
+    @property
+    def answers(self) -> bool:
+        """Whether it holds what tools gave back: nobody asked anything."""
+        content = self.message.get("content")
+        return isinstance(content, list) and any(_type(block) == "tool_result" for block in content)
+
+    @property
+    def ms(self) -> int:
+        return millis(self.data.get("timestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The lines of a file: those of conversations by their ids, and the leaf that the client noted last."""
+
+    lines: Mapping[str, Line]
+    leaf: str | None
+    title: str = ""
+    directory: str = ""
+
+    @property
+    def sidechain(self) -> bool:
+        """Whether it is a subagent's own."""
+        return bool(self.lines) and all(line.data.get("isSidechain") is True for line in self.lines.values())
+
+
+def read(raw: Iterable[bytes]) -> Transcript:
+    """A file's lines, without their newlines. A line that is no JSON object is passed over, as the client does."""
+    lines: dict[str, Line] = {}
+    leaf: str | None = None
+    titles: dict[str, str] = {}
+    directory = ""
+    for number, text in enumerate(raw):
+        data = parse(text)
+        if data is None:
+            continue
+        kind, uuid = data.get("type"), data.get("uuid")
+        if kind in _CHAINED and isinstance(uuid, str) and uuid:
+            lines.setdefault(uuid, Line(uuid, data, text, number))
+            directory = directory or _text(data, "cwd")
+        elif kind == "last-prompt":
+            leaf = _text(data, "leafUuid") or leaf
+        else:
+            titles.update(_title(data))
+    title = next((titles[key] for key in ("custom-title", "ai-title", "summary") if key in titles), "")
+    return Transcript(lines, leaf, title, directory)
+
+
+def parse(raw: bytes) -> dict[str, Any] | None:
+    """A line as the client reads it; None for what is no JSON object."""
+    try:
+        data = json.loads(raw.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def chain(found: Transcript) -> list[Line]:
+    """The conversation that the client goes on with, its first line first.
+
+    From the newest leaf back. A parent that is not there is the line before in the file. Beside the chain belong the
+    other lines of an answer that is in it, and what came back from their calls.
+    """
+    order = [line for line in found.lines.values() if found.sidechain or line.data.get("isSidechain") is not True]
+    leaf = _leaf(found, order)
+    if leaf is None:
+        return []
+    place = {line.uuid: index for index, line in enumerate(order)}
+    way: list[Line] = []
+    seen: set[str] = set()
+    at: Line | None = leaf
+    while at is not None and at.uuid not in seen:
+        seen.add(at.uuid)
+        way.append(at)
+        at = _parent(at, found, order, place)
+    return _with_siblings(way[::-1], order)
+
+
+def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
+    """The newest line that stands behind the leaf that was noted, or behind nothing that was noted."""
+    last = order[-1] if order else None
+    noted = found.lines.get(found.leaf or "")
+    if noted is None or last is None or noted is last:
+        return last
+    newest = noted
+    behind = {noted.uuid}
+    for line in order:
+        if line.data.get("parentUuid") in behind:
+            behind.add(line.uuid)
+            newest = line
+    return newest
+
+
+def _parent(line: Line, found: Transcript, order: Sequence[Line], place: Mapping[str, int]) -> Line | None:
+    parent = line.data.get("parentUuid")
+    if not isinstance(parent, str) or line.data.get("subtype") == "compact_boundary":
+        return None
+    known = found.lines.get(parent)
+    if known is not None:
+        return known
+    at = place.get(line.uuid, 0)
+    return order[at - 1] if at else None
+
+
+def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
+    """The chain, and what was answered in parallel to it: lines of the same answer, and the results of their calls."""
+    chosen = {line.uuid for line in way}
+    answers = {_text(line.message, "id") for line in way if line.type == "assistant"} - {""}
+    first = min((line.number for line in way), default=0)
+    beside = [
+        line
+        for line in order
+        if line.uuid not in chosen and line.number > first and _text(line.message, "id") in answers
+    ]
+    called = {line.uuid for line in (*way, *beside) if line.type == "assistant"}
+    beside += [
+        line
+        for line in order
+        if line.uuid not in chosen and line.type == "user" and line.answers and line.data.get("parentUuid") in called
+    ]
+    return sorted({line.uuid: line for line in (*way, *beside)}.values(), key=lambda line: line.number)
+
+
+def session(store: str, name: str, found: Transcript, parent: str | None) -> Session:
+    """The conversation as values: a message for each line, a part for each block. Times never stand still."""
+    messages: list[Message] = []
+    at, prompt = 0, ""
+    for line in chain(found):
+        command = line.type == "system" and line.data.get("subtype") == COMMAND
+        if line.type not in _SENT and not command:
+            continue
+        at = max(line.ms, at + 1)
+        if line.type != "assistant" and not line.answers:
+            prompt = line.uuid
+        messages.append(_message(line, at, prompt, len(messages)))
+    return Session(store, name, tuple(messages), found.title, found.directory, parent)
+
+
+def _message(line: Line, at: int, prompt: str, number: int) -> Message:
+    """`data` says what all clients' messages say, and whose line it is; the line itself is `raw`."""
+    mine = line.type == "assistant"
+    said: dict[str, Any] = {"role": "assistant" if mine else "user", "time": {"created": at}}
+    if mine:
+        said |= {"parentID": prompt, "api_id": _text(line.message, "id"), "time": {"created": at, "completed": at}}
+        if line.refused:
+            said["error"] = dict(line.data)
+    content = line.data.get("content") if line.type == "system" else line.message.get("content")
+    said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts = tuple(
+        Part(part_id(line.uuid, index), line.uuid, block if isinstance(block, dict) else None)
+        for index, block in enumerate(blocks if isinstance(blocks, list) else ())
+    )
+    return Message(line.uuid, said, parts, line.raw, number + 1)
+
+
+def part_id(uuid: str, index: int) -> str:
+    """The name of a block: its line, and its place in that."""
+    return f"{uuid}.{index:05d}"
+
+
+def millis(stamp: object) -> int:
+    """Milliseconds since the epoch of "2026-11-22T05:26:06.911Z"; 0 when it is no such text."""
+    if not isinstance(stamp, str):
+        return 0
+    try:
+        return max(0, int(datetime.fromisoformat(stamp).timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        return 0
+
+
+def _title(data: Json) -> Iterable[tuple[str, str]]:
+    kind = data.get("type")
+    for name, key in (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")):
+        if kind == name and _text(data, key):
+            yield name, _text(data, key)
+
+
+def _type(block: object) -> object:
+    return block.get("type") if isinstance(block, Mapping) else None
+
+
+def _text(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""

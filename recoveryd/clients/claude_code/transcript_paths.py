@@ -1,0 +1,45 @@
+"""Where Claude Code keeps its transcripts, and which file is which session's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
+
+PROJECTS = "projects"
+SUBAGENTS = "subagents"
+SUFFIX = ".jsonl"
+_NAME = re.compile(r"[A-Za-z0-9_-]+\.jsonl")
+_FOLDER = re.compile(r"[A-Za-z0-9_-]+")
+
+Found = tuple[str, ...]  # the names below `projects`, the file's last
+
+
+def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """Its configuration folders, each once: the one of its environment first, then those that are configured."""
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    named = env.get("CLAUDE_CONFIG_DIR", "")
+    own = Path(named) if Path(named).is_absolute() else home / ".claude"
+    return list(dict.fromkeys(folder.expanduser().resolve() for folder in (own, *configured)))
+
+
+def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
+    """Whether this machine has sessions of it, or is told of some."""
+    return bool(settings.config_dirs) or any((home / PROJECTS).is_dir() for home in homes(env))
+
+
+def session_of(names: Sequence[str]) -> str | None:
+    """The session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own."""
+    if not names or not _NAME.fullmatch(names[-1]) or not all(map(_FOLDER.fullmatch, names[:-1])):
+        return None
+    name = names[-1].removesuffix(SUFFIX)
+    if len(names) == 2:
+        return name
+    return name if len(names) == 4 and names[2] == SUBAGENTS else None
+
+
+def parent_of(found: Found) -> str | None:
+    """The session whose subagent wrote this file."""
+    return found[1] if len(found) == 4 else None

@@ -1,0 +1,96 @@
+"""The lines of a file that only grows: read forward, read backward from the end, one looked up by its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.core import StoreError
+
+MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is not read
+_BLOCK = 1 << 20
+_TAIL = 1 << 16
+HEAD = 512  # bytes of a line by which its type is told
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A whole line: where it begins, and its bytes without the newline."""
+
+    offset: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a whole line begins and ends, its newline left out, and its first bytes."""
+
+    offset: int
+    end: int
+    head: bytes
+
+
+def forward(fd: int, path: str, *, most: int | None = None) -> Iterator[Line]:
+    """Every whole line, or those in the first `most` bytes; what comes behind the last newline is still being written.
+
+    StoreError for a line of more than MAX_LINE bytes; OSError.
+    """
+    offset, at, rest = 0, 0, bytearray()
+    while (most is None or at < most) and (block := os.pread(fd, min(_BLOCK, most or _BLOCK), at)):
+        at += len(block)
+        rest += block
+        *lines, tail = rest.split(b"\n") if b"\n" in block else (rest,)
+        for line in lines:
+            yield Line(offset, bytes(line))
+            offset += len(line) + 1
+        rest = tail
+        if len(rest) > MAX_LINE:
+            raise too_long(path, offset)
+
+
+def backward(fd: int, start: int, end: int) -> Iterator[Place]:
+    """Every whole line between `start` and `end`, the last one first; no more than a block is held. OSError."""
+    newline = -1  # where the line in hand ends
+    at = end
+    while at > start:
+        size = min(_TAIL, at - start)
+        at -= size
+        block = os.pread(fd, size, at)
+        cut = len(block)
+        while (found := block.rfind(b"\n", 0, cut)) >= 0:
+            if newline >= 0 and newline > at + found + 1:
+                yield Place(at + found + 1, newline, os.pread(fd, min(HEAD, newline - at - found - 1), at + found + 1))
+            newline, cut = at + found, found
+    if newline > start:
+        yield Place(start, newline, os.pread(fd, min(HEAD, newline - start), start))
+
+
+def line_at(fd: int, offset: int, path: str) -> bytes | None:
+    """The line that begins at `offset`; None where none does. StoreError for one that is too long; OSError."""
+    if offset and os.pread(fd, 1, offset - 1) != b"\n":
+        return None
+    found = bytearray()
+    while block := os.pread(fd, _TAIL if not found else _BLOCK, offset + len(found)):
+        cut = block.find(b"\n")
+        if cut >= 0:
+            return bytes(found + block[:cut])
+        found += block
+        if len(found) > MAX_LINE:
+            raise too_long(path, offset)
+    return None
+
+
+def dump(data: Mapping[str, Any]) -> bytes:
+    """JSON as the client writes it, on one line; a lone surrogate becomes an escape."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def too_long(path: str, offset: int) -> StoreError:
+    """That a line is not read."""
+    return StoreError(f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); it is left alone.")

@@ -1,0 +1,58 @@
+"""The rules of a provider without what the client mends by itself once it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.providers import Provider
+
+Heals = Callable[[Kind, Block | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToClient:
+    """A `Provider`: `rules`, but for violations that `heals` (of `Client`) takes for its client's own business."""
+
+    rules: Provider
+    heals: Heals
+
+    @property
+    def name(self) -> str:
+        return self.rules.name
+
+    @property
+    def whose(self) -> str:
+        return self.rules.whose
+
+    @property
+    def protocols(self) -> frozenset[str]:
+        return self.rules.protocols
+
+    @property
+    def call_limits(self) -> CallLimits:
+        return self.rules.call_limits
+
+    def spoke(self, failure: Failure) -> bool:
+        return self.rules.spoke(failure)
+
+    def disowned(self, failure: Failure) -> str:
+        return self.rules.disowned(failure)
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        return [found for found in self.rules.check(request, claims) if not self.heals(found.kind, found.block)]
+
+    def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
+        return self.rules.claims(refused, request, named)
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        if self.heals(Kind.THINKING_SIGNATURE_INVALID, None):
+            return []
+        return self.rules.bound(before, after)
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        return self.rules.sources(body)
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        return self.rules.media_fault(source, request)

@@ -1,0 +1,69 @@
+"""Each broken block of the provider's schema is mended in memory, and the rules are silent after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from recoveryd.clients.claude_code import transcript
+from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
+from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
+from recoveryd.providers import classify, provider_of
+from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
+from tests.e2e.claude_code.client import out_of_reach
+from tests.e2e.claude_code.shapes import SOUND, STUCK, built
+from tests.e2e.strict import Strict
+from tests.support.transcript import Transcript
+
+MARKS = Marks("r1", 1)
+
+
+def read(made: Transcript) -> Session:
+    return transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
+
+
+def judged(session: Session) -> str | None:
+    """What the strict provider, which shares no line with the rules, says of the next request."""
+    turns = ClaudeCodeWire().build(session).turns
+    body = {"messages": [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in turns]}
+    gone = out_of_reach(body)
+    refusal = Strict().judge(body)
+    return gone.message if gone else refusal.message if refusal else None
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
+    session = read(built(Transcript(), STUCK[name]))
+    words = judged(session)
+    assert words is not None
+    failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
+    evidence, rules = classify(failure.error), provider_of(failure)
+    assert evidence is not None and rules is not None, words
+    provider = LeftToClient(rules, heals)
+    editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
+    planned = plan(Case(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
+    assert not isinstance(planned, Refusal), planned
+    after = edited(session, planned.edits)
+    assert name == "signature-null" or judged(after) is None  # thinking without a signature, the client takes away
+    assert objections(after, (ClaudeCodeWire(),), provider, planned.claims) == []
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_of_a_sound_shape_the_rules_leave_all_to_the_client(name: str) -> None:
+    session = read(built(Transcript(), SOUND[name]))
+    failure = Failure("s", session.id, "m", 1, provider="anthropic")
+    rules = provider_of(failure)
+    assert rules is not None
+    assert LeftToClient(rules, heals).check(ClaudeCodeWire().build(session), Claims()) == []
+
+
+def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
+    for kind in (
+        Kind.TOOL_RESULT_MISSING,
+        Kind.TOOL_RESULT_ORPHAN,
+        Kind.THINKING_SIGNATURE_INVALID,
+        Kind.INVALID_UNICODE,
+    ):
+        assert heals(kind)
+    for kind in (Kind.TOOL_CALL_INVALID, Kind.FOREIGN_ITEM, Kind.EMPTY_CONTENT, Kind.MEDIA_REJECTED):
+        assert not heals(kind)

@@ -1,0 +1,342 @@
+"""The transcripts of Claude Code as a store: found, read on, written over line by line, taken over after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from recoveryd.clients.claude_code import running
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
+from recoveryd.clients.store import Look, stand, untouched
+from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
+from tests.support.transcript import Transcript, call, dump, text
+
+CWD = "/home/me/project"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ClaudeCodeTranscripts:
+    (tmp_path / ".claude" / "projects").mkdir(parents=True)
+    return ClaudeCodeTranscripts(tmp_path / ".claude" / "projects")
+
+
+def session(store: ClaudeCodeTranscripts, *, refused: bool = True) -> tuple[Transcript, Path]:
+    made = Transcript(cwd=CWD)
+    made.user("question")
+    made.assistant(text("a"), call(call_id="call:1"))
+    made.result("call:1")
+    made.assistant(text("done"))
+    if refused:
+        made.user("next")
+        made.refused("messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+    return made, made.write(store.root)
+
+
+def changes(store: ClaudeCodeTranscripts, made: Transcript) -> list[Change]:
+    read = store.load(made.session)
+    calls = [p for m in read.messages for p in m.parts if p.type in ("tool_use", "tool_result")]
+    edits = [
+        Edit(
+            part.message_id, part.id, {**(part.data or {}), key: "call_1", "recoveryd": {"recovery": "r1"}}, "mend_call"
+        )
+        for part, key in zip(calls, ("id", "tool_use_id"), strict=True)
+    ]
+    return store.changes(read, edits)
+
+
+def test_a_refusal_is_found_and_the_answer_before_it(store: ClaudeCodeTranscripts) -> None:
+    made, _ = session(store)
+    look = store.look(made.session)
+    assert look.failure is not None and look.failure.message == made.last
+    assert look.failure.error.status == 400 and look.failure.error.answered
+    assert "String should match" in look.failure.error.texts[0]
+    assert not look.newer
+    made.user("again")
+    made.write(store.root)
+    assert store.look(made.session).newest_user == made.last
+    made.assistant(text("an answer"))
+    made.write(store.root)
+    answered = store.look(made.session)
+    assert (answered.failure, answered.newest_user) == (None, None) and answered.last_answer > 0
+
+
+def test_what_the_client_mended_by_itself_is_no_refusal(store: ClaudeCodeTranscripts) -> None:
+    made, _ = session(store, refused=False)
+    made.user("next")
+    made.refused("an image in the conversation could not be processed and was removed.", apiError="media_removed")
+    made.assistant(text("goes on"))
+    made.write(store.root)
+    assert store.look(made.session).failure is None
+
+
+def test_only_what_was_appended_is_read(store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, path = session(store, refused=False)
+    filler = dump({"type": "attachment", "uuid": "u", "pad": "x" * 1_000_000})
+    path.write_bytes(filler * 5 + path.read_bytes())
+    read: list[int] = []
+    real = os.pread
+
+    def pread(fd: int, size: int, offset: int) -> bytes:
+        found = real(fd, size, offset)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(os, "pread", pread)
+    store.look(made.session)
+    assert sum(read) < 200_000  # back to the last answer, not the five megabytes before it
+    read.clear()
+    with path.open("ab") as file:
+        made.lines.clear()
+        made.user("more")
+        made.refused("messages.1: x")
+        file.write(made.raw())
+    assert store.look(made.session).failure is not None
+    assert sum(read) < 10_000
+
+
+def test_lines_are_written_over_and_all_else_stays_byte_for_byte(store: ClaudeCodeTranscripts) -> None:
+    made, path = session(store)
+    path.write_bytes(path.read_bytes() + b'{"type":"user","torn')
+    path.chmod(0o640)
+    before = path.read_bytes()
+    todo = changes(store, made)
+    assert len(todo) == 2
+    store.apply(todo)
+    after = path.read_bytes()
+    old, new = before.split(b"\n"), after.split(b"\n")
+    assert [n for n, (a, b) in enumerate(zip(old, new, strict=True)) if a != b] == [2, 3]
+    assert json.loads(new[2])["recoveryd"] == {"recovery": "r1"}
+    assert json.loads(new[2])["message"]["content"][0] == call(call_id="call_1")
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert stand(store, todo) and list(path.parent.iterdir()) == [path]
+    store.apply([change.reversed() for change in todo])
+    assert path.read_bytes() == before and untouched(store, todo)
+
+
+def test_what_changed_since_it_was_read_is_left_alone(store: ClaudeCodeTranscripts) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    changed = path.read_bytes().replace(b'"call:1"', b'"call:2"', 1)
+    path.write_bytes(changed)
+    with pytest.raises(ConflictError, match="not what was read"):
+        store.apply(todo)
+    assert path.read_bytes() == changed and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("step", ["create", "write", "compare", "link", "rename", "folder"])
+def test_a_line_that_comes_at_any_step_is_kept(
+    store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
+    reached: list[str] = []
+    held: list[IO[bytes]] = []
+
+    def reach(name: str) -> None:
+        if name == "compare":
+            held.append(path.open("ab"))  # a client that opened the old file, and writes to it once it is replaced
+        if name == step and not reached:
+            reached.append(name)
+            with path.open("ab") as file:
+                file.write(late)
+        if name == "folder":
+            for opened in held:
+                opened.write(late.replace(b"late", b"last"))
+                opened.close()
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    store.apply(todo)
+    assert reached == [step]
+    raw = path.read_bytes()
+    assert raw.count(late) == 1 and raw.count(late.replace(b"late", b"last")) == 1
+    assert stand(store, todo)
+    assert list(path.parent.iterdir()) == [path]
+
+
+class _KilledError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    "step", ["create", "write", "sync", "compare", "link", "rename", "folder", "take over", "unlink"]
+)
+def test_a_crash_at_any_step_leaves_all_or_nothing_and_no_line_is_lost(
+    store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    before = path.read_bytes()
+    late = dump({"type": "user", "uuid": "late"})
+    real = os.unlink
+
+    def reach(name: str) -> None:
+        if name == "compare":
+            with path.open("ab") as file:
+                file.write(late)
+        if name == step:
+            monkeypatch.setattr(os, "unlink", lambda *_, **__: None)  # a process that is gone tidies nothing up
+            raise _KilledError
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    with pytest.raises(_KilledError):
+        store.apply(todo)
+    monkeypatch.setattr(os, "unlink", real)
+    monkeypatch.setattr(failpoint, "reach", lambda _: None)
+    assert stand(store, todo) or untouched(store, todo)
+    store.clean(todo)
+    assert list(path.parent.iterdir()) == [path]
+    raw = path.read_bytes()
+    assert raw.count(late) == (0 if step in ("create", "write", "sync") else 1)
+    assert untouched(store, todo) or raw != before
+    assert list(store.session_ids()) == [made.session]
+
+
+def test_a_session_is_where_it_was_written_to_last(store: ClaudeCodeTranscripts) -> None:
+    made, path = session(store)
+    made.cwd = "/home/me/elsewhere"
+    moved = made.write(store.root)
+    os.utime(path, ns=(1, 1))
+    assert list(store.session_ids()) == [made.session]
+    (change,) = {change.key.partition("#")[0] for change in changes(store, made)}
+    assert change == f"{moved.parent.name}/{moved.name}"
+
+
+def test_subagents_have_transcripts_of_their_own(store: ClaudeCodeTranscripts) -> None:
+    made, path = session(store)
+    folder = path.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    side = Transcript(made.session, cwd=CWD)
+    side.user("do it", isSidechain=True)
+    side.refused("messages.1: x", isSidechain=True)
+    (folder / "agent-a1.jsonl").write_bytes(side.raw())
+    assert set(store.session_ids()) == {made.session, "agent-a1"}
+    assert store.about("agent-a1").parent == made.session
+    assert store.look("agent-a1").failure is not None
+    assert [m.role for m in store.load("agent-a1").messages] == ["user", "assistant"]
+    assert list(store.touched((path.parent.name, made.session, "subagents", "agent-a1.jsonl"))) == ["agent-a1"]
+    assert list(store.touched((path.parent.name, path.name))) == [made.session]
+    for other in (("a.jsonl",), ("p", ".x.jsonl"), ("p", "s", "tool-results", "x.txt"), ("p", "s", "other", "x.jsonl")):
+        assert list(store.touched(other)) == []
+
+
+def _link(path: Path) -> None:
+    target = path.with_name("target")
+    path.rename(target)
+    path.symlink_to(target)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+BAD: dict[str, Callable[[Path], object]] = {
+    "a link": _link,
+    "a folder": _folder,
+    "a pipe": _pipe,
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_is_no_regular_file_is_left_alone_with_a_reason(store: ClaudeCodeTranscripts, bad: str) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    BAD[bad](path)
+    for read in (lambda: store.look(made.session), lambda: store.load(made.session), lambda: store.apply(todo)):
+        with pytest.raises((StoreError, NotFoundError)):
+            read()
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\0" * 4096, b"\xff\xfe\n" * 9, b"[" * 100_000 + b"\n", b'null\n7\n"x"\n[]\n', b"\n\n"]
+)
+def test_bytes_that_are_no_transcript_are_no_session_that_is_stuck(store: ClaudeCodeTranscripts, raw: bytes) -> None:
+    made, path = session(store)
+    path.write_bytes(raw)
+    assert store.look(made.session) == Look(asked=("anthropic", ""))
+    assert store.load(made.session).messages == ()
+    assert store.about(made.session).title == ""
+
+
+def test_a_file_that_is_too_large_is_left_alone(store: ClaudeCodeTranscripts) -> None:
+    made, _ = session(store)
+    small = ClaudeCodeTranscripts(store.root, max_file=100)
+    with pytest.raises(StoreError, match="too large: at most 100 bytes"):
+        small.load(made.session)
+
+
+def test_one_id_on_two_lines_is_left_alone(store: ClaudeCodeTranscripts) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    raw = path.read_bytes()
+    path.write_bytes(raw + raw.split(b"\n")[2] + b"\n")
+    with pytest.raises(StoreError, match="Two lines"):
+        store.apply(todo)
+
+
+@pytest.mark.parametrize(
+    "key", ["../x.jsonl#u", "p/../../x.jsonl#u", "/etc/x.jsonl#u", "p/x.jsonl", "p/x.json#u", "p/.x.jsonl#u"]
+)
+def test_a_key_leads_nowhere_else(store: ClaudeCodeTranscripts, key: str) -> None:
+    with pytest.raises(StoreError):
+        store.read(key)
+
+
+def test_which_client_has_a_session_open_is_told_by_processes_that_run(store: ClaudeCodeTranscripts) -> None:
+    notes = store.home / "sessions"
+    notes.mkdir()
+    start = Path(f"/proc/{os.getpid()}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
+    note = {"sessionId": "s1", "startedAt": 5000, "procStart": start}
+    (notes / f"{os.getpid()}.json").write_text(json.dumps(note))
+    (notes / "999999999.json").write_text(json.dumps({**note, "startedAt": 1000}))
+    (notes / f"{os.getppid()}.json").write_text("{")
+    assert running.opened(store.home, "s1") == 5.0
+    assert running.opened(store.home, "s2") is None
+    (notes / f"{os.getpid()}.json").write_text(json.dumps({**note, "procStart": "1"}))
+    assert running.opened(store.home, "s1") is None
+
+
+def test_random_damage_never_gets_out_and_no_other_byte_is_written(store: ClaudeCodeTranscripts) -> None:
+    """Lines cut, doubled and garbled: what is read is an answer or a clear error, a write changes its own lines."""
+    for seed in range(150):
+        dice = random.Random(seed)
+        made, path = session(store)
+        raw = bytearray(path.read_bytes())
+        for _ in range(dice.randrange(1, 4)):
+            at = dice.randrange(len(raw))
+            how = dice.randrange(4)
+            if how == 0:
+                del raw[at : at + dice.randrange(1, 200)]
+            elif how == 1:
+                raw[at:at] = bytes(dice.randrange(256) for _ in range(dice.randrange(1, 9)))
+            elif how == 2:
+                raw[at:at] = raw[max(0, at - dice.randrange(400)) : at]
+            else:
+                raw[at] ^= 1 << dice.randrange(8)
+        path.write_bytes(bytes(raw))
+        store.look(made.session)
+        try:
+            todo = changes(store, made)
+        except (StoreError, ValueError):
+            continue
+        try:
+            store.apply(todo)
+        except StoreError:
+            assert path.read_bytes() == raw
+        else:
+            store.apply([change.reversed() for change in todo])
+            assert path.read_bytes() == raw
+        assert list(path.parent.glob(".*")) == []
+        path.unlink()

@@ -1,0 +1,1 @@
+"""The real Claude Code in front of the strict provider."""

@@ -1,0 +1,426 @@
+"""How the lines of a transcript hang together: branches, leaves, answers in parallel, compactions, odd lines."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from tests.e2e import replies
+from tests.e2e.claude_code.shapes import Shape
+from tests.support.transcript import Line, Transcript, call, dump, text
+
+
+def _gave(name: str, content: object) -> Line:
+    return {"type": "tool_result", "tool_use_id": name, "content": content}
+
+
+def _leaf(t: Transcript, leaf: str | None) -> None:
+    t.event({"type": "last-prompt", "lastPrompt": "q", "leafUuid": leaf, "sessionId": t.session})
+
+
+def _par_each_result(t: Transcript) -> None:
+    t.user("q")
+    a = t.assistant(text("x"), call(call_id="t1"), call(call_id="t2"))
+    t.last = a[1]
+    t.user([_gave("t1", "1")], sourceToolAssistantUUID=a[1])
+    t.last = a[2]
+    t.user([_gave("t2", "2")], sourceToolAssistantUUID=a[2])
+    t.assistant(text("done"))
+
+
+def _par_interleaved(t: Transcript) -> None:
+
+    t.user("q")
+    a = t.assistant(text("x"), call(call_id="t1"))
+    m = t.line(-1)["message"]["id"]
+    t.user([_gave("t1", "1")])
+    t.last = a[-1]
+    t.assistant(call(call_id="t2"))
+    t.line(-1)["message"]["id"] = m
+    t.user([_gave("t2", "2")])
+    t.assistant(text("done"))
+
+
+def _branch_leaf_prompt(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    keep = t.last
+    t.user("B")
+    t.assistant(text("B answer"))
+    leafb = t.last
+    t.last = keep
+    t.user("C")
+    t.assistant(text("C answer"))
+    _leaf(t, leafb)
+
+
+def _null_parent(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    t.last = None
+    t.user("after null")
+    t.assistant(text("two"))
+
+
+def _compact_chained(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("old"))
+    t.add(
+        {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "isMeta": False,
+            "level": "info",
+            "compactMetadata": {"trigger": "manual", "preTokens": 100},
+        }
+    )
+    t.user("This session is being continued. Summary: S", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    t.user("next")
+    t.assistant(text("two"))
+
+
+def _meta(t: Transcript) -> None:
+
+    t.user("q")
+    t.user("<local-command-caveat>c</local-command-caveat>", isMeta=True)
+    t.user("<command-name>/x</command-name>")
+    t.assistant(text("one"))
+
+
+def _system_line(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("one"))
+    t.add({"type": "system", "subtype": "turn_duration", "content": "x", "isMeta": False})
+    t.add(
+        {
+            "type": "system",
+            "subtype": "local_command",
+            "content": "<local-command-stdout>hello</local-command-stdout>",
+            "level": "info",
+            "isMeta": False,
+        }
+    )
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _progress(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("one"))
+    t.add({"type": "progress", "data": {}})
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _sidechain_inline_last(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    t.user("two")
+    t.assistant(text("three"))
+    t.user("side", isSidechain=True)
+    t.assistant(text("side answer"), isSidechain=True)
+
+
+def _error_line(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("one"))
+    t.user("two")
+    t.refused("messages.1: x")
+    t.user("three")
+    t.assistant(text("four"))
+
+
+def _error_twice(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("one"))
+    t.user("two")
+    t.refused("messages.1: x")
+    t.user("three")
+    t.refused("messages.1: x")
+
+
+def _attach(t: Transcript) -> None:
+
+    t.user("q")
+    t.add(
+        {
+            "type": "attachment",
+            "attachment": {"type": "queued_command", "prompt": "queued words", "commandMode": "prompt"},
+        }
+    )
+    t.assistant(text("one"))
+    t.add(
+        {
+            "type": "attachment",
+            "attachment": {
+                "type": "file",
+                "filename": "/x/a.txt",
+                "content": {
+                    "type": "text",
+                    "file": {
+                        "filePath": "/x/a.txt",
+                        "content": "hello",
+                        "numLines": 1,
+                        "startLine": 1,
+                        "totalLines": 1,
+                    },
+                },
+                "displayPath": "a.txt",
+            },
+        }
+    )
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _attach_rendered(t: Transcript) -> None:
+
+    t.user("q")
+    t.add(
+        {
+            "type": "attachment",
+            "attachment": {"type": "date", "date": "2026-11-22"},
+            "rendered": [{"content": "<system-reminder>\nToday X\n</system-reminder>"}],
+            "renderedRole": "system",
+        }
+    )
+    t.assistant(text("one"))
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _user_user(t: Transcript) -> None:
+    t.user("one")
+    t.user("two")
+    t.user([text("three"), text("four")])
+    t.user("five")
+    t.assistant(text("a"))
+    t.user("six")
+    t.user([text("seven")])
+
+
+def _asst_asst(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"))
+    t.assistant(text("b"))
+    t.user("two")
+
+
+def _asst_last_tool(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"))
+
+
+def _user_last(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"))
+    t.user("unanswered")
+
+
+def _interrupted(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"))
+    t.user([{**_gave("t1", "The user doesn't want to proceed"), "is_error": True}])
+    t.user([text("[Request interrupted by user for tool use]")])
+    t.user("go")
+    t.assistant(text("b"))
+
+
+def _result_then_user_same(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"))
+    t.result("t1")
+    t.user("also")
+    t.assistant(text("b"))
+
+
+def _result_img_sibling(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"), call(call_id="t2"))
+    t.user([_gave("t1", [text("o")])])
+    t.user([text("between")])
+    t.user([_gave("t2", "2")])
+    t.assistant(text("b"))
+
+
+def _err_result_img(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"))
+    t.user(
+        [
+            {
+                **_gave("t1", [text("o"), {"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}]),
+                "is_error": True,
+            }
+        ]
+    )
+    t.assistant(text("b"))
+
+
+def _dup_uuid(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"))
+    t.lines.append(dict(t.line(-1)))
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _blank_mixed_one_line(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), text(" "), text("c"), one_line=True)
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _tool_use_text_after(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), call(call_id="t1"), text("after"))
+    t.result("t1")
+    t.assistant(text("b"))
+
+
+def _no_role(t: Transcript) -> None:
+    t.user("q")
+    t.line(-1)["message"].pop("role")
+    t.assistant(text("a"))
+    t.line(-1)["message"].pop("role")
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _no_message(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"))
+    t.add({"type": "user"})
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _no_msg_id(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"), text("a2"))
+    t.line(-1)["message"].pop("id")
+    t.line(-2)["message"].pop("id")
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _cr_lines(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(text("a"))
+    t.lines = [dump(line).rstrip(b"\n") + b"\r\n" for line in t.lines if isinstance(line, dict)]
+    t.user("two")
+    t.assistant(text("b"))
+
+
+def _stale_last_prompt(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    _leaf(t, t.last)
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _stale_last_prompt_branch(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    k = t.last
+    t.user("two")
+    t.assistant(text("three"))
+    _leaf(t, t.last)
+    t.last = k
+    t.user("two b")
+    t.assistant(text("three b"))
+
+
+def _last_prompt_unknown(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    _leaf(t, str(uuid.uuid4()))
+    t.user("two")
+    t.assistant(text("three"))
+
+
+def _last_prompt_user(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    u = t.user("two")
+    t.assistant(text("three"))
+    _leaf(t, u)
+
+
+def _last_prompt_two_leaves(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("one"))
+    k = t.last
+    _leaf(t, t.last)
+    t.user("two")
+    t.assistant(text("three"))
+    t.last = k
+    t.user("two b")
+    t.assistant(text("three b"))
+
+
+def _thinking_mixed(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(replies.thinking("hm"), text("x"), call(call_id="t1"))
+    t.user([_gave("t1", "1")])
+    t.assistant(replies.thinking("hm2"), text("done"))
+
+
+def _empty_ids_parallel(t: Transcript) -> None:
+
+    t.user("q")
+    t.assistant(text("x"), call(call_id=""), call(call_id=""))
+    t.user([_gave("", "1"), _gave("", "2")])
+    t.assistant(text("done"))
+
+
+CHAINS: Mapping[str, Shape] = {
+    "par-each-result": _par_each_result,
+    "par-interleaved": _par_interleaved,
+    "branch-leaf-prompt": _branch_leaf_prompt,
+    "stale-last-prompt": _stale_last_prompt,
+    "stale-last-prompt-branch": _stale_last_prompt_branch,
+    "last-prompt-unknown": _last_prompt_unknown,
+    "last-prompt-user": _last_prompt_user,
+    "last-prompt-two-leaves": _last_prompt_two_leaves,
+    "null-parent": _null_parent,
+    "compact-chained": _compact_chained,
+    "meta": _meta,
+    "system-line": _system_line,
+    "progress": _progress,
+    "sidechain-inline-last": _sidechain_inline_last,
+    "error-line": _error_line,
+    "error-twice": _error_twice,
+    "attach": _attach,
+    "attach-rendered": _attach_rendered,
+    "user-user": _user_user,
+    "asst-asst": _asst_asst,
+    "asst-last-tool": _asst_last_tool,
+    "user-last": _user_last,
+    "interrupted": _interrupted,
+    "result-then-user-same": _result_then_user_same,
+    "result-img-sibling": _result_img_sibling,
+    "err-result-img": _err_result_img,
+    "dup-uuid": _dup_uuid,
+    "blank-mixed-one-line": _blank_mixed_one_line,
+    "tool-use-text-after": _tool_use_text_after,
+    "no-role": _no_role,
+    "no-message": _no_message,
+    "no-msg-id": _no_msg_id,
+    "cr-lines": _cr_lines,
+    "thinking-mixed": _thinking_mixed,
+    "empty-ids-parallel": _empty_ids_parallel,
+}

@@ -1,0 +1,126 @@
+"""The whole way on the real Claude Code: a session is refused, `recoveryd run` heals it, and it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.claude_code.client import ClaudeCode
+from tests.e2e.claude_code.run import Broken, break_all, client, heal_all, lines, watching
+from tests.e2e.claude_code.shapes import CHOSEN, SOUND, STUCK, built
+from tests.e2e.daemon import Daemon
+from tests.e2e.install import UnavailableError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
+NAMES = tuple(STUCK) if FULL else CHOSEN
+KEPT = (
+    tuple(SOUND) if FULL else ("healthy", "call-without-result", "foreign-thinking", "image-damaged", "given-up-branch")
+)
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Broken], Daemon, ClaudeCode]]:
+    root = tmp_path_factory.mktemp("claude-code")
+    try:
+        with client(root / "home") as there:
+            stuck = break_all(there, {name: STUCK[name] for name in NAMES})
+            sound = break_all(there, {name: SOUND[name] for name in KEPT})
+            with watching(there, root) as daemon:
+                heal_all(there, daemon, stuck)
+                yield {one.name: one for one in (*stuck, *sound)}, daemon, there
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+Played = tuple[dict[str, Broken], Daemon, ClaudeCode]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stuck_session_heals_goes_on_for_three_prompts_and_can_be_taken_back(played: Played, name: str) -> None:
+    one = played[0][name]
+    assert not one.first.answered, f"{name} is not stuck"
+    assert [entry["outcome"] for entry in one.entries] == ["healed"], one.tell()
+    before, after = one.refused.split(b"\n"), one.healed.split(b"\n")
+    assert len(before) == len(after)
+    changed = [json.loads(line) for line, old in zip(after, before, strict=True) if line != old]
+    assert changed and all(line["recoveryd"]["recovery"] == one.entries[0]["id"] for line in changed)
+    assert (one.undo, one.undone) == (0, one.refused), one.tell()
+    assert [asked.answered for asked in one.again] == [True] * 3, one.tell()
+    assert list(one.file.parent.glob(".*")) == []
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_the_client_mends_itself_keeps_every_byte(played: Played, name: str) -> None:
+    one = played[0][name]
+    assert one.first.answered, one.tell()
+    assert one.file.read_bytes() == one.refused
+    assert one.refused.startswith(one.planted)
+    assert played[1].history(one.session) == []
+
+
+def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
+    """The client goes on by what it has in memory, and appends; all of it is there, and the next start is sound."""
+    _, daemon, there = played
+    transcript = built(there.new(), STUCK["call-id"])
+    file = transcript.write(there.projects)
+    arguments = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+    process = subprocess.Popen(
+        there.command(*arguments, "--resume", transcript.session),
+        env=there.env,
+        cwd=there.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    said: list[str] = []
+    deadline, behind = time.monotonic() + PATIENCE_S, 0
+    while behind < 3 and time.monotonic() < deadline:
+        behind += bool(said) and any(e["outcome"] == "healed" for e in daemon.history(transcript.session))
+        said.append(f"prompt {len(said)}")
+        process.stdin.write(json.dumps({"type": "user", "message": {"role": "user", "content": said[-1]}}) + "\n")
+        process.stdin.flush()
+        while '"type":"result"' not in (line := process.stdout.readline()) and line:
+            pass
+    process.stdin.close()
+    process.stdout.read()
+    process.stdout.close()
+    process.wait(PATIENCE_S)
+    stored = lines(file.read_bytes())
+    prompts = [line["message"]["content"] for line in stored if line.get("promptSource") == "sdk"]
+    assert [prompt for prompt in prompts if prompt in said] == said
+    assert sum(bool(line.get("isApiErrorMessage")) for line in stored) == len(said)
+    healed = [entry for entry in daemon.history(transcript.session) if entry["outcome"] == "healed"]
+    assert len(healed) == 1 and "claude --resume" in healed[0]["detail"]
+    assert there.prompt(transcript.session).answered
+
+
+def test_a_subagents_own_transcript_heals(played: Played) -> None:
+    """Its refusal is its own; the session is its parent."""
+    _, daemon, there = played
+    parent = built(there.new(), SOUND["healthy"])
+    file = parent.write(there.projects)
+    side = there.new()
+    side.session = parent.session
+    side.user("do it", isSidechain=True, agentId="a1")
+    STUCK["server-id"](side)
+    side.refused("messages.1.content.1.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'")
+    for number in range(len(side.lines)):
+        side.line(number)["isSidechain"] = True
+    side.line(-1)["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    folder = Path(str(file).removesuffix(".jsonl")) / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a1.jsonl").write_bytes(side.raw())
+    found = daemon.wait_settled(["agent-a1"])
+    assert [entry["outcome"] for entry in found.get("agent-a1", [])] == ["healed"], daemon.log[-2000:]
+    assert b'"call_abc"' not in (folder / "agent-a1.jsonl").read_bytes()
+    assert file.read_bytes() == parent.raw()

@@ -1,0 +1,45 @@
+"""What recoveryd expects Claude Code to send of a transcript is what the real one sends, block by block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from recoveryd.clients.claude_code import transcript
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire
+from tests.e2e.claude_code import chains
+from tests.e2e.claude_code.client import ClaudeCode, sent
+from tests.e2e.claude_code.run import client
+from tests.e2e.claude_code.shapes import SOUND, STUCK, Shape, built
+from tests.e2e.install import UnavailableError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
+EVERY: dict[str, Shape] = {**chains.CHAINS, **{f"stuck-{n}": s for n, s in STUCK.items()}, **SOUND}
+SOME = [*chains.CHAINS, "stuck-combined", "stuck-compacted", "stuck-many", "stuck-nested-string", "blank-answer"]
+NAMES = list(EVERY) if FULL else SOME
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeCode]:
+    try:
+        with client(tmp_path_factory.mktemp("wire") / "home") as started:
+            started.provider.force_when(None)
+            started.provider.lenient = True
+            yield started
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_request_is_the_one_that_the_client_sends(there: ClaudeCode, name: str) -> None:
+    made = built(there.new(), EVERY[name])
+    made.write(there.projects)
+    asked = there.prompt(made.session)
+    assert asked.requests, asked.output
+    read = transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
+    expected = [(turn.role, dict(block.body)) for turn in ClaudeCodeWire().build(read).turns for block in turn.blocks]
+    assert sent(asked.requests[0]) == expected
