@@ -58,7 +58,12 @@ class CodexThreads:
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = rollout_paths.thread_of(names[-1]) if len(names) <= _DEPTH + 1 else None
-        return () if found is None else (found,)
+        if found is None:
+            return ()
+        known, place = self._files.get(found), ((rollout_paths.SESSIONS, *names[:-1]), names[-1])
+        if known is not None and known < place:  # its user took turns back: it goes on in another file
+            self._files[found] = place
+        return (found,)
 
     def exists(self) -> bool:
         return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
@@ -147,6 +152,7 @@ class CodexThreads:
 
     def load(self, session_id: str) -> Session:
         """What is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
+        self._list()  # it may go on in another file by now
         with self._open(session_id) as (fd, path):
             try:
                 lines = rollout_lines.forward(fd, path)

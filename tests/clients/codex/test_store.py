@@ -87,6 +87,24 @@ def test_a_thread_is_fresh_until_it_is_remembered_and_again_when_it_grows(
     assert list(store.fresh(known, 0)) == [(THREAD, "")]
 
 
+def test_a_thread_that_goes_on_in_another_file_is_followed_there(rollout: Rollout, store: CodexThreads) -> None:
+    """As once its user took turns back: what is stuck in the file before is sent no more."""
+    rollout.stuck()
+    assert store.look(THREAD).failure is not None
+    newer = Rollout(rollout.home, name=f"2026-11-22T06-00-00-{THREAD}_{OTHER}", meta={"history_base": {"x": 1}})
+    newer.healthy()
+    with pytest.raises(StoreError, match="goes on with what is in another file"):
+        store.load(THREAD)
+    again = threads(rollout.home)
+    assert again.has(THREAD)
+    last = Rollout(rollout.home, name=f"2026-11-22T07-00-00-{THREAD}_{OTHER}", meta={"history_base": {"x": 1}})
+    last.healthy()
+    assert list(again.touched(("2026", "11", "22", last.path.name))) == [THREAD]
+    assert again.stamp(THREAD).newest_mtime_ns == last.path.stat().st_mtime_ns
+    assert list(again.touched(("2026", "11", "22", rollout.path.name))) == [THREAD]
+    assert again.stamp(THREAD).newest_mtime_ns == last.path.stat().st_mtime_ns
+
+
 # What is stuck
 
 
