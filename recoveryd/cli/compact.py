@@ -14,11 +14,11 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledge
 from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
 from recoveryd.clients import Store, holding
 from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, RefusedError
-from recoveryd.diagnose import Diagnosis
+from recoveryd.diagnose import Diagnosis, standing
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.settings import paths
-from recoveryd.tell import by_place
+from recoveryd.tell import by_place, cause
 
 _KIND = Kind.CONTEXT_OVERFLOW
 
@@ -59,10 +59,16 @@ def compact(arguments: argparse.Namespace) -> int:
 
 
 def _failure(recovery: Recovery, ledger: Ledger, store: Store, session: str) -> Failure:
-    """What it is stuck on, if that is its length; else what its next prompt would be refused for."""
+    """What it is stuck on, if that is its length; else what its next prompt would be refused for.
+
+    RefusedError: it is stuck on something else, which would be taken for repaired.
+    """
     found = Diagnosis(recovery.clients, ledger).of(store, session)
     if found is not None and found.kind is _KIND:
         return found.failure
+    if found is not None and found.kind is not None and standing(store, ledger, found) is None:
+        how = f"First: recoveryd scan --repair --session {session}"
+        raise RefusedError(f"This session is stuck on something else: {cause(found.kind)} ({found.kind}).", how)
     made = recovery.clients.of(store).next_failure(store.load(session))
     if made is None:
         raise NotFoundError(f"Session {session} has no message yet.")

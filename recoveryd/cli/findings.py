@@ -158,7 +158,7 @@ def find(
         return _planned(store, recovery, ledger, replace(found, ignored=alone))
     except RecoverydError as error:
         return replace(unread, action=f"can't be read: {error.message}")
-    except (ValueError, TypeError, AttributeError) as error:  # one odd record must not end the scan of all the others
+    except Exception as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from recoveryd.clients import Client, Clients, Look, Store, is_of
-from recoveryd.core import ELSEWHERE, REFUSED, Entry, Failure, Kind, Outcome, Session, Silence, Try
+from recoveryd.core import ELSEWHERE, REFUSED, Entry, Failure, Kind, Outcome, Session, Silence, Try, kind_info
 from recoveryd.diagnose import silent
 from recoveryd.diagnose.explain import explain, recorded, what_stands
 from recoveryd.diagnose.guard import since_success
@@ -85,14 +85,17 @@ def standing(store: Store, ledger: Ledger, found: Silence) -> Entry | None:
     """The repair of what a session was found stuck on, if it was made and stands: the next prompt will be accepted.
 
     Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
-    can't be sent now is never one that was repaired.
+    can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything.
     """
-    return None if found.kind is Kind.UNSENDABLE_PART else _standing(store, ledger, found.failure)
+    if found.kind is Kind.UNSENDABLE_PART:
+        return None
+    return _standing(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
 
 
-def _standing(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
+def _standing(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
     made = ledger.repairs(failure.session, failure.message)
-    return next((entry for entry in made if _made(store, entry) and _stands(store, ledger, entry)), None)
+    found = (entry for entry in made if shortened or not kind_info(entry.kind).shortened)
+    return next((entry for entry in found if _made(store, entry) and _stands(store, ledger, entry)), None)
 
 
 def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:

@@ -8,6 +8,7 @@ aside. Only where all that can't do it, and then instead of it, all before a poi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation
 from recoveryd.core import edited as with_edits
@@ -73,7 +74,8 @@ def shorten(case: Long) -> Shorter | Refusal:
         of = f" of {_k(case.size.limit)}" if case.size.limit else ""
         return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
     work.add([work.editor.lower_usage(round(work.total))])
-    return Shorter(work.edits, round(before), round(work.total), round(target), case.size.limit, size)
+    aimed_at = target if isfinite(target) else work.total  # there is none where it is not known to be too long
+    return Shorter(work.edits, round(before), round(work.total), round(aimed_at), case.size.limit, size)
 
 
 def _measured(case: Long, request: Request) -> Measure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,16 @@ from typing import Any
 import pytest
 
 from recoveryd.cli import compact as module
+from recoveryd.clients import Store
+from recoveryd.core.silence import Silence
+from recoveryd.diagnose import Diagnosis
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
+from tests.support.database import Base
 from tests.support.long_sessions import LONG, many_turns, spent
-from tests.support.trees import Tree
+from tests.support.parts import api_error, compaction, text, tool
+from tests.support.plant import write_sqlite
+from tests.support.trees import MISSING, Tree
 
 TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
 
@@ -133,3 +140,66 @@ def test_turned_off_it_is_told_and_by_hand_it_is_done(run: Run, tree: Tree, tmp_
     stuck: list[dict[str, Any]] = json.loads(run("--config", str(config), "scan", "--json")[1])["stuck"]
     assert "`[compact] enabled` is off" in stuck[0]["action"]
     assert json.loads(run("--config", str(config), "compact", session, "--json")[1])["compacted"]
+
+
+def test_what_is_stuck_on_something_else_is_repaired_first(run: Run, tree: Tree) -> None:
+    """Else it would count as repaired, and nobody would repair it any more."""
+
+    def build(session: SessionBuilder) -> None:
+        many_turns(session, random.Random(7))
+        session.user("go")
+        session.assistant(tool(), text("behind"))
+        spent(session.planted())
+
+    session = tree.stuck(build, MISSING)
+    before = tree.files()
+    code, out, _ = run("compact", session, "--target", "0.3", "--json")
+    said = json.loads(out)
+    assert (code, said["error"]["code"]) == (4, "refused")
+    assert "tool_result_missing" in said["error"]["message"]
+    assert tree.files() == before
+    assert run("scan")[0] == 1
+    assert run("scan", "--repair", "--session", session)[0] == 0
+    made = json.loads(run("compact", session, "--target", "0.3", "--json")[1])
+    assert made["compacted"], "what was repaired and not prompted yet can be made shorter"
+    assert "tool_result_missing" in run("scan")[1], "it is still told what healed it"
+
+
+def test_a_refusal_that_nobody_knows_stays_one_when_the_session_is_made_shorter(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), "the moon is in the wrong house")
+    assert run("compact", session, "--target", "0.3", "--json")[0] == 0
+    [found] = json.loads(run("scan", "--json")[1])["stuck"]
+    assert (found["session"], found["reason"]) == (session, "refused_unknown")
+
+
+def test_what_a_failed_compaction_hid_is_found_and_given_back_where_no_limit_is_known(run: Run, tree: Tree) -> None:
+    database = tree.root.parent / "opencode.db"
+    Base(database, clock=time.time)
+    s = SessionBuilder(int(time.time() * 1000) - 60_000, version="1.18.33")
+    s.user("the first thing")
+    s.assistant("said early")
+    tail = s.user("the second thing")
+    s.assistant("said late")
+    marker = s.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+    s.assistant(error=api_error("Your credit balance is too low"), finish=None, summary=True, parentID=marker["id"])
+    s.user("go on")
+    s.assistant("went on")
+    write_sqlite(s.planted(), database)
+    code, out, _ = run("scan", "--repair", "--session", s.session["id"])
+    assert code == 0
+    assert "took away the mark of 1 compaction that failed" in " ".join(out.split())
+
+
+def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd, _ = tree.stuck(), tree.stuck()
+    diagnosed = Diagnosis.of
+
+    def of(self: Diagnosis, store: Store, session: str) -> Silence | None:
+        if session == odd:
+            raise OverflowError("too odd")
+        return diagnosed(self, store, session)
+
+    monkeypatch.setattr(Diagnosis, "of", of)
+    code, out, _ = run("scan", "--json")
+    reasons = [found["reason"] for found in json.loads(out)["stuck"]]
+    assert (code, sorted(reasons)) == (1, ["tool_result_missing", "unreadable"])

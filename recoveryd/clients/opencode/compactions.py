@@ -5,7 +5,7 @@ Held to 1.1.53, 1.2.1 and 1.18.33. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recoveryd.clients.opencode.error_record import read
@@ -57,8 +57,9 @@ def _number(value: object) -> int:
     return int(value) if sound else -1  # type: ignore[call-overload]
 
 
-def failed(session: Session) -> Iterator[Part]:
-    """The parts of compactions that never got a summary, or got one of what the failure before it had left over.
+def failed(session: Session) -> Sequence[Part]:
+    """The parts of compactions that never got a summary, or got one of what the failure before it had left over. Not
+    those before one that succeeded: that one alone says by then what is sent.
 
     What 1.18 names as the tail hides all before it, also where the summary failed; what 1.1 and 1.2 never got a
     summary for they try again with each prompt.
@@ -68,14 +69,18 @@ def failed(session: Session) -> Iterator[Part]:
         if message.role == "assistant" and truthy(message.data.get("summary")):
             summaries.setdefault(str(message.data.get("parentID")), []).append(message)
     newest = session.messages[-1].id if session.messages else ""
+    found: list[Part] = []
     for message in session.messages:
         part = next((part for part in message.parts if part.type == "compaction"), None)
         if message.role != "user" or part is None:
             continue
         made = summaries.get(message.id, [])
         under_way = any(not one.completed and one.error is None for one in made) or (not made and message.id == newest)
-        if not under_way and not _good(part, made):
-            yield part
+        if _good(part, made):
+            found.clear()
+        elif not under_way:
+            found.append(part)
+    return found
 
 
 def _good(part: Part, made: list[Message]) -> bool:

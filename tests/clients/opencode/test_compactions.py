@@ -75,6 +75,19 @@ def test_the_old_clients_stop_trying_again() -> None:
     assert list(compactions.failed(_given_back(session))) == []
 
 
+def test_one_that_failed_before_a_good_one_hides_nothing() -> None:
+    s = _half_compacted(tail_start_id="TAIL")
+    s.user("go on")
+    s.assistant("went on")
+    tail = s.user("the third thing")
+    s.assistant("said last")
+    marker = s.user({"type": "compaction", "auto": True, "tail_start_id": tail["id"]})
+    s.assistant("all in short", summary=True, parentID=marker["id"])
+    session = as_session(s.planted())
+    assert compactions.hidden(session) == []
+    assert list(compactions.failed(session)) == []
+
+
 def test_a_good_compaction_is_kept() -> None:
     s = SessionBuilder(seed=3)
     s.user("the first thing")
