@@ -154,7 +154,7 @@ class Refused:
     position: tuple[int, int | None] | None = None
     field: str = ""
     said: str = ""
-    names: tuple[str, ...] = ()  # of items, or the ends of what is encrypted: "rs_0496", "gAAA...c90="
+    names: tuple[str, ...] = ()  # of items, of their types, or the ends of what is encrypted ("gAAA...c90=")
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
     most_images: int = 0  # that a request may have; 0: not told

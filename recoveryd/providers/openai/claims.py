@@ -13,9 +13,11 @@ from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
     LONGEST_ARGUMENTS,
+    NEED_AN_ID,
     OUTPUT_OF,
     OUTPUTS,
     SEARCHES,
+    TAKEN_BY_ALL,
     id_fault,
     images,
     is_lonely,
@@ -98,17 +100,15 @@ def _sealed(body: Json) -> Iterator[str]:
 
 def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
     """An item, or a field of it, that is not known: all of its type, with the outputs of those that are calls."""
-    if named is None:
-        return Claims()
-    alike = [block for block in blocks if block.type == named.type]
     if refused.field == "id" and "missing" in refused.said:
-        return Claims(accused=_parts(b for b in alike if not b.body.get("id") and b.type not in OUTPUTS))
+        return Claims(accused=_parts(b for b in blocks if b.type in NEED_AN_ID and not b.body.get("id")))
     if refused.field == "id":
         return Claims(fields=_fields([b for b in blocks if id_fault(b.body)], "id"))
     if "unknown parameter" in refused.said:
         return Claims(fields=_fields(blocks, refused.field))
-    if named.type == "message":
-        return Claims()  # of those the rules find what is wrong
+    said = {block.type for block in blocks if block.type in refused.names}
+    types = (said or {named.type} if named is not None else said) - TAKEN_BY_ALL
+    alike = [block for block in blocks if block.type in types]
     calls = {text(block.body, "call_id") for block in alike} - {""}
     paired = OUTPUT_OF.keys() | OUTPUTS
     whole = [b for b in blocks if b in alike or (b.type in paired and text(b.body, "call_id") in calls)]
@@ -117,7 +117,7 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
 
 def _call(refused: Refused, blocks: list[Block]) -> Claims:
     """Ids and names are found by the rules; how long an input may be, and what may be looked up, not all agree on."""
-    if refused.field.startswith("action"):
+    if refused.field.startswith("action") or "open_page" in refused.said:
         searches = [b for b in blocks if b.type == "web_search_call" and _action(b.body) not in SEARCHES]
         return Claims(accused=_parts(searches))
     if refused.field in ("arguments", "input"):

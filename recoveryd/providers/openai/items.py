@@ -16,6 +16,8 @@ OUTPUT_OF: Mapping[str, str] = {
 }
 OUTPUTS = frozenset(OUTPUT_OF.values())
 ENCRYPTED = frozenset({"reasoning", "compaction", "context_compaction"})
+TAKEN_BY_ALL = frozenset({"message", "function_call", "function_call_output"})  # whoever speaks this API at all
+NEED_AN_ID = frozenset({"reasoning", "web_search_call", "image_generation_call", "file_search_call", "mcp_call"})
 # What an id begins with. A wrong one is the id that another provider gave.
 _PREFIX: Mapping[str, str] = {
     "message": "msg",

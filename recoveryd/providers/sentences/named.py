@@ -29,6 +29,7 @@ _ITEM = re.compile(
 )
 _FILE = re.compile(r"https?://[^\s\"'<>\\]{1,2000}|(?<![A-Za-z0-9_-])file[_-][A-Za-z0-9_-]{1,200}")
 _ENDS = re.compile(r"encrypted content (\S{1,40}\.\.\.\S{1,40}) could")
+_VALUE = re.compile(r"Invalid value: '(\w{1,60})'")
 _SIZE = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,6})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
 )
@@ -59,10 +60,11 @@ def calls(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def items(texts: Iterable[str]) -> tuple[str, ...]:
-    """Ids of items and files ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is encrypted ("gAA..c9=")."""
+    """Ids of items and files ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is encrypted ("gAA..c9="), and
+    a value that is called invalid ("agent_message")."""
     found: dict[str, None] = {}
     for text in texts:
-        found.update((match[1], None) for match in _ENDS.finditer(text))
+        found.update((match[1], None) for match in (*_ENDS.finditer(text), *_VALUE.finditer(text)))
         found.update((match[0], None) for match in _ITEM.finditer(text))
         found.update((match[0].rstrip(".,;:)"), None) for match in _FILE.finditer(text))
     return tuple(found)

@@ -34,7 +34,8 @@ class Provider:
 
     `script(thread)` holds lists of items for the next accepted requests of a thread; once it is empty the answer is
     "ok N" behind sealed reasoning. `doors` are of threads that have another provider; `spell` turns a refusal of a
-    thread into the body of the answer, as a gateway may; `force` is asked first: a refusal whatever the rules say.
+    thread into the body of the answer, as a gateway may; of those `in_stream` it comes once the answer has begun.
+    `force` is asked first: a refusal whatever the rules say.
     """
 
     def __init__(self, door: Strict | None = None, *, lenient: bool = False) -> None:
@@ -42,6 +43,7 @@ class Provider:
         self.lenient = lenient
         self.doors: dict[str, Strict] = {}
         self.spell: dict[str, Callable[[Fault], bytes]] = {}
+        self.in_stream: set[str] = set()
         self.force: Callable[[str, Item], Fault | None] = lambda thread, body: None
         self._scripts: dict[str, deque[list[Item]]] = defaultdict(deque)
         self._asked: list[Asked] = []
@@ -83,6 +85,8 @@ class Provider:
             if fault is None and not self.lenient:
                 fault = self.doors.get(thread, self.door).judge(body, len(raw))
             self._asked.append(Asked(thread, body, None if fault is None else fault.message, len(raw)))
+            if fault is not None and thread in self.in_stream:
+                return 200, _failed(fault)
             if fault is not None:
                 return fault.status, self.spell.get(thread, _spelled)(fault)
             scripted = self._scripts[thread] or self._scripts[""]
@@ -91,6 +95,14 @@ class Provider:
 
 def _spelled(fault: Fault) -> bytes:
     return json.dumps(fault.body(), indent=2).encode()
+
+
+def _failed(fault: Fault) -> bytes:
+    """A refusal that comes once the answer has begun."""
+    error = {"code": fault.code or "invalid_request_error", "message": fault.message}
+    created = {"type": "response.created", "response": {"id": _id("resp")}}
+    failed = {"type": "response.failed", "response": {"id": _id("resp"), "status": "failed", "error": error}}
+    return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in (created, failed))
 
 
 def words(text: str) -> Item:
@@ -150,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         status, content = self.provider.answer(str(self.headers.get("thread-id")), raw)
         if isinstance(content, bytes):
-            self._send(status, "application/json", content)
+            self._send(status, "text/event-stream" if status == 200 else "application/json", content)
         else:
             self._send(status, "text/event-stream", stream(content))
 

@@ -25,7 +25,7 @@ ALIEN = "gAAAAABnotofthisworld=="
 class Shape:
     """A thread. `kinds`: what `recoveryd` repairs, one for each refusal; empty where it leaves the thread alone.
 
-    `door`: a provider of another temper; `spell`: how a gateway says its refusals.
+    `door`: a provider of another temper; `spell`: how a gateway says its refusals; `in_stream`: they come in a stream.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Shape:
     kinds: tuple[str, ...] = ()
     door: Strict | None = None
     spell: Callable[[Fault], bytes] | None = None
+    in_stream: bool = False
     slow: bool = False  # for the long form alone
 
     def build(self, directory: Path) -> Rollout:

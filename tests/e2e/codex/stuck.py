@@ -122,6 +122,13 @@ def reasoning_of_two_others_at_once(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck("reasoning_item", in_stream=True)
+def reasoning_that_is_refused_in_the_stream(rollout: Rollout) -> None:
+    rollout.turn("think")
+    rollout.reasoning(seal(OTHER))
+    say(rollout)
+
+
 # A compaction
 
 
@@ -295,6 +302,14 @@ def agent_message_with_words(rollout: Rollout) -> None:
     rollout.turn("go")
     agent = {"type": "agent_message", "id": rollout.id("am"), "author": "/root/a", "recipient": "/root"}
     rollout.item({**agent, "content": content})
+    say(rollout)
+
+
+@stuck("foreign_item", in_stream=True, slow=True)
+def agent_message_that_is_refused_in_the_stream(rollout: Rollout) -> None:
+    content = [{"type": "input_text", "text": "a message of another agent"}]
+    rollout.turn("go")
+    rollout.item({"type": "agent_message", "author": "/root/a", "recipient": "/root", "content": content})
     say(rollout)
 
 

@@ -48,6 +48,8 @@ class World:
             self.provider.doors[rollout.thread] = shape.door
         if shape.spell is not None:
             self.provider.spell[rollout.thread] = shape.spell
+        if shape.in_stream:
+            self.provider.in_stream.add(rollout.thread)
         return Planted(shape, rollout.thread, path, path.read_bytes(), path.stat().st_ino)
 
     def prompt(self, planted: Planted, text: str = "go on") -> Turn:

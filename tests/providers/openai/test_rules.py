@@ -266,3 +266,20 @@ def test_a_message_of_another_agent_that_cant_be_read_leaves_reasoning_alone() -
     content = [{"type": "encrypted_content", "encrypted_content": "gAAAAagents=="}]
     sent = request(user(), {"type": "agent_message", "author": "a", "content": content}, reasoning(), answer())
     assert blamed(sent, "The encrypted content gAAA...ts== could not be verified.") == [("foreign_item", "1", "")]
+
+
+def test_what_is_said_in_the_stream_names_no_place_and_means_the_type() -> None:
+    agent = {"type": "agent_message", "author": "a", "content": [{"type": "input_text", "text": "hi"}]}
+    sent = request(user(), call(), output(), agent, answer())
+    words = "stream disconnected before completion: Invalid value: 'agent_message'. Supported values are: "
+    assert blamed(sent, words + "'apply_patch_call', and 'message'.") == [("foreign_item", "3", "")]
+    search = {"type": "web_search_call", "id": "ws_1", "action": {"type": "other"}}
+    words = "Invalid value: 'other'. Supported values are: 'search', 'open_page', and 'find_in_page'."
+    assert blamed(request(user(), search, answer()), words) == [("tool_call_invalid", "1", "")]
+
+
+def test_a_place_that_holds_what_every_provider_takes_is_not_believed() -> None:
+    """A client of another version counts otherwise: no call is turned into words for that."""
+    sent = request(user(), call(), output(), answer())
+    assert blamed(sent, "input.1.type: Invalid input") == []
+    assert blamed(sent, "Missing required parameter: 'input[1].id'.") == []
