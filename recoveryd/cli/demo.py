@@ -26,7 +26,7 @@ _FINAL = ("healed", "untouched", "wrong")
 _LABELS = {"broken": "refused", "repaired": "repaired", "healed": "healed", "untouched": "untouched", "wrong": "WRONG"}
 _STYLES = {"broken": "yellow", "repaired": "cyan", "healed": "bold green", "untouched": "green", "wrong": "bold red"}
 _WIDEST = 100
-_INTRO = "A throw-away store of OpenCode sessions, and the real daemon on it. Yours are not touched."
+_INTRO = "Throw-away stores of OpenCode and Codex, and the real daemon on them. Yours are not touched."
 
 
 def demo(arguments: argparse.Namespace) -> int:

@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from recoveryd.clients.opencode.records import dump
-from recoveryd.core import Kind
+from recoveryd.core import Change, Kind
 
 Data = dict[str, Any]
 
@@ -34,6 +34,7 @@ class Example:
     files: dict[str, Data] = field(default_factory=dict)  # by path below the store
     prompt: dict[str, Data] = field(default_factory=dict)  # what comes with the failure: the last prompt
     error: Data | None = None
+    client: ClassVar[str] = "opencode"
 
     def plant(self, root: Path) -> None:
         """Write the session as it was before its last prompt."""
@@ -48,6 +49,19 @@ class Example:
         error = {**unfinished, "time": {"created": now_ms, "completed": now_ms}, "error": self.error}
         for data in (unfinished, error, error):
             write(root / "message" / self.id / f"{self.failed}.json", data)
+
+    def owns(self, change: Change) -> bool:
+        """Whether a change is one of this session."""
+        messages = {Path(key).stem for key in (*self.files, *self.prompt) if key.startswith("message/")}
+        return bool(messages.intersection(Path(change.key).parts)) or self.id in change.key
+
+    def stored(self, root: Path) -> dict[str, bytes]:
+        """Read all files of the session, also those that were not there before."""
+        messages = root / "message" / self.id
+        folders = [messages, *(root / "part" / path.stem for path in messages.glob("*.json"))]
+        found = [path for folder in folders for path in folder.glob("*")]
+        found.append(root / "session" / "global" / f"{self.id}.json")
+        return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
 
 def write(path: Path, data: Data) -> None:

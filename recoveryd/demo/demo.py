@@ -15,12 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from recoveryd.clients import SETTLE_S, Config
+from recoveryd.clients import SETTLE_S, Config, Store
+from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core import Change, Event, Kind, Outcome, RecoverydError
 from recoveryd.daemon import Daemon
 from recoveryd.demo.baseline import Floor
 from recoveryd.demo.broken_sessions import CONTROLS, Example, examples
+from recoveryd.demo.broken_thread import thread
 from recoveryd.heal import take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import Notify, paths
@@ -30,6 +32,9 @@ PAUSE_S = 0.25  # between two failures: slow enough to watch
 LIMIT_S = 7.0  # for all of them
 FLOOR_RUNS = 15
 SHOWN = Kind.EMPTY_CONTENT  # whose repair is shown as a diff and undone: the shortest
+
+
+_News = tuple[float, Sequence[Change]] | Event | None
 
 
 @dataclass
@@ -56,7 +61,7 @@ class _TimedStore(OpencodeFiles):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.swept = threading.Event()
-        self.durable: queue.SimpleQueue[tuple[float, Sequence[Change]] | Event | None] = queue.SimpleQueue()
+        self.durable: queue.SimpleQueue[_News] = queue.SimpleQueue()
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
         yield from super().fresh(known, since_ms)
@@ -65,6 +70,23 @@ class _TimedStore(OpencodeFiles):
     def apply(self, changes: Sequence[Change]) -> None:
         super().apply(changes)
         self.durable.put((time.monotonic(), changes))
+
+
+class _TimedThreads(CodexThreads):
+    """The same of a home of Codex."""
+
+    def __init__(self, root: Path, durable: queue.SimpleQueue[_News]) -> None:
+        super().__init__(root)
+        self.swept = threading.Event()
+        self._durable = durable
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        yield from super().fresh(known, since_ms)
+        self.swept.set()
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        super().apply(changes)
+        self._durable.put((time.monotonic(), changes))
 
 
 @dataclass
@@ -80,6 +102,8 @@ class Demo:
         self._home = Path(self._folder.name).resolve()
         self._store = _TimedStore(self._home / "opencode" / "storage")
         self._inbox = self._store.durable
+        self._threads = _TimedThreads(self._home / "codex" / "sessions", self._inbox)
+        self._roots = {"opencode": self._store.root, "codex": self._threads.home}
         self._state = self._home / "state"
         self._daemon: Daemon | None = None
         self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
@@ -117,7 +141,8 @@ class Demo:
         """Undo a repair and compare. Returns of how many files every byte is as it was; 0 when one is not."""
         assert row.event is not None
         with Ledger(paths.ledger_file(self._state)) as ledger:
-            take_back(self._store, ledger, self._state, row.event.id)
+            store = self._threads if row.example.client == "codex" else self._store
+            take_back(store, ledger, self._state, row.event.id)
         row.undone = self._files(row.example) == self._before[row.example.id]
         return len(self._before[row.example.id]) if row.undone else 0
 
@@ -138,21 +163,22 @@ class Demo:
     def _prepare(self) -> None:
         with Floor(self._home / "floor") as floor:
             self.floor = statistics.median(floor.once() for _ in range(FLOOR_RUNS))
-        self.rows = [Row(example) for example in examples(int(time.time() * 1000))]
+        self.rows = [Row(example) for example in (*examples(int(time.time() * 1000)), thread())]
         for row in self.rows:
-            row.example.plant(self._store.root)
+            row.example.plant(self._roots[row.example.client])
         self._before = {row.example.id: self._files(row.example) for row in self.rows}
         config = Config(notify=Notify(desktop=False, tui=False))
         callbacks = Callbacks(on_complete=self._inbox.put)
-        state, stores = self._state, [self._store]  # the lock lies there too: nothing is left in the home
+        state = self._state  # the lock lies there too: nothing is left in the home
+        stores: list[Store] = [self._store, self._threads]
         self._daemon = Daemon(config, callbacks=callbacks, state_dir=state, stores=stores, lock_dir=state)
         self._thread.start()
-        if not self._store.swept.wait(LIMIT_S):
+        if not (self._store.swept.wait(LIMIT_S) and self._threads.swept.wait(LIMIT_S)):
             self._stop()
             raise RecoverydError(f"The daemon did not begin to watch. {self._fault}".strip())
 
     def _break(self, row: Row) -> None:
-        row.example.fail(self._store.root, int(time.time() * 1000))
+        row.example.fail(self._roots[row.example.client], int(time.time() * 1000))
         row.broken_at = time.monotonic()
         self._before[row.example.id] = self._files(row.example)
         row.state = "broken"
@@ -182,13 +208,9 @@ class Demo:
         if news is None:
             return None
         at, changes = news
-        row = next(r for r in self.rows if any(self._owns(r, change) for change in changes))
+        row = next(r for r in self.rows if any(r.example.owns(change) for change in changes))
         row.seconds, row.state = at - row.broken_at, "repaired"
         return row
-
-    def _owns(self, row: Row, change: Change) -> bool:
-        messages = {Path(key).stem for key in (*row.example.files, *row.example.prompt) if key.startswith("message/")}
-        return bool(messages.intersection(Path(change.key).parts)) or row.example.id in change.key
 
     def _judge(self) -> Iterator[Row]:
         """Mark what never healed, and controls that are not as they were."""
@@ -203,13 +225,7 @@ class Demo:
                 yield row
 
     def _files(self, example: Example) -> dict[str, bytes]:
-        """Read all files of a session, also those that were not there before."""
-        root = self._store.root
-        messages = root / "message" / example.id
-        folders = [messages, *(root / "part" / path.stem for path in messages.glob("*.json"))]
-        found = [path for folder in folders for path in folder.glob("*")]
-        found.append(root / "session" / "global" / f"{example.id}.json")
-        return {str(path.relative_to(root)): path.read_bytes() for path in found}
+        return example.stored(self._roots[example.client])
 
     def _run(self) -> None:
         assert self._daemon is not None
@@ -219,6 +235,7 @@ class Demo:
             self._fault = f"The daemon stopped: {error}"
         finally:
             self._store.swept.set()
+            self._threads.swept.set()
             self._inbox.put(None)
 
     def _stop(self) -> None:

@@ -31,6 +31,7 @@ SEEDS = {
     Kind.THINKING_FINAL_BLOCK,
     Kind.EMPTY_CONTENT,
     Kind.ROLE_ORDER,
+    Kind.REASONING_ITEM,  # a thread of Codex
 }
 COMMAND = [sys.executable, "-m", "recoveryd", "demo"]
 BROKEN = [example for example in examples(1_790_000_000_000) if example.error]
