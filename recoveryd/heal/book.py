@@ -141,6 +141,7 @@ class Book:
 
         `failed`: all is as it was before; `conflict`: but for what the client wrote over, whose version stays.
         """
+        self._ledger.mark(event.id, Outcome.PENDING)  # a crash on the way is not to leave a repair that stands
         return taken_back(store, self._ledger.get(event.id), self._ledger.changes(event.id))
 
     def _untouched(self, store: Store, event: Event) -> bool:

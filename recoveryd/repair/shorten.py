@@ -59,7 +59,7 @@ def shorten(case: Long) -> Shorter | Refusal:
     before = size.total(request)
     limit = case.size.limit - case.size.output if case.size.limit else 0
     target = _target(case, before)
-    obstacle = _obstacle(case, size, before, limit)
+    obstacle = _obstacle(case, request, size, limit)
     if obstacle is not None:
         return obstacle
     work = Work(case, size, target)
@@ -98,7 +98,8 @@ def _target(case: Long, before: float) -> float:
     return case.share * size.limit
 
 
-def _obstacle(case: Long, size: Measure, before: float, limit: float) -> Refusal | None:
+def _obstacle(case: Long, request: Request, size: Measure, limit: float) -> Refusal | None:
+    before = size.total(request)
     if not case.size.limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
@@ -113,7 +114,7 @@ def _obstacle(case: Long, size: Measure, before: float, limit: float) -> Refusal
         return Refusal(f"it has about {_k(before)} tokens: there is nothing to make shorter", understood=False)
     if case.refused and case.by_itself:
         pruned = case.wires[0].build(with_edits(case.session, case.by_itself))
-        if size.total(pruned) < (limit or _ESTIMATED * before):
+        if size.total(pruned) < (limit or _ESTIMATED * before) and not _new(case, request, pruned):
             return Refusal(
                 "the client clears old tool outputs by itself at the end of the next prompt, and then it fits: "
                 "prompt it again, twice if need be"
@@ -170,7 +171,8 @@ def _sound(work: Work) -> Refusal | None:
 
 def _new(case: Long, before: Request, after: Request) -> list[Violation]:
     """What is refused of `after` and was not before; of an open turn also what was: only its length was told so far."""
-    thinks = any(block.is_thinking for block in before.blocks())
+    # Also thinking that is not sent, say of another model, tells that it is on.
+    thinks = any(part.type == "reasoning" for message in case.session.messages for part in message.parts)
     claims = Claims(thinking=frozenset({thinks}))
     known = set(map(_mark, case.provider.check(before, claims)))
     found = case.provider.check(after, claims)

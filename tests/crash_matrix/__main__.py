@@ -26,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     scenarios = [
         Scenario(*which)
         for which in product(asked.store or PLACES, FAULTS, ACTIONS, ENDS)
-        if which[1:3] != ("one", "confirm") and (not asked.short or _in_short(*which[1:]))
+        if which[1:3] != ("one", "confirm")
+        and which[:2] != ("codex", "long")
+        and (not asked.short or _in_short(*which[1:]))
     ]
     with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
         tables = pool.map(_table, scenarios, chunksize=1)
@@ -61,6 +63,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _in_short(faults: str, action: str, end: str) -> bool:
     """Every step of every action killed, and the rest for what happens every day."""
+    if faults == "long":
+        return (action, end) in (("repair", "kill"), ("undo", "kill"))
     return faults == "many" and (end == "kill" or (action == "repair" and end != "kill+kill"))
 
 

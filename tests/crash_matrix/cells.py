@@ -20,7 +20,7 @@ THEIRS = "the client wrote this"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is done about a session with so many faults ("one", "many") in a store, and how it is made to end."""
+    """What is done about a session with such faults ("one", "many", "long") in a store, and how it is made to end."""
 
     store: str
     faults: str
@@ -28,7 +28,8 @@ class Scenario:
     end: str
 
     def __str__(self) -> str:
-        return f"{self.store}, {self.faults} fault{'' if self.faults == 'one' else 's'}, {self.action}, {self.end}"
+        faults = {"one": "one fault", "many": "many faults"}.get(self.faults, self.faults)
+        return f"{self.store}, {faults}, {self.action}, {self.end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,11 @@ class Bench:
         place.save()
         child.run(partial(work.heal, place, self._session))
         changes = work.entries(place, self._session)[0].changes
-        # What the client writes to: best a record that was there before.
-        self._touched = max(changes, key=lambda c: (c.before is not None and c.after is not None, c.key)).key
+        # What the client writes to: a part, best one that is there before and after, then one that was there before.
+        parts = [change for change in changes if not change.key.startswith("message/")]
+        self._touched = max(
+            parts, key=lambda c: (c.before is not None and c.after is not None, bool(c.before), c.key)
+        ).key
         self._foreign: Records = {}  # what the client wrote into it since
         if scenario.action == "repair":
             place.reset()
@@ -170,7 +174,8 @@ class Bench:
             true = ("healed",)
         if self._scenario.end in ("error", "broken") and self._scenario.action == "repair":
             true = ("healed",) if found == "healed" else ()
-        if "conflict" in true and self._scenario.end != "kill+client" and said == "conflict":
+        wrote = self._scenario.end == "kill+client" or bool(self._foreign)
+        if "conflict" in true and not wrote and said == "conflict":
             true = ()
         wrong = [] if said in true else [f"{found}, and the ledger says {said!r}"]
         return wrong + [f"{entry.outcome} is left" for entry in entries if entry.outcome in ("pending", "undoing")]

@@ -17,7 +17,8 @@ from recoveryd.clients.store import Store
 from recoveryd.core.model import Failure, Part
 from tests.support.build import Planted, SessionBuilder
 from tests.support.database import NEW, SCHEMAS
-from tests.support.parts import api_error, text, tool
+from tests.support.long_sessions import spent
+from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import dump, write_sqlite, write_tree
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
@@ -56,8 +57,8 @@ class Place(ABC):
     def plant(self, faults: str, *, seed: int = 7) -> str:
         """A session with so many faults ("one", "many"), refused a moment ago; its id."""
         session = SessionBuilder(int(time.time() * 1000) - 60_000, seed=seed)
-        FAULTS[faults](session)
-        session.failed("continue", api_error(EMPTY, 400))
+        words = FAULTS[faults](session)
+        session.failed("continue", api_error(words, 400))
         planted = session.planted()
         self.write_planted(planted)
         return planted.id
@@ -233,13 +234,14 @@ class RolloutPlace(Place):
         return [str(p) for p in self.codex.rglob("*") if p.is_file() and p.suffix != ".jsonl"]
 
 
-def _one(session: SessionBuilder) -> None:
+def _one(session: SessionBuilder) -> str:
     """One record is changed."""
     session.user("go")
     session.assistant(text(" "))
+    return EMPTY
 
 
-def _many(session: SessionBuilder) -> None:
+def _many(session: SessionBuilder) -> str:
     """Records are changed, added and taken out, and one gets a folder of its own."""
     session.user()
     session.assistant("hello")
@@ -251,7 +253,22 @@ def _many(session: SessionBuilder) -> None:
     session.assistant("half \ud800")
     session.user("last")
     session.assistant(text(" "))
+    return EMPTY
 
 
-FAULTS = {"one": _one, "many": _many}
+def _long(session: SessionBuilder) -> str:
+    """Messages are added in the midst of others, one is changed, and a part goes."""
+    session.user("go")
+    for turn in range(6):
+        session.assistant(f"answer {turn}. " + "so it is. " * 200)
+        session.user(f"and then, {turn}?")
+        if turn == 3:
+            marker = session.user(compaction())
+            session.assistant(error=api_error("no credit", 400), summary=True, parentID=marker["id"])
+    session.assistant("that is all")
+    spent(session.planted(), base=100)
+    return "prompt is too long: 3500 tokens > 3000 maximum"
+
+
+FAULTS = {"one": _one, "many": _many, "long": _long}
 PLACES: dict[str, type[Place]] = {place.name: place for place in (JsonPlace, SqlitePlace, RolloutPlace)}

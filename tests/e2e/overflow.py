@@ -111,10 +111,12 @@ def _bare(raw: bytes) -> bytes:
 def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool = True) -> list[Played]:
     """Plant and prompt all; wait for the daemon; undo, heal again as a person does, and go on with each."""
     played: list[Played] = []
+    model = {"providerID": "anthropic", "modelID": harness.client.model}
     for case in cases:
         planted = case.build()
+        for message in planted.messages:
+            message.update({"modelID": harness.client.model} if message["role"] == "assistant" else {"model": model})
         harness.plant(planted)
-        model = {"providerID": "anthropic", "modelID": harness.client.model}
         refused = harness.prompt(planted.id, "go on", thinking=True, model=model)
         settle(harness, planted.id)
         played.append(Played(case, planted, refused, records(harness, planted.id)))

@@ -10,6 +10,7 @@ from tests.shapes import BROKEN
 from tests.support.build import Planted, SessionBuilder, api_error
 from tests.support.generate import generate, soup
 from tests.support.judge import refusal
+from tests.support.long_sessions import small
 from tests.support.values import as_session
 
 
@@ -27,6 +28,10 @@ def patient(rng: random.Random) -> Planted:
     """A session whose last prompt was refused some seconds ago."""
     seed = rng.getrandbits(32)
     now = int(time.time() * 1000) - 120_000
+    if rng.random() < 0.1:
+        session = SessionBuilder(now, seed=seed, title="long")
+        session.failed("continue", api_error(small(session, rng), 400))
+        return session.planted()
     if rng.random() < 0.8:
         shape = rng.choice([shape for shape in BROKEN if not shape.deep])
         session = SessionBuilder(now, seed=seed, title=shape.name)

@@ -22,6 +22,7 @@ from tests.support.plant import write_sqlite, write_tree
 
 Snapshot = dict[str, Any]
 _SHOWN = 2_000_000  # bytes of a record; of a larger one its length is enough
+_CUT = "tool-output"  # where the whole of what is cut is put: the client empties it, an undo need not
 LARGE = 100_000_000  # bytes; more than a store reads of one record
 
 
@@ -127,7 +128,8 @@ class RowWorld:
     def snapshot(self) -> Snapshot:
         with closing(sqlite3.connect(self._path)) as db:
             db.text_factory = bytes
-            found: Snapshot = {"files": sorted(path.name for path in self.root.iterdir())}
+            names = (path.name for path in self.root.iterdir())
+            found: Snapshot = {"files": sorted(name for name in names if name != _CUT)}
             for table in ("session", "message", "part"):
                 columns = "*"
                 if table != "session":
@@ -159,6 +161,8 @@ def _record(planted: Planted, name: str) -> Any:
 def _files(root: Path) -> Snapshot:
     found: Snapshot = {}
     for folder, folders, names in os.walk(os.fsencode(root)):
+        if os.fsencode(_CUT) in folders:
+            folders.remove(os.fsencode(_CUT))
         for name in [*folders, *names]:
             path = folder + b"/" + name
             about = os.lstat(path)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.build import Planted, SessionBuilder, reasoning, text, tool
+from tests.support.build import Planted, SessionBuilder, api_error, reasoning, text, tool
 from tests.support.parts import Part, file
 
 BASE = 10_600  # tokens of the client's own: system and tools
@@ -181,3 +181,26 @@ LONG = {
     case.__name__.replace("_", "-"): Long(case.__name__.replace("_", "-"), case)
     for case in (long_turn, many_turns, huge_output, first_paste, later_paste, talk, inputs, thinking, screens, shell)
 }
+
+
+def small(s: SessionBuilder, rng: random.Random) -> str:
+    """A session of a few thousand tokens, of anything that may be long, too long for a model that takes fewer.
+
+    Returns what the provider says of it.
+    """
+    s.user(FIRST)
+    for turn in range(rng.randint(2, 7)):
+        for _ in range(rng.randint(0, 3)):
+            write = tool("write", {"filePath": "/a.py", "content": words(rng, rng.randint(10, 6_000))}, "ok")
+            s.assistant(_thought(rng, rng.randint(1, 900)), rng.choice((bash(rng, rng.randint(1, 4_000)), write)))
+        s.assistant(_thought(rng), words(rng, rng.randint(1, 2_000)))
+        if rng.random() < 0.2:
+            tail = {"tail_start_id": rng.choice(s.messages)["id"]} if rng.random() < 0.5 else {}
+            marker = s.user({"type": "compaction", "auto": True, **tail})
+            error = api_error("Your credit balance is too low", 400) if rng.random() < 0.6 else None
+            s.assistant(*([] if error else ["in short"]), error=error, summary=True, parentID=marker["id"])
+        s.user(words(rng, rng.choice((20, 200, 9_000))) + f" {turn}")
+    planted = spent(s.planted(), base=200)
+    asked = 200 + sum(_weight(part) for parts in planted.parts.values() for part in parts) // PER_TOKEN
+    limit = max(256, int(asked * rng.uniform(0.2, 0.99)))
+    return rng.choice((f"prompt is too long: {asked} tokens > {limit} maximum", "Prompt exceeds max length"))

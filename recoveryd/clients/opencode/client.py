@@ -38,6 +38,7 @@ from recoveryd.core import (
     Check,
     ConfigProblem,
     Editor,
+    Edits,
     Failure,
     Kind,
     Marks,
@@ -47,6 +48,8 @@ from recoveryd.core import (
     Silence,
     Wire,
 )
+
+_CLEARS_S = 3.0  # after a refusal: it clears within 50 ms (measured), on a machine that is not busy
 
 
 class Opencode:
@@ -59,6 +62,7 @@ class Opencode:
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self.server = OpencodeServer(settings)
+        self._clock = clock
         self._running_turns = RunningTurns(minutes, clock)
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
@@ -86,8 +90,6 @@ class Opencode:
         directory = store.about(session.id).directory
         forms = forms_of(store, self.server, failure.session)
         old = all(not form.keeps_compaction_tail for form in forms)
-        # What it could have cleared after the refusal and did not, it does not clear.
-        waits = old and not compactions.pruned(session, 0) and limits.prunes(self.server, store, failure, directory)
         folder = store.root.parent / "tool-output"
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
@@ -99,10 +101,19 @@ class Opencode:
             earlier=tuple(compactions.refusals(session, failure)),
             context=limits.context(self.server, store, failure, directory),
             without_base=compactions.is_summary(session, failure.message),
-            cleared_since=compactions.cleared_since(session, failure.time),
-            by_itself=compactions.pruned(session, 1) if waits else (),
+            cleared_since=compactions.cleared_since(session, failure.time, marks.recovery),
+            by_itself=self._by_itself(store, session, failure, directory) if old else (),
             drops_bound=all(form.drops_bound_thinking for form in forms),
         )
+
+    def _by_itself(self, store: Store, session: Session, failure: Failure, directory: str) -> Edits:
+        """What it is about to clear: at the end of the turn that failed, or of the next."""
+        now, then = compactions.pruned(session, 0), compactions.pruned(session, 1)
+        clears = limits.prunes(self.server, store, failure, directory) if now or then else False
+        if clears is None and now and 0 <= self._clock() - failure.time / 1000 < _CLEARS_S:
+            raise ActiveError("OpenCode may be about to clear old outputs itself.")
+        # What it could have cleared after the refusal and did not, it does not clear.
+        return () if clears is False or (clears is None and now) else now or then
 
     def hidden(self, store: Store, session: str) -> Silence | None:
         """Only sessions that name a tail are read."""

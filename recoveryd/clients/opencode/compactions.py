@@ -104,9 +104,20 @@ def is_summary(session: Session, message_id: str) -> bool:
     return any(m.id == message_id and truthy(m.data.get("summary")) for m in session.messages)
 
 
-def cleared_since(session: Session, ms: int) -> bool:
-    """Whether outputs were cleared since a moment, in ms since the epoch: a length that was told then is too long."""
-    return any(_cleared(part) >= ms for message in session.messages for part in message.parts)
+def cleared_since(session: Session, ms: int, recovery: str) -> bool:
+    """Whether less is sent since a moment, in ms since the epoch: a length that was told then is too long.
+
+    By the client, which clears outputs, or by what this recovery wrote already.
+    """
+    parts = [part for message in session.messages for part in message.parts]
+    return any(_cleared(part) >= ms or _marked(part) == recovery for part in parts)
+
+
+def _marked(part: Part) -> object:
+    """The recovery that a part is marked with."""
+    metadata = (part.data or {}).get("metadata")
+    mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
+    return mark.get("recovery") if isinstance(mark, Mapping) else None
 
 
 def pruned(session: Session, prompts: int) -> Edits:

@@ -62,14 +62,15 @@ def context(server: OpencodeServer, store: Store, failure: Failure, directory: s
     return 0
 
 
-def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool:
-    """Whether the client clears old outputs, as 1.1 and 1.2 do unless they are told not to."""
+def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
+    """Whether the client clears old outputs, as 1.1 and 1.2 do unless told not to; None where nothing says so."""
     found = server.settings(store.id, failure, directory, "/config")
     if found:
         return _at(found, "compaction").get("prune") is not False
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     folders = [config, *([Path(directory), Path(directory) / ".opencode"] if directory.startswith("/") else [])]
-    return not any(_OFF.search(_read(folder / name, _LONGEST)) for folder in folders for name in _NAMES)
+    off = any(_OFF.search(_read(folder / name, _LONGEST)) for folder in folders for name in _NAMES)
+    return False if off else None
 
 
 def _at(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
     asked = ("", "")
     shell: set[object] = set()
     for message in newest:
-        parent = message.data.get("parentID")
+        parent = str(message.data.get("parentID"))
         if by_shell(message, (str((part or {}).get("type")) for part in parts(message.id))):
             shell.add(parent)  # the client stores a prompt of its own before it
         if message.role not in ("user", "assistant"):
