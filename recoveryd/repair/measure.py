@@ -34,9 +34,14 @@ class Measure:
     usual: float
     measured: bool  # false: nothing but a guess
     exact: bool = False
+    # By identity of what is weighed, which is held, so it stays its own.
+    _weighed: dict[int, tuple[Json, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def tokens(self, block: Block) -> float:
-        return weight(block.body) * self.rates.get(block.message_id, self.usual)
+        known = self._weighed.get(id(block.body))
+        if known is None:
+            known = self._weighed[id(block.body)] = block.body, weight(block.body)
+        return known[1] * self.rates.get(block.message_id, self.usual)
 
     def total(self, request: Request) -> float:
         """The tokens of a request, also of one that was edited."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation
+from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation, merged
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.measure import Measure, heavy_bytes, measure
@@ -62,20 +62,20 @@ def shorten(case: Long) -> Shorter | Refusal:
     obstacle = _obstacle(case, request, size, limit)
     if obstacle is not None:
         return obstacle
-    work = Work(case, size, target)
+    work = Work(case, size, target, request)
     work.add(work.editor.give_back())
     _make_room(work, limit or before)
     if not work.fits:
         return Refusal(f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens")
-    refused = _sound(work)
+    refused = _sound(work, request)
     if refused is not None:
         return refused
     if not work.edits:
         of = f" of {_k(case.size.limit)}" if case.size.limit else ""
         return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
-    work.add([work.editor.lower_usage(round(work.total))])
+    edits = merged(work.edits, work.editor.lower_usage(round(work.total)), case.session)
     aimed_at = target if isfinite(target) else work.total  # there is none where it is not known to be too long
-    return Shorter(work.edits, round(before), round(work.total), round(aimed_at), case.size.limit, size)
+    return Shorter(edits, round(before), round(work.total), round(aimed_at), case.size.limit, size)
 
 
 def _measured(case: Long, request: Request) -> Measure:
@@ -114,7 +114,7 @@ def _obstacle(case: Long, request: Request, size: Measure, limit: float) -> Refu
         return Refusal(f"it has about {_k(before)} tokens: there is nothing to make shorter", understood=False)
     if case.refused and case.by_itself:
         pruned = case.wires[0].build(with_edits(case.session, case.by_itself))
-        if size.total(pruned) < (limit or _ESTIMATED * before) and not _new(case, request, pruned):
+        if size.total(pruned) < (limit or _ESTIMATED * before) and not any(map(_of_open_turn, _refused(case, pruned))):
             return Refusal(
                 "the client clears old tool outputs by itself at the end of the next prompt, and then it fits: "
                 "prompt it again, twice if need be"
@@ -134,14 +134,17 @@ def _make_room(work: Work, limit: float) -> None:
         return
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
-    for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking):
+    sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
+    most = sum(option.saves for step in sorts for option in step(work))
+    for step in sorts if most >= work.need else ():
         if work.fits:
             return
         work.add(steps.enough(list(step(work)), work.need, work.target))
     if work.fits:
         return
     stripped = work.edits
-    work.back_to(whole)
+    if stripped != whole:
+        work.back_to(whole)
     if not steps.replace_by_extract(work):
         work.back_to(stripped)
         return
@@ -150,33 +153,41 @@ def _make_room(work: Work, limit: float) -> None:
             work.add(steps.enough(list(step(work, spare=1)), work.need, work.target))
 
 
-def _sound(work: Work) -> Refusal | None:
-    """What the edits bring about: thinking that is bound to what was edited goes, an open turn is closed."""
+def _sound(work: Work, request: Request) -> Refusal | None:
+    """What the edits bring about: thinking that is bound to what was edited goes, an open turn is closed.
+
+    `request` is what the first wire builds of the session as it is stored.
+    """
     case = work.case
-    for wire in case.wires:
-        before = wire.build(case.session)
-        if case.binds:
-            loose = case.provider.bound(before, wire.build(work.session))
-            if loose:
-                work.add([work.editor.set_aside(loose, "set_aside_thinking")])
-        for _ in range(2):
-            request = wire.build(work.session)
-            turns = {violation.turn for violation in _new(case, before, request) if violation.turn >= 0}
-            work.add([work.editor.close_turn(request.turns[turn], CLOSING) for turn in turns])
-        new = _new(case, before, wire.build(work.session))
-        if new:
+    for number, wire in enumerate(case.wires):
+        before = wire.build(case.session) if number else request
+        known = _refused(case, before)
+        loose = case.provider.bound(before, wire.build(work.session)) if case.binds else ()
+        work.add([work.editor.set_aside(loose, "set_aside_thinking")] if loose else [])
+        for _ in range(3):
+            after = wire.build(work.session) if number else work.request
+            new = [v for v in _refused(case, after) if _of_open_turn(v) or _mark(v) not in set(map(_mark, known))]
+            if not new:
+                break
+            turns = {violation.turn for violation in new if violation.turn >= 0}
+            work.add([work.editor.close_turn(after.turns[turn], CLOSING) for turn in turns])
+        else:
             return Refusal(f"the provider would refuse it for another reason then: {new[0].reason}")
     return None
 
 
-def _new(case: Long, before: Request, after: Request) -> list[Violation]:
-    """What is refused of `after` and was not before; of an open turn also what was: only its length was told so far."""
-    # Also thinking that is not sent, say of another model, tells that it is on.
+def _refused(case: Long, request: Request) -> list[Violation]:
+    """All that the provider would refuse, with thinking as this session has it: on where there is any.
+
+    Also thinking that is not sent, say of another model, tells that it is on.
+    """
     thinks = any(part.type == "reasoning" for message in case.session.messages for part in message.parts)
-    claims = Claims(thinking=frozenset({thinks}))
-    known = set(map(_mark, case.provider.check(before, claims)))
-    found = case.provider.check(after, claims)
-    return [v for v in found if KINDS[v.kind].group is _ORDER or _mark(v) not in known]
+    return case.provider.check(request, Claims(thinking=frozenset({thinks})))
+
+
+def _of_open_turn(violation: Violation) -> bool:
+    """Such a fault counts also where it was there before: only the length was told so far."""
+    return KINDS[violation.kind].group is _ORDER
 
 
 def _mark(violation: Violation) -> tuple[Kind, str]:
@@ -198,8 +209,8 @@ def _fewer_bytes(case: Long, request: Request) -> Shorter | None:
     if left > limit / 2 or not chosen:
         return None
     size = measure(request, case.usages, Size())
-    work = Work(case, size, float("inf"))
+    work = Work(case, size, float("inf"), request)
     work.add([work.editor.take_out_media(chosen, lambda _: None, "the request had too many bytes")])
-    if _sound(work) is not None:
+    if _sound(work, request) is not None:
         return None
     return Shorter(work.edits, whole, left, limit // 2, MAX_BYTES, size, by_bytes=True)

@@ -54,18 +54,26 @@ class Work:
     case: Long
     measure: Measure
     target: float
+    request: Request  # without any edit, at first
     edits: Edits = ()
     session: Session = field(init=False)
-    request: Request = field(init=False)
     editor: Shortener = field(init=False)
+    outline: Outline = field(init=False)
+    total: float = field(init=False)  # tokens
 
     def __post_init__(self) -> None:
-        self._look()
+        self.session = self.case.session
+        self._weigh()
 
     def _look(self) -> None:
         self.session = with_edits(self.case.session, self.edits)
         self.request = self.case.wires[0].build(self.session)
+        self._weigh()
+
+    def _weigh(self) -> None:
         self.editor = self.case.editor(self.session)
+        self.outline = Outline.of(self.request)
+        self.total = self.measure.total(self.request)
 
     def add(self, deeds: Iterable[Edits]) -> None:
         new = [edit for deed in deeds for edit in deed]
@@ -79,10 +87,6 @@ class Work:
         self._look()
 
     @property
-    def total(self) -> float:
-        return self.measure.total(self.request)
-
-    @property
     def need(self) -> float:
         """The tokens that still have to go."""
         return self.total - self.target
@@ -91,10 +95,6 @@ class Work:
     def fits(self) -> bool:
         """Whether it is within the target, or so near that nothing more is worth its harm."""
         return self.need <= self.target * SLACK
-
-    @property
-    def outline(self) -> Outline:
-        return Outline.of(self.request)
 
 
 @dataclass(frozen=True, slots=True)

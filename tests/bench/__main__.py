@@ -18,10 +18,11 @@ from tests.bench.harness import Figure
 from tests.bench.idle import idle
 from tests.bench.picture import svg
 from tests.bench.rollouts import rollouts
+from tests.bench.shorten import plan
 from tests.bench.sizes import QUICK, SIZES, Point, measure
 from tests.bench.start import starts
 
-PARTS = ("detect", "storm", "start", "idle", "database", "rollouts")
+PARTS = ("detect", "storm", "start", "idle", "database", "rollouts", "plan")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "idle": lambda: idle(root, asked.idle),
             "database": lambda: databases(root, asked.megabytes * 1_000_000, asked.runs, asked.stream),
             "rollouts": lambda: rollouts(root, asked.rollouts, 10, asked.runs),
+            "plan": lambda: plan(500 if asked.quick else 5_000),
         }
         for part in asked.only or ([] if asked.picture else PARTS):
             print(f"{part} ...", file=sys.stderr, flush=True)
