@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from recoveryd.core import Block, Request
+from recoveryd.core import Block
 from recoveryd.repair.outline import Outline, Placed
 
 _HEAD = (
@@ -19,9 +19,9 @@ _SAID = 0.15
 _PATHS = ("filePath", "file_path", "path", "notebook_path")
 
 
-def extract(request: Request, until: str, characters: int) -> str:
+def extract(outline: Outline, until: str, characters: int) -> str:
     """Tell what stands before the message `until` in at most so many characters, about."""
-    placed = Outline.of(request).placed
+    placed = outline.placed
     end = next((at for at, one in enumerate(placed) if one.block.message_id == until), len(placed))
     room = max(_LEAST, characters) - len(_HEAD)
     return "\n\n".join([_HEAD, *filter(None, _chapters(placed[:end], room))])

@@ -161,12 +161,15 @@ def _sound(work: Work, request: Request) -> Refusal | None:
     case = work.case
     for number, wire in enumerate(case.wires):
         before = wire.build(case.session) if number else request
-        known = _refused(case, before)
+        known: set[tuple[Kind, str]] | None = None
         loose = case.provider.bound(before, wire.build(work.session)) if case.binds else ()
         work.add([work.editor.set_aside(loose, "set_aside_thinking")] if loose else [])
         for _ in range(3):
             after = wire.build(work.session) if number else work.request
-            new = [v for v in _refused(case, after) if _of_open_turn(v) or _mark(v) not in set(map(_mark, known))]
+            new = _refused(case, after)
+            if new and known is None:
+                known = set(map(_mark, _refused(case, before)))
+            new = [v for v in new if _of_open_turn(v) or _mark(v) not in (known or ())]
             if not new:
                 break
             turns = {violation.turn for violation in new if violation.turn >= 0}

@@ -194,7 +194,7 @@ def replace_by_extract(work: Work) -> bool:
     if place is None:
         return False
     characters = int(work.target * _EXTRACT / work.measure.usual)
-    words = extract(work.request, place, characters)
+    words = extract(work.outline, place, characters)
     try:
         edits = work.editor.compact(place, words)
     except ValueError:  # no room between two records
