@@ -14,6 +14,7 @@ from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
 from recoveryd.providers.bedrock.provider import BEDROCK
+from recoveryd.providers.chat.provider import DEEPSEEK, GLM, KIMI
 from recoveryd.providers.copilot.provider import COPILOT
 from recoveryd.providers.gemini import sentences as gemini
 from recoveryd.providers.no_rules import NO_RULES
@@ -72,7 +73,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, KIMI, GLM, DEEPSEEK)
 
 
 WHOSE = tuple(known.whose for known in _WITH_RULES)

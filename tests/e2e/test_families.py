@@ -21,6 +21,8 @@ CASES = [
     ("bedrock", NEWEST, 1),
     ("openrouter", JSON_STORE, 3),
     ("copilot", DATABASE, 5),
+    ("openai", NEWEST, 7),
+    ("kimi", NEWEST, 4),
 ]
 EVERY = 11
 

@@ -28,6 +28,9 @@ PATHS = {
     "openrouter": "/v1/chat/completions",
     "copilot": "/chat/completions",
     "openai": "/v1/responses",
+    "kimi": "/v1/chat/completions",
+    "glm": "/v1/chat/completions",
+    "deepseek": "/v1/chat/completions",
 }
 THINKING: dict[bool, dict[str, Any]] = {
     True: {"additionalModelRequestFields": {"thinking": {}}, "reasoning": {}},

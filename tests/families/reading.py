@@ -128,9 +128,24 @@ def responses(body: Body) -> list[Message]:
     return found
 
 
+def compatible(body: Body) -> list[Message]:
+    """Chat completions as other makers serve them: each message by itself, without its reasoning."""
+    found: list[Message] = []
+    for index, message in enumerate(body["messages"]):
+        read = _chat({"messages": [message]}, lambda _: [])
+        if message["role"] == "tool" and index and body["messages"][index - 1]["role"] == "tool":
+            found[-1]["content"] += read[0]["content"]  # the results of one answer
+        else:
+            found += read
+    return found
+
+
 READERS: dict[str, Callable[[Body], list[Message]]] = {
     "bedrock": converse,
     "openrouter": openrouter,
     "copilot": copilot,
     "openai": responses,
+    "kimi": compatible,
+    "glm": compatible,
+    "deepseek": compatible,
 }

@@ -79,4 +79,7 @@ STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "openrouter": chat,
     "copilot": chat,
     "openai": responses,
+    "kimi": chat,
+    "glm": chat,
+    "deepseek": chat,
 }

@@ -127,6 +127,12 @@ def _openai(step: list[Part]) -> None:
             _give(part, "openai", {"itemId": f"msg_{id(part)}"})
 
 
+def _nothing(step: list[Part]) -> None:
+    """These SDKs store nothing beside the parts."""
+    for part in step:
+        _taken(part)
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -142,5 +148,8 @@ FAMILIES = {
         Family("openrouter", "openrouter", "@openrouter/ai-sdk-provider", "anthropic/claude-sonnet-4.5", _openrouter),
         Family("copilot", "github-copilot", "@ai-sdk/github-copilot", "claude-sonnet-4.5", _copilot),
         Family("openai", "openai", "@ai-sdk/openai", "gpt-5.1", _openai),
+        Family("kimi", "moonshotai", "@ai-sdk/openai-compatible", "kimi-k2-turbo-preview", _nothing),
+        Family("glm", "zai", "@ai-sdk/openai-compatible", "glm-4.6", _nothing),
+        Family("deepseek", "deepseek", "@ai-sdk/openai-compatible", "deepseek-chat", _nothing),
     )
 }

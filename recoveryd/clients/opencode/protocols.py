@@ -14,6 +14,8 @@ _BY_PROVIDER = (
     (re.compile(r"openrouter"), "openrouter.chat"),
     (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
     (re.compile(r"openai"), "openai.responses"),
+    (re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?"), "openai.chat"),
+    (re.compile(r"deepseek"), "openai.chat"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
 _BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"}

@@ -24,7 +24,7 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
     for index, turn in enumerate(turns):
         yield from _server_results(index, turn)
         for block in turn.blocks:
-            reason = _call(block, seen, limits)
+            reason = call_fault(block, seen, limits)
             if reason is not None:
                 yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
             for field, why in schema.faults(block.body):
@@ -56,7 +56,8 @@ def _of_server(block: Block) -> bool:
     return block.type.endswith("_tool_result") and not block.type.startswith("mcp_")
 
 
-def _call(block: Block, seen: set[str], limits: CallLimits) -> str | None:
+def call_fault(block: Block, seen: set[str], limits: CallLimits) -> str | None:
+    """Say what is illegal about a tool call, as half a sentence, or None; `seen` are the ids of those before it."""
     body = block.body
     server = block.type == "server_tool_use"
     if not (server or block.type in ("tool_use", "mcp_tool_use")):

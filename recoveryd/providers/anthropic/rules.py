@@ -19,7 +19,7 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
     turns = request.turns
     for index, turn in enumerate(turns):
         if turn.role == "assistant":
-            found += _calls(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
+            found += calls_without_result(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
             found += _final_block(index, turn)
         else:
             found += _results(index, turn, turns[index - 1] if index else None)
@@ -61,7 +61,8 @@ def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
     return frozenset(named or (part for part, _ in there))
 
 
-def _calls(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
+def calls_without_result(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
+    """List the calls of an answer that `following` holds no result for, and what stands behind a call in its step."""
     answered = _results_at_start(following)
     called = False
     for block in turn.blocks:

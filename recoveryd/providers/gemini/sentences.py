@@ -12,9 +12,10 @@ SURE = read(
     """
 thinking_signature_invalid
   Gemini: missing a thought_signature | missing thought_signature | corrupted thought signature
+  Gemini: thought_signature (type_bytes), base64 decoding failed
   Gemini: invalid thought signature | thought signature is not valid | thought signature is invalid
 tool_result_missing
-  Gemini: number of function response parts | function call turn comes immediately after a user turn
+  Gemini: number of function response parts
 tool_result_orphan
   Gemini: function response turn comes immediately after a function call turn
 tool_call_invalid
@@ -30,6 +31,7 @@ media_rejected
 assistant_prefill
   Gemini: multiturn requests ends with a user | multiturn requests end with a user
 role_order
+  Gemini: function call turn comes immediately after a user turn
   Gemini: multiturn requests alternate between | single turn requests have a user | first content should be with role
 context_overflow
   Gemini: input token count * exceeds the maximum number of tokens

@@ -11,6 +11,8 @@ _LIKELY = """
 none
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
   several, of a tool's definition: tool names must be unique | toolConfig.tools
+  AI SDK, before it sends anything: {image/file} mime type: * expected one of
+  AI SDK, before it sends anything: file part media type * functionality not supported
 media_rejected
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
   several, too many: too {many/much} {images/image_url/media/documents/pdf/attachments/files}

@@ -40,7 +40,7 @@ _FAMILIES = (
         "a setting of the request. Look at the model's options in the client.",
     ),
     (
-        r"(not|that) support (image|vision|multimodal)|image input",
+        r"(not|that) support (image|vision|multimodal)|image input|unknown variant .{0,2}image_url",
         "a model that takes no images. Choose one that does, or start a new session without them.",
     ),
     (

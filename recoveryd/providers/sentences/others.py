@@ -14,7 +14,6 @@ SURE = read(
 none
   AI SDK, before it sends anything: unsupported image mime type: * expected one of
   AI SDK, before it sends anything: unsupported file mime type: * expected one of
-  AI SDK, before it sends anything: file part media type * functionality not supported
 thinking_block_order
   a relay in Chinese: thinking 块格式无效
 tool_result_missing
@@ -26,7 +25,7 @@ tool_result_orphan
   Moonshot, MiniMax: tool_call_id is not found | tool_call_id not found | tool result's tool id
   LiteLLM: missing corresponding tool call for tool response
 tool_call_invalid
-  Mistral: tool call id was * but must be | duplicate tool call id
+  Mistral: tool call id was * but must be | duplicate tool call id | function name was * but must be
   Moonshot, MiniMax, Qwen: function.arguments parameter * must be in json format
   Moonshot, MiniMax, Qwen: invalid function arguments json string | tool call id * is duplicated
   chat templates: can only get item pairs from a mapping

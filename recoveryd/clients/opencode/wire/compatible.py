@@ -1,0 +1,36 @@
+"""What `@ai-sdk/openai-compatible` sends for a stored session, but for its reasoning: each message a turn of its own.
+
+Whether reasoning goes back, and under which name, hangs on what the client knows of the model; nothing is judged by it
+here. Held to the bodies that the real client sent (tests/e2e/test_families.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from recoveryd.clients.opencode.wire.chat import ChatWire
+from recoveryd.clients.opencode.wire.prompt import Piece
+from recoveryd.clients.opencode.wire.sdk import Entry, block
+from recoveryd.core import Block, Turn
+
+
+@dataclass(frozen=True)
+class OpenaiCompatible(ChatWire):
+    """The `Wire` of OpenCode to a provider that speaks OpenAI's chat completions."""
+
+    protocol: ClassVar[str] = "openai.chat"
+
+    def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
+        del pieces
+        return []
+
+    def file(self, piece: Piece) -> Block:
+        mime = piece.body["mime"]
+        if self.form.spreads_files and (mime == "application/pdf" or mime.startswith("text/")):
+            return block(piece, {"type": "document", "source": piece.body["source"]})
+        return super().file(piece)
+
+    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+        return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
