@@ -16,7 +16,6 @@ from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients import Store, holding, recorded
 from recoveryd.core import Failure, Kind, RecordedError, UsageError
 from recoveryd.providers import WHOSE, candidates, classify, elsewhere
-from recoveryd.settings import ignored, paths
 from recoveryd.tell import cause, remedy, repairable
 
 
@@ -96,7 +95,6 @@ def _asked(asked: object) -> object:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    ignored(paths.state_dir())  # what is wrong with the list is of no one session
     stores, unread = holding(stores_of(config), arguments.session)
     if not stores:
         raise no_session(arguments.session, map(str, unread.values()), "`recoveryd scan` lists those that are stuck.")

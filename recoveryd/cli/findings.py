@@ -25,6 +25,7 @@ from recoveryd.core import (
     RecoverydError,
     Refusal,
     Silence,
+    StoreError,
     Try,
     kind_info,
 )
@@ -154,7 +155,12 @@ def find(
         healed = _healed(store, recovery, ledger, found, silence) if ledger is not None else None
         if healed is not None:
             return healed
-        alone = left_alone(config, paths.state_dir(), store, session)
+        try:
+            alone = left_alone(config, paths.state_dir(), store, session)
+        except StoreError:
+            raise
+        except RecoverydError as error:  # the list of what is ignored: nothing is wrong with the session
+            return replace(found, action=f"not repaired: {error}")
         return _planned(store, recovery, ledger, replace(found, ignored=alone))
     except RecoverydError as error:
         return replace(unread, action=f"can't be read: {error.message}")

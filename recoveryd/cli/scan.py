@@ -68,8 +68,9 @@ class _Seen:
 
 def scan(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    ignored(paths.state_dir())  # what is wrong with the list is of no one session
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
+    if repairs:
+        ignored(paths.state_dir())  # raises where it can't be read: what is to be left alone is not known then
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
         for store in stores_of(config) if repairs else ():
