@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -23,6 +24,9 @@ from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import Content, Store
 from recoveryd.core import Change, Failure, Marks, RecordedError, RecoverydError, Session
 from recoveryd.settings import BaseConfig
+
+if TYPE_CHECKING:
+    from recoveryd.clients.opencode.forks import Fork
 
 
 class Config(BaseConfig):
@@ -79,6 +83,28 @@ def _codex_content() -> Content:
     return content
 
 
+def _fork(name: str, title: str, database: str) -> _Known:
+    """A client made from OpenCode, which `opencode.forks` knows by this name."""
+
+    def known() -> Fork:
+        from recoveryd.clients.opencode import forks
+
+        return next(fork for fork in forks.FORKS if fork.name == name)
+
+    def make(config: Config, clock: Clock) -> Client:
+        from recoveryd.clients.opencode.forks import ForkedOpencode
+
+        return ForkedOpencode(known(), config.interrupted_minutes, clock)
+
+    return _Known(
+        title=title,
+        there=lambda _config, env: known().path(env).exists(),
+        make=make,
+        content=lambda: opencode_content,
+        folder=database,
+    )
+
+
 _CLIENTS: Mapping[str, _Known] = {
     "opencode": _Known(
         title="OpenCode",
@@ -86,6 +112,8 @@ _CLIENTS: Mapping[str, _Known] = {
         make=lambda config, clock: Opencode(config.opencode, config.interrupted_minutes, clock),
         content=lambda: opencode_content,
     ),
+    "kilo": _fork("kilo", "Kilo", "kilo.db"),
+    "mimocode": _fork("mimocode", "MiMo Code", "mimocode.db"),
     "codex": _Known(
         title="Codex",
         there=lambda config, env: config.codex.enabled and bool(rollout_paths.there(env, config.codex.homes)),

@@ -12,11 +12,15 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
     """List OpenCode's data folders, resolved, each once: its own place first (the same on macOS), then those
     configured.
     """
+    folders = [data_home(env) / "opencode", *(path.expanduser() for path in configured)]
+    return list(dict.fromkeys(path.resolve() for path in folders))
+
+
+def data_home(env: Mapping[str, str]) -> Path:
+    """Return the folder that programs of this user keep their data in."""
     base = env.get("XDG_DATA_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
-    folders = [Path(base) if Path(base).is_absolute() else home / ".local" / "share"]
-    folders = [folders[0] / "opencode", *(path.expanduser() for path in configured)]
-    return list(dict.fromkeys(path.resolve() for path in folders))
+    return Path(base) if Path(base).is_absolute() else home / ".local" / "share"
 
 
 def databases(folder: Path) -> list[Path]:

@@ -24,7 +24,6 @@ from recoveryd.disk import BUSY_S, Database, tree
 class OpencodeSqlite:
     """A database of OpenCode, a `Store`. `path` is the file; `clock` gives seconds since the epoch."""
 
-    client = "opencode"
     content: Content = opencode_content
     one_form = False
     kept_open = False  # its folder is watched for writes
@@ -37,13 +36,16 @@ class OpencodeSqlite:
         max_session: int = records.MAX_SESSION,
         busy_s: float = BUSY_S,
         clock: Callable[[], float] = time.time,
+        client: str = "opencode",
+        title: str = records.TITLE,
     ) -> None:
+        self.client = client
         self.root = path.resolve()
         self.id = str(self.root)
         self.lock_path = self.watch_path = self.root.parent
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
-        self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=records.TITLE)
+        self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
         self._tables = rows.Tables(self._database)
         self._reader = RowReader(self.id, self._database, self._tables, max_session)
         self._cursor = Cursor(self._database, self._tables, clock)

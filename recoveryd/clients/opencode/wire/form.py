@@ -49,4 +49,8 @@ OLD, NEW = Form("old", *[False] * _FLAGS), Form("new", *[True] * _FLAGS)
 PAGED = replace(OLD, name="paged", reads_pages=True)
 
 
-_FORMS = {form.name: form for form in (OLD, PAGED, NEW)}
+# Kilo 7.7.9 sends what 1.18 sends, but for these.
+FORK = replace(NEW, name="fork", moves_text=False, mends_unicode=False)
+
+
+_FORMS = {form.name: form for form in (OLD, PAGED, NEW, FORK)}

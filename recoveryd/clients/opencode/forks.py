@@ -1,0 +1,66 @@
+"""Clients made from OpenCode, which keep their sessions in a database of the same tables elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recoveryd.clients.client import Client, ShellSettings
+from recoveryd.clients.opencode import store_paths
+from recoveryd.clients.opencode.client import Opencode
+from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.form import FORK, NEW
+from recoveryd.clients.store import Store
+from recoveryd.core import ConfigProblem, Failure, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """One of them: its database is below the user's data, or where `variable` says."""
+
+    name: str
+    title: str
+    folder: str
+    database: str
+    variable: str
+
+    def path(self, env: Mapping[str, str]) -> Path:
+        """Return its database, which may not be there."""
+        named, folder = env.get(self.variable, ""), store_paths.data_home(env) / self.folder
+        usable = named and named != ":memory:" and "\0" not in named
+        return (folder / (named if usable else self.database)).resolve()
+
+
+# Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py); MiMo Code was not run.
+KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB")
+MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB")
+FORKS = (KILO, MIMO_CODE)
+
+
+class ForkedOpencode(Opencode):
+    """The `Client` of a fork's sessions: OpenCode's, under its own name. A store is known by its tables."""
+
+    def __init__(self, fork: Fork, minutes: float, clock: Callable[[], float]) -> None:
+        super().__init__(OpencodeSettings(), minutes, clock)
+        self.fork = fork
+        self.name = fork.name
+        self.title = fork.title
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        return [OpencodeSqlite(self.fork.path(env), client=self.fork.name, title=self.fork.title)]
+
+    def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
+        """Both forms that it may have taken over: a plan is right under each."""
+        del store
+        return wires_of(failure, protocol_of(failure), (FORK, NEW))
+
+    def config_problems(self) -> Iterator[ConfigProblem]:
+        yield from ()
+
+    def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        del service, env, state
+        return ShellSettings()

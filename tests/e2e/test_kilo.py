@@ -1,0 +1,114 @@
+"""The real Kilo: it sends what OpenCode 1.18 sends, and its stuck sessions heal under its own name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.clients.opencode.wire.form import FORK, NEW
+from tests.e2e.client import MODEL, Client
+from tests.e2e.daemon import Daemon
+from tests.e2e.install import UnavailableError, clients_folder, installed, system_and_machine
+from tests.e2e.provider import Provider, Request
+from tests.shapes import SHAPES
+from tests.support.plant import write_sqlite
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+VERSION = "7.7.9"
+FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
+STUCK = ("forged-earlier-off", "blank-answer-off", "picture-too-heavy")
+SENT = tuple(SHAPES) if FULL else (*tuple(SHAPES)[::30], "tool-then-text-open", "aborted-with-text-behind-tool-on")
+
+
+class Kilo(Client):
+    """`kilo serve`, which is OpenCode's server under other names."""
+
+    def __init__(self, root: Path, provider: str) -> None:
+        package = "@kilocode/cli-" + "-".join(system_and_machine())
+        binary = installed(clients_folder() / f"kilo-{VERSION}", f"{package}@{VERSION}", f"{package}/bin/kilo")
+        quiet = {f"KILO_DISABLE_{name}": "1" for name in ("AUTOUPDATE", "MODELS_FETCH", "DEFAULT_PLUGINS")}
+        super().__init__(binary, root, provider, env=quiet)
+        self.database = self.root / "data" / "kilo" / "kilo.db"
+        config = self.root / "config" / "kilo"
+        config.mkdir(parents=True)
+        shutil.copy(self.root / "config" / "opencode" / "opencode.json", config / "kilo.json")
+
+
+@dataclass(frozen=True)
+class There:
+    kilo: Kilo
+    provider: Provider
+
+    def prompt(self, session: str, thinking: bool) -> list[Request]:
+        before = len(self.provider.requests)
+        self.kilo.prompt(session, "continue", thinking)
+        return [request for request in self.provider.requests[before:] if not request.is_title]
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+    try:
+        with Provider() as provider, Kilo(tmp_path_factory.mktemp("kilo"), provider.url) as started:
+            kilo = started
+            assert isinstance(kilo, Kilo)
+            kilo.call("GET", "/session")
+            yield There(kilo, provider)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def _own(block: dict[str, Any]) -> bool:
+    """Whether Kilo adds it to the newest prompt by itself."""
+    words = str(block.get("text")).lstrip()
+    return words.startswith(("<system-reminder>", "<environment_details>"))
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_it_sends_what_opencode_sends(there: There, name: str) -> None:
+    planted = SHAPES[name].build()
+    write_sqlite(planted, there.kilo.database, directory=str(there.kilo.directory))
+    session = OpencodeSqlite(there.kilo.database, client="kilo", title="Kilo").load(planted.id)
+    there.provider.force("captured")
+    requests = there.prompt(planted.id, SHAPES[name].thinking)
+    if not requests:
+        there.provider.unforce()
+    forms = [AnthropicMessages("anthropic", MODEL, form).build(session) for form in (FORK, NEW)]
+    assert bool(requests) is not all(request.unsendable for request in forms)
+    sent: list[tuple[str, dict[str, Any]]] = []
+    body = json.loads(requests[0].raw) if requests else {"messages": ()}
+    for message in body["messages"]:
+        blocks = message["content"]
+        blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+        plain = ({key: value for key, value in block.items() if key != "cache_control"} for block in blocks)
+        sent += [(message["role"], block) for block in plain if not _own(block)]
+    built = [[(turn.role, dict(b.body)) for turn in request.turns for b in turn.blocks] for request in forms]
+    assert not requests or sent in built
+
+
+def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_path: Path) -> None:
+    shapes = [SHAPES[name] for name in STUCK]
+    planted = [shape.build() for shape in shapes]
+    healthy = next(shape for shape in SHAPES.values() if shape.kind is None).build()
+    for one in (*planted, healthy):
+        write_sqlite(one, there.kilo.database, directory=str(there.kilo.directory))
+    store = OpencodeSqlite(there.kilo.database, client="kilo", title="Kilo")
+    before = store.load(healthy.id)
+    for one, shape in zip(planted, shapes, strict=True):
+        assert there.prompt(one.id, shape.thinking)[-1].refused, shape.name
+    with Daemon(tmp_path / "daemon", there.kilo.root / "data") as daemon:
+        found = daemon.wait_settled(one.id for one in planted)
+        assert [found[one.id][0]["outcome"] for one in planted] == ["healed"] * len(planted), daemon.log[-3000:]
+        assert str(there.kilo.database) in daemon.run("status", "--json").stdout
+    for one, shape in zip(planted, shapes, strict=True):
+        assert [request.refused for request in there.prompt(one.id, shape.thinking)] == [None], shape.name
+    assert store.load(healthy.id) == before
