@@ -139,7 +139,8 @@ def _make_room(work: Work, limit: float) -> None:
     for step in sorts if most >= work.need else ():
         if work.fits:
             return
-        work.add(steps.enough(list(step(work)), work.need, work.target))
+        ordered = step is steps.oldest_thinking
+        work.add(steps.enough(list(step(work)), work.need, work.target, ordered=ordered))
     if work.fits:
         return
     stripped = work.edits

@@ -105,14 +105,17 @@ class Option:
     do: Callable[[], Edits]
 
 
-def enough(options: Sequence[Option], need: float, target: float) -> list[Edits]:
-    """Of the oldest so many that they save `need`; as the last the smallest that does, so that no more goes."""
+def enough(options: Sequence[Option], need: float, target: float, *, ordered: bool = False) -> list[Edits]:
+    """Of the oldest so many that they save `need`; as the last the smallest that does, so that no more goes.
+
+    `ordered`: the oldest in any case, as a provider that binds thinking takes it away from the start alone.
+    """
     done: list[Edits] = []
     for at, option in enumerate(options):
         if need <= 0:
             break
         chosen = option
-        if option.saves - need > target * SLACK:
+        if option.saves - need > target * SLACK and not ordered:
             fitting = [other for other in options[at:] if other.saves >= need]
             chosen = min(fitting, key=lambda other: other.saves)
         edits = chosen.do()

@@ -155,6 +155,12 @@ def test_thinking_goes_only_where_it_is_bound(name: str) -> None:
     assert refusal(edited(session, made.edits), True, provider, Form.named("new")) is None
 
 
+def test_the_oldest_thinking_goes_from_the_start_so_that_the_rest_stays_bound() -> None:
+    session = as_session(LONG["thinking"].build(seed=7))
+    actions = _actions(_shorter(_long(session, binds=True)))
+    assert set(actions) == {"set_aside_old_thinking"}
+
+
 def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
     for name in set(BY_TOKENS) - {"first-paste"}:  # of that no answer ever told how much the client's own words take
         session = as_session(LONG[name].build(seed=7))
