@@ -22,7 +22,7 @@ from recoveryd.tell.callbacks import Callbacks
 from tests.support.judge import refusal
 from tests.support.trees import Tree
 
-WAIT = 10.0  # seconds; nothing here takes more than two
+WAIT = 60.0  # seconds until a test calls it a hang; nothing here takes more than two on a machine at rest
 SOON = 1.5  # seconds: longer than a repair waits to be read back, shorter than the daemon rests afterwards
 
 
