@@ -8,7 +8,6 @@ aside. Only where all that can't do it, and then instead of it, all before a poi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation, merged
 from recoveryd.core import edited as with_edits
@@ -21,7 +20,7 @@ _ROOM = 0.1  # of the limit, beside what is asked for the answer
 _ESTIMATED = 0.6  # of what was refused, where no limit is known
 _OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
 _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
-_SHORT = 20_000  # tokens, by hand: less is short for any model
+_SHORT = 20_000  # tokens: less is short for any model
 MAX_BYTES = 32 * 1024 * 1024
 
 
@@ -64,7 +63,7 @@ def shorten(case: Long) -> Shorter | Refusal:
         return obstacle
     work = Work(case, size, target, request)
     work.add(work.editor.give_back())
-    _make_room(work, limit or before)
+    _make_room(work, limit or max(before, target))
     if not work.fits:
         return Refusal(f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens")
     refused = _sound(work, request)
@@ -74,8 +73,7 @@ def shorten(case: Long) -> Shorter | Refusal:
         of = f" of {_k(case.size.limit)}" if case.size.limit else ""
         return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
     edits = merged(work.edits, work.editor.lower_usage(round(work.total)), case.session)
-    aimed_at = target if isfinite(target) else work.total  # there is none where it is not known to be too long
-    return Shorter(edits, round(before), round(work.total), round(aimed_at), case.size.limit, size)
+    return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size)
 
 
 def _measured(case: Long, request: Request) -> Measure:
@@ -90,12 +88,17 @@ def _measured(case: Long, request: Request) -> Measure:
 def _target(case: Long, before: float) -> float:
     size = case.size
     if not size.limit and not case.refused and not case.by_hand:
-        return float("inf")  # it is not known to be too long
+        return max(before, _SHORT, case.share * _longest_answered(case))
     if not size.limit:
         return (case.share if case.by_hand else _ESTIMATED) * before
     if size.output and size.asked:
         return min(case.share * size.limit, size.limit - size.output - _ROOM * size.limit)
     return case.share * size.limit
+
+
+def _longest_answered(case: Long) -> float:
+    """The tokens of the longest request that the same model answered: so many it takes, if no limit is known."""
+    return max((usage.given for usage in case.usages if usage.same_model), default=0)
 
 
 def _obstacle(case: Long, request: Request, size: Measure, limit: float) -> Refusal | None:

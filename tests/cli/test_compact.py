@@ -13,12 +13,16 @@ import pytest
 
 from recoveryd.cli import compact as module
 from recoveryd.clients import Store
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.silence import Silence
 from recoveryd.diagnose import Diagnosis
 from tests.conftest import Run
+from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder
 from tests.support.database import Base
-from tests.support.long_sessions import LONG, many_turns, spent
+from tests.support.judge import body
+from tests.support.long_sessions import LONG, bash, many_turns, spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import write_sqlite
 from tests.support.trees import MISSING, Tree
@@ -188,6 +192,32 @@ def test_what_a_failed_compaction_hid_is_found_and_given_back_where_no_limit_is_
     code, out, _ = run("scan", "--repair", "--session", s.session["id"])
     assert code == 0
     assert "took away the mark of 1 compaction that failed" in " ".join(out.split())
+
+
+def test_no_more_is_given_back_than_the_model_is_known_to_take(run: Run, tree: Tree) -> None:
+    """A session that goes on with the tail alone works: it may not be made too long."""
+    database = tree.root.parent / "opencode.db"
+    base = Base(database, clock=time.time)
+    s = SessionBuilder(int(time.time() * 1000) - 200_000, version="1.18.33")
+    rng = random.Random(3)
+    s.user("the first thing")
+    for _ in range(60):
+        s.assistant(bash(rng, 14_000))
+    s.assistant("said early")
+    tail = s.user("the second thing")
+    s.assistant("said late")
+    spent(s.planted())
+    marker = s.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+    s.assistant(error=api_error("Your credit balance is too low"), finish=None, summary=True, parentID=marker["id"])
+    s.user("go on")
+    tokens = {"input": 10, "output": 20, "reasoning": 0, "cache": {"read": 12_000, "write": 0}}
+    s.assistant("went on")["tokens"] = tokens
+    write_sqlite(s.planted(), database)
+    accepted = max(message["tokens"]["cache"]["read"] for message in s.messages if message.get("finish"))
+    assert run("scan", "--repair", "--session", s.session["id"])[0] == 0
+    wire = AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named("new"))
+    sent = count(body(wire.build(base.store.load(s.session["id"])), thinking=True))
+    assert 20_000 < sent < 0.75 * accepted, "as much as is aimed at of what it took"
 
 
 def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
