@@ -100,8 +100,8 @@ def _service(arguments: argparse.Namespace, config: Config, *, strict: bool) -> 
 
 
 def _folders(config: Config, env: Mapping[str, str]) -> set[Path]:
-    """List the folders of the stores."""
-    return {store.watch_path for store in find_stores(config, env)}
+    """List the folders of the stores that repairs write to."""
+    return {folder for store in find_stores(config, env) for folder in store.writes_to}
 
 
 def _print(manager: Manager, made: Service, *, as_json: bool) -> int:

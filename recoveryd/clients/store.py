@@ -118,6 +118,10 @@ class Store(Protocol):
         """The folder to be watched; it may not exist yet."""
 
     @property
+    def writes_to(self) -> tuple[Path, ...]:
+        """The folders that a repair may write to, with all below them: what a service in a sandbox is let into."""
+
+    @property
     def watch_files(self) -> tuple[Path, ...]:
         """The files in `watch_path` to be watched, where many writes come; empty: all that are there and below."""
 

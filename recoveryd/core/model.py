@@ -282,13 +282,15 @@ class Event:
 class Try:
     """A recovery of a session that wrote something, told it to go on, or was its last: given up.
 
-    `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known.
+    `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known;
+    `kind`: what it was about.
     """
 
     recovery: str
     message: str
     outcome: Outcome
     undone: float | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

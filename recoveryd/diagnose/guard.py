@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recoveryd.clients import Config, Stamp
-from recoveryd.core import Failure, Message, Outcome, Session, Try
+from recoveryd.core import Failure, Kind, Message, Outcome, Session, Try
 
 _HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.
@@ -106,11 +106,14 @@ def state_of(stamp: Stamp, config: Config) -> str:
 def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list[Try]:
     """Those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
-    A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts.
+    A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
+    that was made shorter where nothing had failed (`recoveryd compact`) was no try.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
     asked = {m.id for m in session.messages if m.role == "user" and client.resumed_by(m) is None}
-    steps = (m for m in session.messages if m.role == "assistant" and m.completed and m.error is None)
+    steps = [m for m in session.messages if m.role == "assistant" and m.completed and m.error is None]
     prompts = (str(message.data.get("parentID")) for message in steps if not client.by_shell(message))
     last = max((order[prompt] for prompt in prompts if prompt in asked), default=0)
-    return [one for one in tries if order.get(one.message, last) >= last]
+    good = {m.id for m in steps}
+    in_vain = [one for one in tries if one.kind != Kind.CONTEXT_OVERFLOW or one.message not in good]
+    return [one for one in in_vain if order.get(one.message, last) >= last]

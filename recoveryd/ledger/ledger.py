@@ -31,12 +31,12 @@ _FINISH = """UPDATE recovery SET outcome = ?1, detail = ?2, seconds = ifnull(sec
     undone = CASE WHEN ?1 != 'healed' THEN
         ifnull(undone, CASE WHEN ?1 IN ('undoing', 'undone') OR outcome = 'undoing' THEN ?4 END) END WHERE id = ?5"""
 # Rules of version 0: what a forced undo wrote over, which is no repair.
-_TAKEN_BACK = """SELECT id, message, outcome, undone FROM recovery WHERE session = ? AND rules_version > 0
+_TAKEN_BACK = """SELECT id, message, outcome, undone, kind FROM recovery WHERE session = ? AND rules_version > 0
     AND (answered >= ? OR message = ?) AND (undone IS NOT NULL OR outcome IN ('healed', 'undone', 'undoing'))
     ORDER BY seq DESC LIMIT 1"""
 _REOPEN = """DELETE FROM handled
     WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
-_TRIES = """SELECT id, message, outcome, undone FROM recovery
+_TRIES = """SELECT id, message, outcome, undone, kind FROM recovery
     WHERE store = ? AND session = ? AND (answered = ? OR message = ?) AND outcome != ?
     AND (edits > 0 OR outcome = ? OR id IN (SELECT recovery FROM resume)) ORDER BY seq"""
 
@@ -205,7 +205,7 @@ class Ledger:
             return []
         values = (store, session, answered, message, Outcome.PENDING, Outcome.GAVE_UP)
         rows = self.file.read(_TRIES, values)
-        return [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
+        return [_try(row) for row in rows]
 
     def taken_back(self, session: str, answered: int, message: str) -> Try | None:
         """Return the newest repair of a session, if the user took it back since its last answer (`Look.last_answer`).
@@ -215,7 +215,7 @@ class Ledger:
         if not self.file.has("undone"):
             return None
         rows = self.file.read(_TAKEN_BACK, (session, answered, message))
-        found = [Try(name, text(failed), Outcome(outcome), undone) for name, failed, outcome, undone in rows]
+        found = [_try(row) for row in rows]
         return next((one for one in found if one.outcome is not Outcome.HEALED or one.undone is not None), None)
 
     def count(self, outcome: Outcome, since: float) -> int:
@@ -305,3 +305,9 @@ def _keep_images(db: sqlite3.Connection, record: Record) -> None:
 def _listed(record: Record) -> str:
     """Its actions, as the ledger has them."""
     return json.dumps([*record.actions])
+
+
+def _try(row: tuple[str, str | bytes, str, float | None, str | bytes]) -> Try:
+    """Read what `_TRIES` and `_TAKEN_BACK` select."""
+    name, message, outcome, undone, kind = row
+    return Try(name, text(message), Outcome(outcome), undone, text(kind))

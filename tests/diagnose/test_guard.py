@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
+from recoveryd.core import Kind
 from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
 from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
 from recoveryd.ledger.ledger import Handled
@@ -97,7 +98,7 @@ def test_it_is_never_admitted_twice_alike_nor_beyond_the_cap(
 class TestSinceSuccess:
     """A session of prompts (u: the user's, r: a resume of ours), steps (s), failures (f) and shell commands (!)."""
 
-    def left(self, turns: str, *failed: int) -> list[int]:
+    def left(self, turns: str, *failed: int, kind: Kind = Kind.TOOL_RESULT_MISSING) -> list[int]:
         messages: list[Message] = []
         asked = ""
         for n, what in enumerate(turns):
@@ -112,7 +113,7 @@ class TestSinceSuccess:
                 data = {"role": "assistant", "parentID": asked, "time": time, **error}
                 call = (Part(f"prt_{n}", f"msg_{n}", {"type": "tool"}),) if what == "!" else ()
                 messages.append(Message(f"msg_{n}", data, call))
-        tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED) for n in failed]
+        tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED, kind=kind.value) for n in failed]
         session = Session("st", "ses_1", tuple(messages))
         return [int(one.recovery[1:]) for one in since_success(session, tries, CLIENT)]
 
@@ -133,3 +134,7 @@ class TestSinceSuccess:
         self, turns: str, failed: tuple[int, ...], expected: list[int]
     ) -> None:
         assert self.left(turns, *failed) == expected
+
+    def test_what_was_made_shorter_where_nothing_had_failed_was_no_try(self) -> None:
+        assert self.left("usf", 1, 2, kind=Kind.CONTEXT_OVERFLOW) == [2]
+        assert self.left("usf", 1, 2) == [1, 2]

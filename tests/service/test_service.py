@@ -287,6 +287,19 @@ def test_as_json_it_is_what_the_contract_says(home: Path, run: Run) -> None:
         assert (code, err, faults(name, json.loads(out))) == (0, "", [])
 
 
+def test_strict_lets_a_repair_write_where_each_store_says(home: Path, run: Run) -> None:
+    """A tree of files has its parts beside its messages; Codex moves a thread that is archived to another folder."""
+    for folder in (".codex/sessions", ".codex/archived_sessions", "tree/storage/message"):
+        (home / folder).mkdir(parents=True)
+    (home / ".config/recoveryd").mkdir(parents=True, exist_ok=True)
+    (home / ".config/recoveryd/config.toml").write_text(f'[opencode]\ndata_dirs = ["{home}/tree/storage"]\n')
+    units = json.loads(run("install", "--print", "--strict", "--json")[1])["units"]
+    open_ = {line.partition("=-")[2] for line in units[f"{unit(home)}.d/strict.conf"].splitlines()}
+    assert {str(home / ".codex/sessions"), str(home / ".codex/archived_sessions")} < open_
+    assert str(home / ".codex") not in open_
+    assert any(folder and (home / "tree/storage/part").is_relative_to(folder) for folder in open_)
+
+
 def test_strict_stays_until_it_is_taken_back(home: Path, run: Run) -> None:
     """It opens the stores and our own state; a folder that is not there yet is told."""
     drop_in = Path(f"{unit(home)}.d/strict.conf")

@@ -41,6 +41,7 @@ class ClaudeCodeTranscripts:
         self.home = self.root.parent
         self.lock_path = self.root
         self.watch_path = self.root
+        self.writes_to = (self.root,)
         self._max_file = max_file
         self._files: dict[str, Found] = {}  # sessions and where they are
         self._status: dict[str, Status] = {}

@@ -56,6 +56,12 @@ class CodexThreads:
     def __repr__(self) -> str:
         return f"CodexThreads({self.id!r})"
 
+    @property
+    def writes_to(self) -> tuple[Path, ...]:
+        """The threads' folder, and that of archived ones once it is there: nothing else of the home, which has keys."""
+        archive = self.home / rollout_paths.ARCHIVE
+        return (self.root, archive) if archive.is_dir() else (self.root,)
+
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = rollout_paths.thread_of(names[-1]) if len(names) <= _DEPTH + 1 else None
         if found is None:

@@ -49,6 +49,7 @@ class OpencodeFiles:
         self.id = str(self.root)
         self.lock_path = self.root
         self.watch_path = self.root / "message"
+        self.writes_to = (self.root,)
         self._reader = Reader(self.root, max_file, max_session)
         self._clock = clock
 

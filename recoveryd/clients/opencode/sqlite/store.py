@@ -43,6 +43,7 @@ class OpencodeSqlite:
         self.root = path.resolve()
         self.id = str(self.root)
         self.lock_path = self.watch_path = self.root.parent
+        self.writes_to = (self.root.parent,)
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
