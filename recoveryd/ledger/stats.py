@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from recoveryd.core import Kind, Outcome
 from recoveryd.ledger.upkeep import Ended
@@ -48,6 +47,8 @@ def _line(kind: Kind | None, group: list[Ended]) -> Line:
     tried = sum(outcomes[outcome] for outcome in _TRIED)
     seconds = [one.seconds for one in group if one.seconds is not None and one.outcome is not Outcome.FAILED]
     success = outcomes[Outcome.HEALED] / tried if tried else None
+    from statistics import median  # late: no other way of the daemon needs it
+
     return Line(kind, outcomes, success, median(seconds) if seconds else None)
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from recoveryd.clients.claude_code import transcript_paths
-from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
@@ -69,6 +68,8 @@ class ClaudeCode:
         return heals(kind, block)
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        from recoveryd.clients.claude_code.editor import ClaudeCodeEditor  # late: only a repair needs it
+
         return partial(ClaudeCodeEditor, marks=marks)
 
     def next_failure(self, session: Session) -> Failure | None:

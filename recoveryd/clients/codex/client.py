@@ -8,12 +8,10 @@ from pathlib import Path
 
 from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.codex import rollout_paths
-from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
-from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.no_server import NoServer
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
@@ -64,6 +62,8 @@ class Codex:
         return ShellSettings({"homes": homes})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
+        from recoveryd.clients.codex.wire import CodexWire  # late: a daemon that has nothing to heal needs none
+
         del store, failure
         return (CodexWire(),)
 
@@ -73,6 +73,8 @@ class Codex:
         return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        from recoveryd.clients.codex.editor import CodexEditor
+
         return partial(CodexEditor, marks=marks)
 
     def next_failure(self, session: Session) -> Failure | None:

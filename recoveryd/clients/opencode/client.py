@@ -20,13 +20,11 @@ from recoveryd.clients.opencode import (
     silence,
     wrapped_ids,
 )
-from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
-from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
@@ -84,9 +82,13 @@ class Opencode:
         return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
+        from recoveryd.clients.opencode.editor import OpencodeEditor  # late: only a repair needs it
+
         return partial(OpencodeEditor, marks=marks)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
+        from recoveryd.clients.opencode.shortener import OpencodeShortener
+
         directory = store.about(session.id).directory
         forms = forms_of(store, self.server, failure.session)
         old = all(not form.keeps_compaction_tail for form in forms)

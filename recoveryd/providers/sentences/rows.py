@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from recoveryd.core import Kind
 
@@ -27,15 +28,20 @@ class Row:
     said_by: str
     unless: tuple[str, ...] = ()
     needs: tuple[tuple[str, ...], ...] = field(init=False)
-    pattern: re.Pattern[str] = field(init=False)
+    _pattern: str = field(init=False)
 
     def __post_init__(self) -> None:
         first, *rest = pieces = self.words.split("*")
         # Atomic groups: a gap is tried once, so that no text makes the search slow.
         pattern = _regex(first) + "".join(f"(?>.{{0,{_GAP}}}?{_regex(piece)})" for piece in rest)
-        object.__setattr__(self, "pattern", re.compile(pattern))
+        object.__setattr__(self, "_pattern", pattern)
         object.__setattr__(self, "needs", tuple(need for piece in pieces for need in _needs(piece)))
         object.__setattr__(self, "unless", tuple(map(squeeze, self.unless)))
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What a squeezed text is searched for."""
+        return _compiled(self._pattern)
 
     def find(self, text: str) -> re.Match[str] | None:
         """Where a squeezed text holds the sentence. The look at single words first is what makes it quick."""
@@ -46,6 +52,12 @@ class Row:
             else:
                 return None
         return self.pattern.search(text)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when it is first looked for: most never are, and there are hundreds."""
+    return re.compile(pattern)
 
 
 def squeeze(text: str) -> str:
