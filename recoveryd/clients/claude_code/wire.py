@@ -128,7 +128,9 @@ def _blank(data: Json) -> bool:
 def _block(part: Part) -> Block:
     data = {name: value for name, value in _whole(part.data).items() if name != MARK}
     if isinstance(data.get("citations"), list) and data["type"] == "text":
-        cited = [c for c in data["citations"] if isinstance(c, Mapping) and c.get("type") in _CITED]
+        cited = [
+            c for c in data["citations"] if isinstance(c, Mapping) and c.get("type") in _CITED and "cited_text" in c
+        ]
         data = {**data, "citations": cited}
     if data["type"] == "tool_result":
         data = _result(data)

@@ -14,6 +14,7 @@ from tests.e2e.claude_code.shapes import Shape, built
 from tests.e2e.daemon import Daemon
 from tests.e2e.provider import Provider
 
+AT_ONCE = 8  # commands in one process, each of which may wait a second for its session to be quiet
 FURTHER = ("a first prompt more", "a second one", "a third one")
 
 
@@ -73,9 +74,11 @@ def heal_all(there: ClaudeCode, daemon: Daemon, broken: Iterable[Broken]) -> Non
     for one in broken:
         one.entries, one.healed = found.get(one.session, []), one.file.read_bytes()
     healed = [one for one in broken if one.entries and one.entries[0]["outcome"] == "healed"]
-    for one, code in zip(healed, daemon.codes([["undo", one.entries[0]["id"]] for one in healed]), strict=True):
-        one.undo, one.undone = code, one.file.read_bytes()
-    daemon.codes([["scan", "--repair", "--session", one.session] for one in healed])
+    for first in range(0, len(healed), AT_ONCE):
+        some = healed[first : first + AT_ONCE]
+        for one, code in zip(some, daemon.codes([["undo", one.entries[0]["id"]] for one in some]), strict=True):
+            one.undo, one.undone = code, one.file.read_bytes()
+        daemon.codes([["scan", "--repair", "--session", one.session] for one in some])
     for one in broken:
         one.again = [there.prompt(one.session, text) for text in FURTHER]
 

@@ -165,7 +165,6 @@ STUCK: Mapping[str, Shape] = {
     "extra-field-of-result": lambda t: gives(foo=1)(t),
     "citations-text": says(text("b", citations="x")),
     "citations-object": says(text("b", citations={"enabled": True})),
-    "citations-not-whole": says(text("b", citations=[{"type": "char_location"}])),
     "signature-null": says({"type": "thinking", "thinking": "hm", "signature": None}),
     "nested-unknown": gives({"type": "resource", "resource": {"uri": "x", "text": "hello"}}),
     "nested-audio-and-unknown": gives({"type": "audio", "data": "x"}, text("b"), {"type": "foo"}),
@@ -272,6 +271,7 @@ SOUND: Mapping[str, Shape] = {
             ],
         )
     ),
+    "citations-not-whole": says(text("b", citations=[{"type": "char_location"}])),
     "half-character": says(text("a\ud83d b")),
     "call-without-result": lambda t: (t.assistant(text("a"), call()), t.user("more"), t.assistant(DONE)),
     "call-without-result-in-parallel": _parallel_missing,
