@@ -205,7 +205,9 @@ class TestEntries:
         later = heal(ledger, failure("msg_6"), answered=77)
         begin(ledger, failure("msg_7"), answered=77)
         assert [one.recovery for one in ledger.tries("st", "ses_1", 0)] == [first, second, last]
-        assert ledger.tries("st", "ses_1", 77) == [Try(later, "msg_6", Outcome.HEALED, kind=str(ledger.get(later).kind))]
+        assert ledger.tries("st", "ses_1", 77) == [
+            Try(later, "msg_6", Outcome.HEALED, kind=str(ledger.get(later).kind))
+        ]
         assert ledger.tries("st", "ses_1", 78) == []
         assert [one.recovery for one in ledger.tries("st", "ses_1", 78, "msg_4")] == [second]
 
