@@ -7,7 +7,18 @@ imports another.
 from __future__ import annotations
 
 from recoveryd.clients.client import Asked, Client, Prompt, Server, ShellSettings
-from recoveryd.clients.find import Clients, Config, client_title, content_of, dead, find_stores, holding, recorded, sole
+from recoveryd.clients.find import (
+    Clients,
+    Config,
+    client_name,
+    client_title,
+    content_of,
+    dead,
+    find_stores,
+    holding,
+    recorded,
+    sole,
+)
 from recoveryd.clients.quiet import SETTLE_S, Quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
@@ -44,6 +55,7 @@ __all__ = [
     "Shortening",
     "Stamp",
     "Store",
+    "client_name",
     "client_title",
     "content_of",
     "dead",

@@ -105,6 +105,22 @@ def _fork(name: str, title: str, database: str) -> _Known:
     )
 
 
+def _configured(config: Config) -> Mapping[str, _Known]:
+    """The clients of `[[opencode.stores]]`, by names that no other client has."""
+    titles = dict.fromkeys(store.name for store in config.opencode.stores)
+    return {f"opencode/{title}": _configured_fork(title) for title in titles}
+
+
+def _configured_fork(title: str) -> _Known:
+    def make(config: Config, clock: Clock) -> Client:
+        from recoveryd.clients.opencode.forks import ConfiguredFork, ForkedOpencode
+
+        paths = tuple(store.path for store in config.opencode.stores if store.name == title)
+        return ForkedOpencode(ConfiguredFork(f"opencode/{title}", title, paths), config.interrupted_minutes, clock)
+
+    return _Known(title=title, there=lambda _config, _env: True, make=make, content=lambda: opencode_content)
+
+
 _CLIENTS: Mapping[str, _Known] = {
     "opencode": _Known(
         title="OpenCode",
@@ -176,9 +192,18 @@ def _whose(store_id: str) -> _Known:
     return next((known for known in _CLIENTS.values() if known.folder == name), _CLIENTS["opencode"])
 
 
-def client_title(store_id: str) -> str:
+def client_name(store_id: str, config: Config | None = None) -> str:
+    """Return the name by which programs know the client of a store, which may be gone, by the store's id."""
+    for store in config.opencode.stores if config is not None else ():
+        if str(store.path.resolve()) == store_id:
+            return f"opencode/{store.name}"
+    return next(name for name, known in _CLIENTS.items() if known is _whose(store_id))
+
+
+def client_title(store_id: str, config: Config | None = None) -> str:
     """Return what people call the client of a store, by the store's id."""
-    return _whose(store_id).title
+    name = client_name(store_id, config)
+    return _CLIENTS[name].title if name in _CLIENTS else name.partition("/")[2]
 
 
 def content_of(store_id: str) -> Content:
@@ -208,6 +233,7 @@ class Clients:
     def __init__(self, config: Config, clock: Clock = time.time) -> None:
         self._config = config
         self._clock = clock
+        self._known = {**_configured(config), **_CLIENTS}  # what the configuration names comes first
         self._made: dict[str, Client] = {}
 
     def of(self, store: Store) -> Client:
@@ -221,11 +247,11 @@ class Clients:
 
     def all(self) -> Iterable[Client]:
         """Return all clients, also those that are not installed."""
-        return [self._named(name) for name in _CLIENTS]
+        return [self._named(name) for name in self._known]
 
     def on_this_machine(self, env: Mapping[str, str]) -> Iterable[Client]:
         """Return the clients that may have sessions here."""
-        return [self._named(name) for name, known in _CLIENTS.items() if known.there(self._config, env)]
+        return [self._named(name) for name, known in self._known.items() if known.there(self._config, env)]
 
     def version(self) -> tuple[int, ...] | None:
         """Return the version of a client that listens; None when none answers."""
@@ -233,5 +259,5 @@ class Clients:
 
     def _named(self, name: str) -> Client:
         if name not in self._made:
-            self._made[name] = _CLIENTS[name].make(self._config, self._clock)
+            self._made[name] = self._known[name].make(self._config, self._clock)
         return self._made[name]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Config, Store, find_stores, sole
+from recoveryd.clients import SETTLE_S, Config, Store, client_title, find_stores, sole
 from recoveryd.core import RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -144,7 +144,7 @@ class Daemon:
         self._asked.clear()
         self._swept.clear()
         self._service_status.unready()
-        self._textfile = Textfile(self.config.metrics.textfile)
+        self._textfile = Textfile(self.config.metrics.textfile, partial(client_title, config=self.config))
 
     def _loop(self, ledger: Ledger) -> None:
         self._tick_later()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Patrol:
         self._log_once = log_once
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
+        self._title = partial(client_title, config=config)
         self._judged_by = f"{VERSION}.{config.digest}:"
         self._place = place or paths.lock_dir(state_dir)
         self._stopping = stopping
@@ -97,7 +99,7 @@ class Patrol:
                 self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
-                missing = " and ".join(dict.fromkeys(client_title(other.id) for other in self.stores.values()))
+                missing = " and ".join(dict.fromkeys(self._title(other.id) for other in self.stores.values()))
                 self._log_once.say("absent", f"{missing} is not there yet; waiting for {places}")
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients import Store
+from recoveryd.clients import Store, client_title
 from recoveryd.core import DiskError
 from recoveryd.diagnose import needs_user
 from recoveryd.disk import private_files
@@ -20,7 +20,8 @@ _EVERY_S = 50.0  # less than a sweep: so its time of change tells that the daemo
 class Textfile:
     """Written when a recovery came to an end, and at each sweep; removed when the daemon ends. None: there is none."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, titles: Callable[[str], str] = client_title) -> None:
+        self._titles = titles
         self._path = path
         self._told = -1
         self._written = float("-inf")
@@ -31,7 +32,7 @@ class Textfile:
         if self._path is None or (told == self._told and now - self._written < _EVERY_S):
             return
         self._told, self._written = told, now
-        text = metrics(Upkeep(ledger).ended(), needs_user(ledger, stores))
+        text = metrics(Upkeep(ledger).ended(), needs_user(ledger, stores), self._titles)
         try:
             if self._path.exists() and not self._ours():
                 raise DiskError(f"{self._path} is no file of recoveryd, so no metrics are written there.")

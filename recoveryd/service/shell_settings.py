@@ -25,7 +25,10 @@ Found = Mapping[str, ShellSettings]  # by the name of the client, which is its s
 def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
     """Ask each client what the configuration as the service reads it (`there`) lacks, next to this shell's (`here`)."""
     service = {client.name: client for client in Clients(there).all()}
-    return {client.name: client.shell_settings(service[client.name], env, state) for client in Clients(here).all()}
+    return {
+        client.name: client.shell_settings(service.get(client.name, client), env, state)
+        for client in Clients(here).all()
+    }
 
 
 def adopt(found: Found, config: Path, state: Path, say: Say) -> None:

@@ -202,6 +202,8 @@ def _problem(model: type[BaseConfig], error: Any, sources: Mapping[str, str], pa
     fields = dict(_fields(model))
     if error["type"] == "extra_forbidden":
         return f"{path}: unknown key `{key}`{_nearest(key, [*fields, *model.model_fields])}."
+    while key not in fields and key not in model.model_fields:  # within a list of tables
+        key = key.rpartition(".")[0]
     field = fields.get(key) or model.model_fields[key]
     value = error["input"]
     where = f"The environment: {sources[key]}" if key in sources else f"{path}: `{key}`"
@@ -244,8 +246,13 @@ def _item(value: object) -> Item:
     import tomlkit
 
     if isinstance(value, tuple):
-        items = tomlkit.item([_item(one) for one in value])
+        items = tomlkit.array()  # of tables, too: these stand in it as values
+        items.extend(_item(one) for one in value)
         return items.multiline(len(items.as_string()) > _WIDTH)
+    if isinstance(value, Section):
+        table = tomlkit.inline_table()
+        table.update({key: _item(inner) for key, inner in value})
+        return table
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, (bool, int, float)):

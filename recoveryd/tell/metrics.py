@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from recoveryd.clients import client_title
 from recoveryd.core import Entry, Outcome, __version__
@@ -18,10 +18,13 @@ _STUCK = "Sessions that are stuck and need their user."
 _VERSION = "The version of recoveryd."
 
 
-def metrics(ended: Iterable[Ended], stuck: Iterable[Entry]) -> str:
+Titles = Callable[[str], str]  # what people call the client of a store, by the store's id
+
+
+def metrics(ended: Iterable[Ended], stuck: Iterable[Entry], titles: Titles = client_title) -> str:
     """The text, with a line for each series. `stuck`: an entry for each session that needs its user."""
-    known = [(client_title(one.store), one) for one in ended]
-    waiting = Counter(client_title(entry.store) for entry in stuck)
+    known = [(titles(one.store), one) for one in ended]
+    waiting = Counter(titles(entry.store) for entry in stuck)
     clients = sorted({client for client, _ in known} | waiting.keys())
     lines = [*_head("recoveries", "gauge", _RECOVERIES)]
     counts = Counter((client, one.kind or "unknown", one.outcome.value) for client, one in known)

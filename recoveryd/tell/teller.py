@@ -57,7 +57,7 @@ class Teller:
         server = client.server
         goes_on = None if event.resumed else partial(server.has, failure, directory)
         pressed = buttons(event, partial(self._pressed, store, failure), can_continue=goes_on)
-        toast = notice(event, pressed, client.go_on(event.session))
+        toast = notice(event, pressed, client.go_on(event.session), client.title)
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if well else "warning"

@@ -26,16 +26,18 @@ def headline(event: Event) -> str:
 GO_ON = "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
 
-def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON) -> Toast:
-    """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`)."""
+def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON, who: str = "") -> Toast:
+    """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`).
+
+    `who`: what people call its client, where that is not told by the store alone.
+    """
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
     news = "refused again" if event.refused_since else news
     name = clean(event.title, 80) or event.session
     healed = event.outcome is Outcome.HEALED
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
-    return Toast(
-        f"{client_title(event.store)} session {news}: {name}", body.strip(), buttons, news, event.session, name
-    )
+    title = f"{who or client_title(event.store)} session {news}: {name}"
+    return Toast(title, body.strip(), buttons, news, event.session, name)
 
 
 _NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.stores import find_stores
-from recoveryd.core import ConfigProblem
+from recoveryd.core import BusyStoreError, ConfigProblem
 
 
 def problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
@@ -16,7 +17,10 @@ def problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
     for folder in settings.data_dirs:
         yield from _folder(folder)
     for database in settings.databases:
-        yield from _database(database)
+        yield from _database("opencode.databases", database)
+    for named in settings.stores:
+        yield from _database("opencode.stores", named.path)
+        yield from _tables(named)
     if settings.password_file is not None:
         yield from _password(settings.password_file)
 
@@ -39,14 +43,26 @@ def _folder(folder: Path) -> Iterator[ConfigProblem]:
         yield ConfigProblem(key, says, "Name the folder that holds opencode.db or storage.")
 
 
-def _database(path: Path) -> Iterator[ConfigProblem]:
-    key = "opencode.databases"
+def _database(key: str, path: Path) -> Iterator[ConfigProblem]:
     if not path.exists():
         yield ConfigProblem(key, f"{path} is not there.", "Is its disk mounted? `run` waits for it.")
     elif not path.is_file():
         yield ConfigProblem(key, f"{path} is no file.", "A folder belongs in [opencode] data_dirs.")
     elif not os.access(path, os.R_OK | os.W_OK):
         yield ConfigProblem(key, f"{path} can't be read and written to by you.", "Whose is it? See ls -l.")
+
+
+def _tables(named: NamedStore) -> Iterator[ConfigProblem]:
+    """Whether it is of OpenCode's kind: its tables say so, never its name."""
+    store = OpencodeSqlite(named.path)
+    if not named.path.is_file() or not os.access(named.path, os.R_OK | os.W_OK) or not store.exists():
+        return
+    try:
+        reason = store.live()
+    except BusyStoreError as error:
+        reason = error.message
+    if reason is not None:
+        yield ConfigProblem("opencode.stores", reason, f"Is {named.path} the database that {named.name} writes to?")
 
 
 def _password(path: Path) -> Iterator[ConfigProblem]:

@@ -28,6 +28,10 @@ class Fork:
     database: str
     variable: str
 
+    def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
+        """Return where its databases are, also those that are not there."""
+        return (self.path(env),)
+
     def path(self, env: Mapping[str, str]) -> Path:
         """Return its database, which may not be there."""
         named, folder = env.get(self.variable, ""), store_paths.data_home(env) / self.folder
@@ -41,17 +45,31 @@ MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_D
 FORKS = (KILO, MIMO_CODE)
 
 
+@dataclass(frozen=True, slots=True)
+class ConfiguredFork:
+    """One that the configuration names: `[[opencode.stores]]`."""
+
+    name: str
+    title: str
+    databases: tuple[Path, ...]
+
+    def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
+        """Return where its databases are, also those that are not there."""
+        del env
+        return self.databases
+
+
 class ForkedOpencode(Opencode):
     """The `Client` of a fork's sessions: OpenCode's, under its own name. A store is known by its tables."""
 
-    def __init__(self, fork: Fork, minutes: float, clock: Callable[[], float]) -> None:
+    def __init__(self, fork: Fork | ConfiguredFork, minutes: float, clock: Callable[[], float]) -> None:
         super().__init__(OpencodeSettings(), minutes, clock)
         self.fork = fork
         self.name = fork.name
         self.title = fork.title
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
-        return [OpencodeSqlite(self.fork.path(env), client=self.fork.name, title=self.fork.title)]
+        return [OpencodeSqlite(path, client=self.name, title=self.title) for path in self.fork.paths(env)]
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """Both forms that it may have taken over: a plan is right under each."""

@@ -29,8 +29,22 @@ def _user(text: str) -> str:
     return text
 
 
+def _line(text: str) -> str:
+    """What stands in a title and in a line of the log."""
+    if not written(text).isprintable() or len(text) > 40:
+        raise ValueError("no line")
+    return text.strip()
+
+
 Loopback = Annotated[str, AfterValidator(_loopback)]
 User = Annotated[str, AfterValidator(_user)]
+
+
+class NamedStore(Section):
+    """An entry of `[[opencode.stores]]`: a database of OpenCode's tables, and what people call the client."""
+
+    path: Folder = Field(description="an absolute path, or one that begins with ~")
+    name: Annotated[str, AfterValidator(_line)] = Field(description="the name of the client, a line that is not blank")
 
 
 class OpencodeSettings(Section):
@@ -38,6 +52,7 @@ class OpencodeSettings(Section):
 
     data_dirs: tuple[Folder, ...] = Field(default=(), description=FOLDERS)
     databases: tuple[Folder, ...] = Field(default=(), description=FOLDERS)
+    stores: tuple[NamedStore, ...] = Field(default=(), description="a list of tables, each with a path and a name")
     server_url: Loopback | None = Field(
         default=None, description="an http address on this machine, such as http://127.0.0.1:4096"
     )
