@@ -23,6 +23,7 @@ from recoveryd.core.errors import (
     RecoverydError,
     RefusedError,
     StoreError,
+    UnreadError,
     UsageError,
 )
 from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
@@ -106,6 +107,7 @@ __all__ = [
     "StoreError",
     "Try",
     "Turn",
+    "UnreadError",
     "Unsendable",
     "Usage",
     "UsageError",

@@ -56,6 +56,10 @@ class ActiveError(RefusedError):
     """A turn of the session is running: whatever is edited now, the client may be about to write."""
 
 
+class UnreadError(ActiveError):
+    """A client may not have read the last repair of the session yet: nothing is to be done until it writes again."""
+
+
 class ConfigError(RecoverydError):
     exit_code, code = 78, "bad_config"
 

@@ -171,7 +171,7 @@ class Healer:
             return self._ledger.handled(*key) == known and undone(store, self._ledger, failure) is None
 
         event = self._lifecycle.begin(store, failure, kind, still=still)
-        return "open" if event.outcome in _LOOKED_AT_AGAIN else "done"
+        return "open" if _stays_open(event) else "done"
 
     def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
         """Log once what a repair would do, edit by edit."""
@@ -189,7 +189,7 @@ class Healer:
     def _ended(self, store: Store, failure: Failure, event: Event) -> None:
         """Tell how a recovery ended. A failed one may succeed later: it is told once and looked at again."""
         about = (event.store, event.message)
-        if event.outcome in _LOOKED_AT_AGAIN:
+        if _stays_open(event):
             self._open.add((event.store, event.session))
         if event.outcome is Outcome.PENDING:
             self._log_once.say(about, f"session {event.session}: {event.detail}")
@@ -230,6 +230,11 @@ class Healer:
         else:
             says = f"{event.title}: {went.not_resumed}. Type your prompt in the client."
             self._teller.answer(event, "Does not go on", says)
+
+
+def _stays_open(event: Event) -> bool:
+    """Whether another look may end otherwise though nobody wrote meanwhile."""
+    return event.outcome in _LOOKED_AT_AGAIN and not event.until_written
 
 
 def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:

@@ -9,7 +9,6 @@ from loguru import logger
 
 from recoveryd.clients import Config, Store, is_of, root, untouched
 from recoveryd.core import (
-    ActiveError,
     Change,
     DiskError,
     Entry,
@@ -20,6 +19,7 @@ from recoveryd.core import (
     Refusal,
     Session,
     Silence,
+    UnreadError,
 )
 from recoveryd.diagnose import standing, state_of
 from recoveryd.heal.undo import settle, taken_back
@@ -114,14 +114,14 @@ class Book:
         """What to say where nothing stored explains a failure, and it was repaired before.
 
         A client that was slow to begin may have read half of a repair: of the prompt that it seemed to fail on. One
-        that reads a session but once may have sent what it had in memory: ActiveError, and it goes on no record.
+        that reads a session but once may have sent what it had in memory: UnreadError, and it goes on no record.
         """
         if planned.understood:
             return planned
         made = [entry for entry in self._ledger.history(1, failure.session) if entry.store == failure.store]
         if reads_once and made and made[0].outcome is Outcome.HEALED and made[0].time * 1000 < failure.time:
             says = "and it was refused again by a client that may not have read it since"
-            raise ActiveError(f"What is stored was repaired before ({made[0].id}), {says}: open it anew and prompt it.")
+            raise UnreadError(f"What is stored was repaired before ({made[0].id}), {says}: open it anew and prompt it.")
         asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:

@@ -25,6 +25,7 @@ from recoveryd.core import (
     RecoverydError,
     Refusal,
     Session,
+    UnreadError,
     capital,
     failpoint,
     kind_info,
@@ -146,7 +147,7 @@ class Recovery:
                     self._book.confirm(event)
                 return event
         except (ActiveError, BusyError, BusyStoreError) as error:
-            return self._not_now(store, event, error.message)
+            return replace(self._not_now(store, event, error.message), until_written=isinstance(error, UnreadError))
         except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
             left = self._not_now(store, event, error.message)
             return left if event.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
@@ -288,10 +289,7 @@ class Recovery:
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
 
     def _as_read(self, store: Store, failure: Failure, event: Event, read: Stamp) -> bool:
-        """Whether the session is as it was when the plan was made: hooks, an abort and planning take their time.
-
-        The last question before the write. What was quiet and is unchanged still is quiet.
-        """
+        """Whether, right before the write, the session is as it was planned for: what was quiet then still is."""
         self._allowed(store, failure.session)
         self._proposer.heed(store, failure.session)
         self._at_rest(store, failure, event)

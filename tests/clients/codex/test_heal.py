@@ -7,20 +7,24 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import recoveryd.daemon.daemon as daemon_module
 from recoveryd.api import recover
 from recoveryd.clients import Clients, Config, client_title, content_of, find_stores
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.core import Event, Kind, Outcome
+from recoveryd.clients.store import Store
+from recoveryd.core import Event, Failure, Kind, Outcome
 from recoveryd.diagnose import Diagnosis, Next, Triage
-from recoveryd.heal import take_back
+from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 from tests.support.rollouts import THREAD, Rollout, threads
+from tests.support.running import running, until
 
 
 class Place:
@@ -103,8 +107,38 @@ def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread
     assert event is not None
     assert event.outcome is Outcome.PENDING
     assert "open it anew and prompt it" in event.detail
+    assert event.until_written
     with place.ledger() as ledger:
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
+
+
+def test_such_a_refusal_is_looked_at_once_and_after_a_restart_not_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.rollout.stuck()
+    assert place.heal()
+    place.rollout.ms = int(time.time() * 1000)
+    place.rollout.asks("of a client that is gone by now")
+    place.rollout.is_refused()
+    place.rest()
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.1)
+    tried: list[str] = []
+    attempt = Recovery.attempt
+
+    def counted(self: Recovery, store: Store, failure: Failure, *rest: Any) -> Event:
+        tried.append(failure.message)
+        return attempt(self, store, failure, *rest)
+
+    monkeypatch.setattr(Recovery, "attempt", counted)
+    with running(tmp_path, place.store) as daemon:
+        until(lambda: tried)
+        daemon.sweeps()
+    assert len(tried) == 1
+    place.store = threads(place.rollout.home)
+    with running(tmp_path, place.store) as daemon:
+        daemon.sweeps()
+    assert len(tried) == 1
+    assert [entry.outcome for entry in daemon.history()] == [Outcome.HEALED]
 
 
 def test_a_thread_whose_turn_runs_is_left_alone(place: Place) -> None:
