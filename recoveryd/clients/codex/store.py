@@ -17,6 +17,7 @@ from recoveryd.clients.codex import (
     open_threads,
     rollout_lines,
     rollout_paths,
+    state_database,
     thread,
 )
 from recoveryd.clients.codex.newest_turn import Turns
@@ -160,6 +161,11 @@ class CodexThreads:
         """What is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
         self._list()  # it may go on in another file by now
         with self._open(session_id) as (fd, path):
+            kept = state_database.elsewhere(self.home, session_id, path)
+            if kept is not None:
+                raise StoreError(
+                    f"{path} is left alone: Codex's own database says that the thread is in {clean(kept, 400)}."
+                )
             try:
                 lines = rollout_lines.forward(fd, path)
                 return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,60 @@ def test_a_thread_that_goes_on_in_another_file_is_followed_there(rollout: Rollou
     assert again.stamp(THREAD).newest_mtime_ns == last.path.stat().st_mtime_ns
     assert list(again.touched(("2026", "11", "22", rollout.path.name))) == [THREAD]
     assert again.stamp(THREAD).newest_mtime_ns == last.path.stat().st_mtime_ns
+
+
+def state(home: Path, path: Path | str, table: str = "threads (id TEXT PRIMARY KEY, rollout_path TEXT)") -> Path:
+    """The client's database, which says that the thread is in this file."""
+    where = home / "state_5.sqlite"
+    with closing(sqlite3.connect(where)) as db, db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"CREATE TABLE {table}")
+        if "rollout_path" in table:
+            db.execute("INSERT INTO threads VALUES (?, ?)", (THREAD, str(path)))
+    return where
+
+
+def test_a_thread_that_the_client_has_in_another_file_is_named_and_left_alone(
+    rollout: Rollout, store: CodexThreads
+) -> None:
+    rollout.stuck()
+    other = rollout.home / f"rollout-2026-11-20T00-00-00-{THREAD}.jsonl"
+    other.write_bytes(rollout.bytes())
+    state(rollout.home, other)
+    beside = sorted(rollout.home.iterdir())
+    with pytest.raises(StoreError, match=rf"left alone: Codex's own database says that the thread is in {other}\."):
+        store.load(THREAD)
+    assert sorted(rollout.home.iterdir()) == beside
+
+
+@pytest.mark.parametrize("how", ["same", "linked", "gone", "unknown", "locked", "damaged", "schema", "older", "nul"])
+def test_a_database_of_the_client_that_says_nothing_else_does_not_matter(
+    rollout: Rollout, store: CodexThreads, how: str
+) -> None:
+    rollout.stuck()
+    other = rollout.home / "other.jsonl"
+    other.write_bytes(b"")
+    (rollout.home / "link.jsonl").symlink_to(rollout.path)
+    said: dict[str, Path | str] = {
+        "same": rollout.path,
+        "linked": rollout.home / "link.jsonl",
+        "gone": rollout.home / "gone",
+        "nul": "a\0b",
+    }
+    table = {"table": "threads (id TEXT PRIMARY KEY, path TEXT)"} if how == "schema" else {}
+    where = state(rollout.home, said.get(how, other), **table)
+    if how == "damaged":
+        where.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    if how == "older":
+        newer = where.with_name("state_12.sqlite")
+        newer.write_bytes(b"")
+    with closing(sqlite3.connect(where, isolation_level=None)) as db:
+        if how == "locked":
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("BEGIN EXCLUSIVE")
+        if how == "unknown":
+            db.execute("DELETE FROM threads")
+        assert store.load(THREAD).id == THREAD
 
 
 # What is stuck
