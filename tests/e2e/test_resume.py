@@ -31,6 +31,7 @@ from tests.e2e.harness import Harness, running
 from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError
 from tests.e2e.scenes import SHORT, Stage
 from tests.e2e.tui import Tui, words
+from tests.live.stuck import stopped
 from tests.support.build import SessionBuilder, api_error
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -140,11 +141,14 @@ class Director:
         return re.search(rf"{self.play.sessions[name]} r\w+ \w+: not resumed", self.daemon.log) is not None
 
     def interrupt(self) -> None:
-        """Between a repair and its confirmation a second later, the user comes back."""
+        """Between a repair and its confirmation a second later, the user comes back: the daemon stands still for it."""
         self.wait("newer was not healed", lambda: self.healed("newer"))
-        self.client.prompt_async(self.play.sessions["newer"], "my own words")
+        stopped(self.daemon, lambda: self.client.prompt_async(self.play.sessions["newer"], "my own words"))
         self.wait("stopped was not healed", lambda: self.healed("stopped"))
-        session = self.play.sessions["stopped"]
+        stopped(self.daemon, lambda: self.stop(self.play.sessions["stopped"]))
+
+    def stop(self, session: str) -> None:
+        """A prompt, and its end by the hand of the user."""
         self.client.prompt_async(session, "and mine")
         self.wait("the turn did not begin", lambda: session in self.client.status())
         time.sleep(0.2)
