@@ -72,3 +72,8 @@ _MODULES = {
     "stop": "switch",
     "restart": "switch",
 }
+
+
+def one_client(made: argparse.ArgumentParser) -> None:
+    """Let a command be held to one client."""
+    made.add_argument("--client", metavar="NAME", help="this client alone: by its name in JSON or in words")

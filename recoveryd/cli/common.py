@@ -6,9 +6,10 @@ import argparse
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 from recoveryd.cli.output import complain
-from recoveryd.clients import Config, Store, find_stores
+from recoveryd.clients import Config, Store, Whose, find_stores
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.heal import find
@@ -59,6 +60,21 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     if found is not None:
         return found
     raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and the configuration as it was?")
+
+
+def whose_of(arguments: argparse.Namespace) -> Whose:
+    """Tell whose the stores of the ledger are; of the configuration, what is sound is enough for that."""
+    return Whose(load_sound(Config, arguments.config or paths.config_file())[0])
+
+
+def with_clients(data: Any, whose: Whose) -> Any:
+    """Name the client beside each store that a document names."""
+    if isinstance(data, list):
+        return [with_clients(one, whose) for one in data]
+    if not isinstance(data, dict):
+        return data
+    named = {"client": whose.name(data["store"])} if isinstance(data.get("store"), str) else {}
+    return {key: value if key == "evidence" else with_clients(value, whose) for key, value in data.items()} | named
 
 
 def meant(ledger: Ledger, name: str) -> str:

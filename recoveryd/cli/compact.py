@@ -41,7 +41,12 @@ def compact(arguments: argparse.Namespace) -> int:
         if store.look(arguments.session).running:
             raise RefusedError("A turn of this session is running, or was cut off.", "Try again when it has ended.")
         session, planned = recovery.propose(store, failure, _KIND, name)
-        data: dict[str, Any] = {"store": store.id, "session": session.id, "title": session.title}
+        data: dict[str, Any] = {
+            "store": store.id,
+            "client": store.client,
+            "session": session.id,
+            "title": session.title,
+        }
         if isinstance(planned, Refusal):
             return _nothing(arguments, data, planned)
         places = by_place(planned.places, planned.actions, _KIND, done=False)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from rich.console import Console
 
 from recoveryd.cli.output import OK, WRONG, Result, hung, render
-from recoveryd.clients import Config, find_stores
+from recoveryd.clients import Config, Whose, find_stores
 from recoveryd.core import Check, ConfigError
 from recoveryd.doctor import CODES, Patient, examine, sound
 from recoveryd.settings import load_sound, paths
@@ -20,11 +20,17 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    checks = list(examine(_patient(arguments)))
+    patient = _patient(arguments)
+    checks, whose = list(examine(patient)), Whose(patient.config)
     good = sound(checks)
-    data = {"ok": good, "checks": [asdict(check) for check in checks]}
+    data = {
+        "ok": good,
+        "checks": [asdict(check) | {"client": whose.name(check.about) if check.about else ""} for check in checks],
+    }
     return render(
-        Result(data, lambda out: _show(out, checks), OK if good else WRONG), as_json=arguments.json, paged=True
+        Result(data, lambda out: _show(out, checks, whose if whose.several else None), OK if good else WRONG),
+        as_json=arguments.json,
+        paged=True,
     )
 
 
@@ -45,9 +51,10 @@ def _patient(arguments: argparse.Namespace) -> Patient:
     )
 
 
-def _show(out: Console, checks: Sequence[Check]) -> None:
+def _show(out: Console, checks: Sequence[Check], whose: Whose | None) -> None:
     for check in checks:
-        one_line = f"{check.says} Next: {check.next}" if check.next and not out.is_terminal else check.says
+        says = f"{whose.title(check.about)}: {check.says}" if whose and check.about else check.says
+        one_line = f"{says} Next: {check.next}" if check.next and not out.is_terminal else says
         hung(out, f"{check.level:5} {check.code}", one_line, _STYLES[check.level], _WIDTH)
         if check.next and out.is_terminal:
             hung(out, "", check.next, "dim", _WIDTH)

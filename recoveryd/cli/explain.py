@@ -6,14 +6,15 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, no_session, stores_of
+from recoveryd.cli.common import config_of, no_session, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
-from recoveryd.clients import Store, holding, recorded
+from recoveryd.clients import Store, Whose, holding, recorded
 from recoveryd.core import Failure, Kind, RecordedError, UsageError
 from recoveryd.providers import WHOSE, candidates, classify, elsewhere
 from recoveryd.tell import cause, remedy, repairable
@@ -101,12 +102,14 @@ def _session(arguments: argparse.Namespace) -> int:
     asked = (find(store, config, arguments.session) for store in stores)
     findings = [finding for finding in asked if finding is not None]
     stuck = [finding for finding in findings if finding.stuck]
-    told = _told((stuck or findings)[0]) if findings else _not_stuck(stores[0], arguments.session)
-    return render(told, as_json=arguments.json)
+    whose = Whose(config)
+    told = _told((stuck or findings)[0], whose) if findings else _not_stuck(stores[0], arguments.session)
+    return render(replace(told, data=with_clients(told.data, whose)), as_json=arguments.json)
 
 
-def _told(finding: Finding) -> Result:
-    return Result({"stuck": finding.stuck, **finding.data()}, lambda out: show_finding(out, finding))
+def _told(finding: Finding, whose: Whose) -> Result:
+    asked = whose if whose.several else None
+    return Result({"stuck": finding.stuck, **finding.data()}, lambda out: show_finding(out, finding, asked))
 
 
 def _not_stuck(store: Store, session: str) -> Result:

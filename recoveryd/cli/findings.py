@@ -9,7 +9,7 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.clients import Config, Store, is_of
+from recoveryd.clients import Config, Store, Whose, is_of
 from recoveryd.core import (
     ELSEWHERE,
     KINDS,
@@ -217,9 +217,12 @@ def _proposed(store: Store, recovery: Recovery, found: Finding, name: str) -> Fi
     return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=name)
 
 
-def show_finding(out: Console, finding: Finding) -> None:
+def show_finding(out: Console, finding: Finding, whose: Whose | None = None) -> None:
+    """Write a finding as a block of lines. `whose`: where its client has to be told."""
     failure = finding.failure
     wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
+    if whose is not None:
+        hung(out, "client", whose.title(failure.store))
     if failure.message:
         said = f"{when(failure.time / 1000)}, message {failure.message}"
         hung(out, "silent" if finding.silent else "refused", said)

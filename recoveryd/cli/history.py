@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when
+from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when, whose_of
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
+from recoveryd.clients import Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import take_back
@@ -23,8 +24,11 @@ _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "don
 def history(arguments: argparse.Namespace) -> int:
     if arguments.stats:
         return _stats(arguments)
+    whose = whose_of(arguments)
+    only = whose.meant(arguments.client) if arguments.client else None
     with known_ledger() as ledger:
-        entries = ledger.history(arguments.limit, arguments.session)
+        entries = ledger.history(arguments.limit if only is None else -1, arguments.session)
+        entries = [entry for entry in entries if only in (None, whose.name(entry.store))][: arguments.limit]
         any_at_all = bool(entries or ledger.history(1))
         if arguments.session and not entries:
             hint = meant(ledger, arguments.session)
@@ -36,10 +40,15 @@ def history(arguments: argparse.Namespace) -> int:
             none = "None of those. `recoveryd history` lists what there is."
             wrapped(out, none if any_at_all else "No session needed a recovery so far.")
             return
-        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{e.title or e.session}: {_detail(e)}") for e in entries]
+        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
-    return render(Result([_json(entry) for entry in entries], show_all), as_json=arguments.json, paged=True)
+    return render(Result([_json(entry, whose) for entry in entries], show_all), as_json=arguments.json, paged=True)
+
+
+def _named(entry: Entry, whose: Whose) -> str:
+    name = entry.title or entry.session
+    return f"{name} ({whose.title(entry.store)})" if whose.several else name
 
 
 def _detail(entry: Entry) -> str:
@@ -47,7 +56,10 @@ def _detail(entry: Entry) -> str:
 
 
 def _stats(arguments: argparse.Namespace) -> int:
-    lines = by_kind(peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or [])
+    whose = whose_of(arguments)
+    only = whose.meant(arguments.client) if arguments.client else None
+    ended = peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or []
+    lines = by_kind([one for one in ended if only in (None, whose.name(one.store))])
 
     def show_all(out: Console) -> None:
         if not lines:
@@ -88,12 +100,14 @@ def show(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
-    data = {**_json(entry), "changes": [{"record": c.key, "diff": diff(entry.store, c)} for c in changes]}
+    whose = whose_of(arguments)
+    data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(entry.store, c)} for c in changes]}
 
     def show_entry(out: Console) -> None:
         out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
         hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
         hung(out, "store", entry.store, width=9)
+        hung(out, "client", whose.title(entry.store), width=9)
         hung(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
         hung(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
@@ -129,15 +143,16 @@ def undo(arguments: argparse.Namespace) -> int:
         then = "recoveryd does not repair it again by itself before a prompt was answered"
         wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")
 
-    data: dict[str, Any] = {**_json(entry), "undone": not dry, "records": [c.key for c in changes]}
+    data: dict[str, Any] = {**_json(entry, Whose(config)), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
 
 
-def _json(entry: Entry) -> dict[str, Any]:
+def _json(entry: Entry, whose: Whose) -> dict[str, Any]:
     return {
         "id": entry.id,
         "time": entry.time,
         "store": entry.store,
+        "client": whose.name(entry.store),
         "session": entry.session,
         "title": entry.title,
         "kind": entry.kind,

@@ -16,7 +16,7 @@ from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render, wrapped
 from recoveryd.cli.steps import Steps, short
-from recoveryd.clients import Config, find_stores
+from recoveryd.clients import Config, Whose, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
 from recoveryd.service import Background, Manager, Service, base, of_this_system, shell_settings
@@ -40,6 +40,8 @@ def install(arguments: argparse.Namespace) -> int:
     private_files.folder(paths.lock_dir(state))
     found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
     shell_settings.adopt(found, place, state, steps.say)
+    clients = dict.fromkeys(Whose(config).title(store.id) for store in find_stores(config) if store.exists())
+    steps.say(f"clients found: {', '.join(clients) or 'none yet; they are waited for'}")
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)

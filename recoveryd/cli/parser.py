@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from recoveryd.cli import upkeep
-from recoveryd.cli.commands import Commands, Parser, command, everywhere
+from recoveryd.cli.commands import Commands, Parser, command, everywhere, one_client
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -51,6 +51,7 @@ def _scan(commands: Commands) -> None:
     made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make them")
     made.add_argument("--dry-run", action="store_true", help="show each repair as a diff, and write nothing")
     made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
+    one_client(made)
     made.add_argument("--session", metavar="ID", help="this session alone; shows the diff of its repair")
     made.add_argument(
         "--kind", choices=[kind.value for kind in Kind], metavar="KIND", help="this kind of failure alone"
@@ -87,6 +88,7 @@ def _share(text: str) -> float:
 def _history(commands: Commands) -> None:
     made = command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", metavar="ID", help="those of this session")
+    one_client(made)
     made.add_argument("--limit", type=upkeep.count, default=20, metavar="N", help="how many (default: 20)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")
 

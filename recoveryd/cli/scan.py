@@ -14,11 +14,11 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import agreed, somebody_there
-from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
+from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Config, Store, dead, holding
+from recoveryd.clients import Config, Store, Whose, dead, holding
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import undone
 from recoveryd.heal import Lifecycle, Recovery, follow
@@ -40,6 +40,7 @@ class _Seen:
     names: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
+    whose: Whose | None = None  # where people have to be told
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
@@ -68,15 +69,16 @@ class _Seen:
 
 def scan(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
+    whose = Whose(config)
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
     if repairs:
         ignored(paths.state_dir())  # raises where it can't be read: what is to be left alone is not known then
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(ledger, config, paths.state_dir())
-        for store in stores_of(config) if repairs else ():
+        for store in _stores(arguments, config, whose) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow(store, ledger)
-        seen = _look(arguments, config, recovery, ledger)
+        seen = _look(arguments, config, recovery, ledger, whose)
         if arguments.session and not seen.sessions:
             raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
@@ -93,7 +95,12 @@ def scan(arguments: argparse.Namespace) -> int:
             why = "" if arguments.dry_run else " `dry_run` is set in the configuration."
             out.print(f"\nDry run: nothing was written.{why}")
 
-    return render(Result(seen.data(), show, seen.code), as_json=arguments.json)
+    return render(Result(with_clients(seen.data(), whose), show, seen.code), as_json=arguments.json)
+
+
+def _stores(arguments: argparse.Namespace, config: Config, whose: Whose) -> list[Store]:
+    only = whose.meant(arguments.client) if arguments.client else None
+    return [store for store in stores_of(config) if only in (None, store.client)]
 
 
 def _plans(arguments: argparse.Namespace) -> bool:
@@ -101,10 +108,10 @@ def _plans(arguments: argparse.Namespace) -> bool:
     return bool(arguments.repair or arguments.dry_run)
 
 
-def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger) -> _Seen:
+def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
-    seen, bar = _Seen(), Bar(shown=not arguments.quiet)
-    for store, sessions in _listed(stores_of(config), arguments, seen):
+    seen, bar = _Seen(whose=whose if whose.several else None), Bar(shown=not arguments.quiet)
+    for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = find(store, config, session, recovery, ledger)
@@ -123,7 +130,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, led
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
                     with bar.aside():
-                        _announce(finding)
+                        _announce(finding, seen.whose)
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
@@ -138,9 +145,9 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _announce(finding: Finding) -> None:
+def _announce(finding: Finding, whose: Whose | None) -> None:
     out = console()
-    show_finding(out, finding)
+    show_finding(out, finding, whose)
     show_changes(out, finding.failure.store, finding.changes, MOST)
     out.print()
 
@@ -237,14 +244,15 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     if diff:
         for finding in (*found, *seen.elsewhere):
             out.print()
-            show_finding(out, finding)
+            show_finding(out, finding, seen.whose)
             show_changes(out, finding.failure.store, finding.changes, MOST)
     else:
         for finding in found:
+            client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
             state = "healed" if finding.healed else "stuck"
             out.print()
             wrapped(out, finding.title or "(no title)")
-            wrapped(out, f"{finding.failure.session}, {state}: {finding.cause}", 4)
+            wrapped(out, f"{finding.failure.session}{client}, {state}: {finding.cause}", 4)
             if (finding.silent or finding.kind is None) and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
             wrapped(out, finding.outlook, 4)

@@ -10,8 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import sound_of, stores_of, when
+from recoveryd.cli.common import sound_of, stores_of, when, with_clients
 from recoveryd.cli.output import Result, field, render
+from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.disk import LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, Books, Status, StoreStatus
@@ -22,9 +23,13 @@ from recoveryd.settings import paths
 def status(arguments: argparse.Namespace) -> int:
     config, problem = sound_of(arguments)
     file = arguments.config or paths.config_file()
-    found = gather(config, stores_of(config), paths.state_dir(), file, time.time())
-    data = {**_json(found), "config_problem": problem.message if problem else ""}
-    return render(Result(data, lambda out: _show(out, found)), as_json=arguments.json, paged=True)
+    whose = Whose(config)
+    only = whose.meant(arguments.client) if arguments.client else None
+    stores = [store for store in stores_of(config) if only in (None, store.client)]
+    wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)
+    found = gather(config, stores, paths.state_dir(), file, time.time(), wanted)
+    data = {**with_clients(_json(found), whose), "config_problem": problem.message if problem else ""}
+    return render(Result(data, lambda out: _show(out, found, whose)), as_json=arguments.json, paged=True)
 
 
 def _json(found: Status) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def _counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
     return {outcome.value: counts.get(outcome, 0) for outcome in Outcome}
 
 
-def _show(out: Console, found: Status) -> None:
+def _show(out: Console, found: Status, whose: Whose) -> None:
     for holder in found.running:
         other = "" if holder.version == __version__ else f", version {holder.version} (this is {__version__})"
         field(
@@ -93,7 +98,7 @@ def _show(out: Console, found: Status) -> None:
     if not found.any_kind:
         field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
     for store in found.stores:
-        field(out, "store", _store(store))
+        field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
         field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
     _show_books(out, found.books)
@@ -116,14 +121,14 @@ def _show_books(out: Console, books: Books) -> None:
         field(out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
 
 
-def _store(store: StoreStatus) -> str:
+def _store(store: StoreStatus, client: str) -> str:
     state = "watched" if store.watched else "not watched"
     if store.locked:
         state += f" from here: process {', '.join(map(str, store.locked[:3]))} has its lock and does not say why"
     words = store.generation.words if store.generation else NOT_READABLE
     said = store.generation is not None and store.generation.says_why
     problem = f". {store.problem}" if store.problem and not said else ""
-    return f"{store.id}: {words}; {state}{problem}"
+    return f"{store.id}{client}: {words}; {state}{problem}"
 
 
 def _need_you(entries: Sequence[Entry]) -> str:

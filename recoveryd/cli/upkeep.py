@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recoveryd.cli.commands import Commands, command, later
+from recoveryd.cli.commands import Commands, command, later, one_client
 
 
 def add(commands: Commands) -> None:
@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
 
 def _status(commands: Commands) -> None:
     help = "say what is watched, and what came of it"
-    command(commands, "status", help, "recoveryd status")
+    one_client(command(commands, "status", help, "recoveryd status"))
 
 
 def _logs(commands: Commands) -> None:

@@ -10,6 +10,7 @@ from recoveryd.clients.client import Asked, Client, Prompt, Server, ShellSetting
 from recoveryd.clients.find import (
     Clients,
     Config,
+    Whose,
     client_name,
     client_title,
     content_of,
@@ -55,6 +56,7 @@ __all__ = [
     "Shortening",
     "Stamp",
     "Store",
+    "Whose",
     "client_name",
     "client_title",
     "content_of",

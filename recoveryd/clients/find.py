@@ -22,7 +22,7 @@ from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import Content, Store
-from recoveryd.core import Change, Failure, Marks, RecordedError, RecoverydError, Session
+from recoveryd.core import Change, Failure, Marks, RecordedError, RecoverydError, Session, UsageError
 from recoveryd.settings import BaseConfig
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _fork(name: str, title: str, database: str) -> _Known:
     )
 
 
-def _configured(config: Config) -> Mapping[str, _Known]:
+def _configured(config: Config) -> dict[str, _Known]:
     """The clients of `[[opencode.stores]]`, by names that no other client has."""
     titles = dict.fromkeys(store.name for store in config.opencode.stores)
     return {f"opencode/{title}": _configured_fork(title) for title in titles}
@@ -204,6 +204,32 @@ def client_title(store_id: str, config: Config | None = None) -> str:
     """Return what people call the client of a store, by the store's id."""
     name = client_name(store_id, config)
     return _CLIENTS[name].title if name in _CLIENTS else name.partition("/")[2]
+
+
+class Whose:
+    """Tell whose a store is by its id: by the stores that are found now, else by its place."""
+
+    def __init__(self, config: Config, env: Mapping[str, str] | None = None) -> None:
+        stores = find_stores(config, env)
+        self._config = config
+        self._names = {store.id: store.client for store in stores}
+        self.several = len({store.client for store in stores if store.exists()}) > 1  # so that people need to be told
+        self._titles = {name: known.title for name, known in (_configured(config) | dict(_CLIENTS)).items()}
+
+    def name(self, store_id: str) -> str:
+        """Return the name by which programs know the client."""
+        return self._names.get(store_id) or client_name(store_id, self._config)
+
+    def title(self, store_id: str) -> str:
+        """Return what people call the client."""
+        return self._titles[self.name(store_id)]
+
+    def meant(self, text: str) -> str:
+        """Return the name of the client that is called so by programs or people. Raises UsageError."""
+        for name, title in self._titles.items():
+            if text.casefold() in (name.casefold(), title.casefold()):
+                return name
+        raise UsageError(f'There is no client "{text}".', f"Known are: {', '.join(self._titles)}")
 
 
 def content_of(store_id: str) -> Content:

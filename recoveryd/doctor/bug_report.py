@@ -97,6 +97,7 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "system": platform.system(),
         "client": ".".join(map(str, version)) if version else None,
+        "client_name": store.client.partition("/")[0] if store is not None else None,  # not what the user calls it
         "store": generation,
         "settings_changed": sorted(key for key in changed if changed[key] != default[key]),
     }

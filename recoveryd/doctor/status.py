@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,8 +81,20 @@ class Status:
         return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
 
 
-def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
-    """Collect the status. `stores`: those that exist. What can't be read is said in the answer; nothing is raised."""
+Wanted = Callable[[str], bool]
+
+
+def _any(store_id: str) -> bool:
+    del store_id
+    return True
+
+
+def status(
+    config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float, wanted: Wanted = _any
+) -> Status:
+    """Collect the status. `stores`: those that exist; `wanted`: the ids of which stores are told of.
+
+    What can't be read is said in the answer; nothing is raised."""
     named: Sequence[str] = config.ignore
     ignore_problem = ""
     try:
@@ -91,7 +103,7 @@ def status(config: Config, stores: Sequence[Store], state_dir: Path, config_file
         ignore_problem = error.message
     return Status(
         stores=[_store(store, state_dir) for store in stores],
-        books=books(config, stores, paths.ledger_file(state_dir), now),
+        books=books(config, stores, paths.ledger_file(state_dir), now, wanted),
         pause=paused(state_dir, now),
         idle=config.idle,
         ignored=named,
@@ -117,20 +129,20 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
         return None, error.message
 
 
-def books(config: Config, stores: Sequence[Store], ledger: Path, now: float) -> Books:
+def books(config: Config, stores: Sequence[Store], ledger: Path, now: float, wanted: Wanted = _any) -> Books:
     """Read what the ledger holds; `Books.problem` when it can't be read."""
     today = midnight(now)
 
     def work(opened: Ledger) -> Books:
         upkeep = Upkeep(opened)
-        ended = upkeep.ended()
+        ended = [one for one in upkeep.ended() if wanted(one.store)]
         return Books(
             today=Counter(one.outcome for one in ended if one.time >= today),
             ever=Counter(one.outcome for one in ended),
-            pending=opened.pending(),
-            conflicts=upkeep.conflicts(),
+            pending=[one for one in opened.pending() if wanted(one.store)],
+            conflicts=[one for one in upkeep.conflicts() if wanted(one.store)],
             capped=_capped(opened, stores, config),
-            need_user=needs_user(opened, stores),
+            need_user=[one for one in needs_user(opened, stores) if wanted(one.store)],
         )
 
     try:

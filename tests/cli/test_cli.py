@@ -210,7 +210,7 @@ def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     sessions = {tree.stuck(), tree.stuck(words=EMPTY)}
     run("scan", "--repair")
     listed = as_json(run, "history")
-    keys = ["id", "time", "store", "session", "title", "kind", "outcome", "edits", "detail", "confirmed"]
+    keys = ["id", "time", "store", "client", "session", "title", "kind", "outcome", "edits", "detail", "confirmed"]
     assert [list(entry) for entry in listed] == [keys, keys]
     assert {entry["session"] for entry in listed} == sessions
     assert [entry["time"] for entry in listed] == sorted((entry["time"] for entry in listed), reverse=True)

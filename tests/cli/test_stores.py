@@ -15,6 +15,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Outcome
+from recoveryd.settings import paths
 from tests.cli.contract import faults
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
@@ -153,3 +154,64 @@ def test_under_a_dry_run_nobody_is_sent_to_the_same_command(
     monkeypatch.setenv("RECOVERYD_DRY_RUN", "true")
     said = run("scan", "--repair")[1]
     assert "To heal them" not in said and "`dry_run` is set" in said
+
+
+@pytest.fixture
+def fork(tree: Tree, tmp_path: Path) -> Path:
+    """The database of another client, with a stuck session, beside OpenCode's own store."""
+    del tree
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, title="Fork's")
+    behind_a_call(made)
+    made.failed("continue", api_error(MISSING, 400))
+    database = tmp_path / "fork" / "sessions"
+    Base(database, OLD, clock=time.time)
+    write_sqlite(made.planted(), database)
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text(f'[[opencode.stores]]\npath = "{database}"\nname = "Fork"\n')
+    return database
+
+
+def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None:
+    own = tree.stuck()
+    said = as_json(run, "scan")["stuck"]
+    assert {one["client"] for one in said} == {"opencode", "opencode/Fork"}
+    (other,) = [one["session"] for one in said if one["client"] == "opencode/Fork"]
+    assert f"{other} (Fork), stuck" in run("scan")[1] and f"{own} (OpenCode), stuck" in run("scan")[1]
+    assert as_json(run, "explain", "--session", other)["client"] == "opencode/Fork"
+    assert "client    Fork" in " ".join(run("explain", "--session", other)[1].splitlines())
+    assert run("scan", "--repair")[0] == 0
+    assert {(e["store"], e["client"]) for e in as_json(run, "history")} == {
+        (str(tree.root), "opencode"),
+        (str(fork), "opencode/Fork"),
+    }
+    assert "Fork's (Fork): " in run("history")[1]
+    status = {one["store"]: one["client"] for one in as_json(run, "status")["stores"]}
+    assert status[str(fork)] == "opencode/Fork" and f"{fork} (Fork): " in run("status")[1]
+    checks = as_json(run, "doctor")["checks"]
+    assert {one["client"] for one in checks if one["about"] == str(fork)} == {"opencode/Fork"}
+    assert as_json(run, "report", other)["client_name"] == "opencode"  # what the user calls it stays here
+
+
+def test_one_client_alone(tree: Tree, run: Run, fork: Path) -> None:
+    own = tree.stuck()
+    for name in ("Fork", "opencode/fork"):
+        said = as_json(run, "scan", "--client", name)
+        assert said["stores"] == [str(fork)] and own not in [one["session"] for one in said["stuck"]]
+    assert run("scan", "--repair", "--client", "fork")[0] == 0
+    assert [one["session"] for one in as_json(run, "scan")["stuck"]] == [own], "that of the other is as it was"
+    assert len(as_json(run, "history", "--client", "Fork")) == 1
+    assert as_json(run, "history", "--client", "OpenCode") == []
+    assert as_json(run, "history", "--stats", "--client", "opencode") == []
+    for name, healed in (("Fork", 1), ("opencode", 0)):
+        status = as_json(run, "status", "--client", name)
+        assert ({one["client"] == "opencode/Fork" for one in status["stores"]}, status["ever"]["healed"]) == (
+            {bool(healed)},
+            healed,
+        )
+    code, _, err = run("scan", "--client", "nobody")
+    assert code == 2 and '"nobody"' in err and "opencode/Fork" in err
+
+
+def test_where_one_client_is_no_words_name_it(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    assert "(OpenCode)" not in run("scan")[1]

@@ -195,7 +195,13 @@ class TestCommand:
         [holder] = found["running"]
         assert holder.keys() == {"pid", "since", "version", "as", "idle"}
         [store] = found["stores"]
-        expected = {"store": tree.store.id, "generation": "json", "watched": holder["pid"], "problem": ""}
+        expected = {
+            "store": tree.store.id,
+            "client": "opencode",
+            "generation": "json",
+            "watched": holder["pid"],
+            "problem": "",
+        }
         expected["locked_by"] = []
         assert store == expected
         assert found["paused"] == {"since": 1.0, "until": None}
