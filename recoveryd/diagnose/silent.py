@@ -6,7 +6,7 @@ answered. The error text does not name the cause.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from recoveryd.clients import CanShorten, Client, Store
@@ -62,22 +62,23 @@ def unanswered(client: Client, store: Store, session: Session) -> Silence | None
     return Silence(failure, None, evidence)
 
 
-def _stopped(failure: Failure, parts: Sequence[str]) -> Silence | None:
+def _stopped(failure: Failure, parts: Mapping[str, str]) -> Silence | None:
     if not parts:
         return None
-    return Silence(failure, Kind.UNSENDABLE_PART, {"parts": list(parts), "message": failure.message})
+    says = "; ".join(dict.fromkeys(parts.values()))
+    return Silence(failure, Kind.UNSENDABLE_PART, {"parts": list(parts), "says": says, "message": failure.message})
 
 
-def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool = False) -> list[str]:
-    """The parts for which no request can be built in any way of the client; none when it can in one.
+def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool = False) -> dict[str, str]:
+    """The parts for which no request can be built in any way of the client, and why; none when it can in one.
 
     `unread`: those alone that it can't read.
     """
     found = [
-        [part.part_id for part in wire.build(session).unsendable if not unread or part.fault == "not_json"]
+        {part.part_id: part.reason for part in wire.build(session).unsendable if not unread or part.fault == "not_json"}
         for wire in wires
     ]
-    return list(dict.fromkeys(part for parts in found for part in parts)) if all(found) else []
+    return {part: why for parts in found for part, why in parts.items()} if all(found) else {}
 
 
 def _told(violation: Violation) -> dict[str, object]:

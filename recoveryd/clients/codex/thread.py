@@ -115,7 +115,7 @@ class _Reader:
             return
         known = (rollout_lines.parse(before.raw) or {}).get("ordinal")
         if isinstance(known, int):
-            said = {"type": LAST, "fault": "its last line has no number", "ordinal": known + 1}
+            said = {"type": LAST, "fault": "Codex does not open it: its last line has no number", "ordinal": known + 1}
             self._turn(last).output.append(Part(part_id(last.offset, _LAST_PLACE), "", said, last.raw))
 
     def _turn(self, line: Line) -> _Turn:
@@ -192,7 +192,11 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
 
 def first_line_fault(raw: bytes) -> str | None:
     """What of its bytes keeps the client from reading a first line."""
-    return None if rollout_lines.tidied(raw) == raw else "its first line has bytes in it that are no text"
+    return (
+        None
+        if rollout_lines.tidied(raw) == raw
+        else "Codex does not open it: its first line has bytes in it that are no text"
+    )
 
 
 def last_line_fault(first: Json, last: Json) -> bool:

@@ -157,6 +157,17 @@ def test_a_healthy_thread_is_not_stuck(place: Place) -> None:
     assert place.heal() is None
 
 
+def test_a_first_line_with_a_byte_order_mark_is_explained_in_words(place: Place) -> None:
+    place.rollout.healthy()
+    place.rollout.path.write_bytes(b"\xef\xbb\xbf" + place.rollout.bytes())
+    found = Diagnosis(place.clients, None).of(place.store, THREAD)
+    assert found is not None
+    assert (found.kind, found.evidence["says"]) == (
+        Kind.UNSENDABLE_PART,
+        "Codex does not open it: its first line has bytes in it that are no text",
+    )
+
+
 # Found among the others
 
 
