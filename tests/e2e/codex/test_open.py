@@ -41,10 +41,8 @@ def test_a_heal_under_a_server_loses_none_of_ten_later_turns(tmp_path: Path) -> 
             with world.codex.server() as server:
                 read = str(server.read(planted.thread))
             assert all(words in read for words in LATER)
-            *later, healed = daemon.by_session()[planted.thread]
-            assert healed["outcome"] == "healed"
-            # The last refusal, if the server ended before it was looked at: nobody can tell by then what had been read.
-            assert [entry["detail"] for entry in later if "open it anew" not in entry["detail"]] == []
-            assert len(later) <= 1, "no later refusal counts against it"
+            # Nor does the last refusal, if the server ended before it was looked at.
+            outcomes = [entry["outcome"] for entry in daemon.by_session()[planted.thread]]
+            assert outcomes == ["healed"], "no later refusal counts against it"
     except UnavailableError as reason:
         pytest.skip(str(reason))
