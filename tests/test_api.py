@@ -31,7 +31,7 @@ def tree(tmp_path: Path) -> Tree:
         (MISSING, True),
         (api_error(EMPTY), True),
         (RuntimeError(f"400: {EMPTY}"), True),
-        ("prompt is too long: 210338 tokens > 200000 maximum", False),
+        ("prompt is too long: 210338 tokens > 200000 maximum", True),
         ("Your credit balance is too low", False),
         ("", False),
     ],

@@ -554,7 +554,7 @@ def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
 def test_what_the_user_alone_can_mend_is_said_once_a_session(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A conversation that is too long: the turn is not aborted, no byte changes, and one notice is enough."""
+    """System prompt and tools that alone fill the model: no turn is aborted, no byte changes, one notice is enough."""
     said: list[str] = []
     monkeypatch.setattr(Notifier, "send", lambda _, toast: said.append(toast.body))
     words = "prompt is too long: 210338 tokens > 200000 maximum"
@@ -565,7 +565,7 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
         before = tree.files()
         until(lambda: len(daemon.events) == 2)
     assert [event.outcome for event in daemon.events] == [Outcome.REFUSED, Outcome.REFUSED]
-    assert len(said) == 1 and "/compact" in said[0]
+    assert len(said) == 1 and "turn off tools" in said[0]
     assert tree.files() == before
     assert daemon.aborted == []
 
