@@ -48,11 +48,13 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         assert _outcomes(undone) == {("still healed", "healed"), ("undone", "undone")}
         written = found[f"{store}, many faults, repair, kill+client"]
         assert ("as it was", "conflict") in _outcomes(written)
-        longer = found[f"{store}, long, repair, kill"]
-        assert _outcomes(longer) == {("as it was", ""), ("as it was", "failed"), ("healed", "healed")}
         for end in ("error", "broken"):
             failed = found[f"{store}, many faults, repair, {end}"]
             assert _outcomes(failed) == {("healed", "healed")}, "the disk works again, and it was tried again"
+        if store == "codex":
+            continue  # its threads are not made shorter
+        longer = found[f"{store}, long, repair, kill"]
+        assert _outcomes(longer) == {("as it was", ""), ("as it was", "failed"), ("healed", "healed")}
 
 
 def _outcomes(cells: list[dict[str, Any]]) -> set[tuple[str, str]]:

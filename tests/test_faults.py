@@ -48,6 +48,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_module, "SWEEP_S", 0.1)
 
 
+@pytest.mark.parametrize("place", ["json", "sqlite"], indirect=True)
 @pytest.mark.parametrize("many", ["one", "many"])
 def test_a_permission_taken_away_between_the_look_and_the_write(place: Place, many: str) -> None:
     """As nobody, whom permissions bind: not a byte is touched, and the next look after they are back heals."""
@@ -211,6 +212,7 @@ class Writer:
             self.error = error
 
 
+@pytest.mark.parametrize("place", ["json", "sqlite"], indirect=True)  # one Codex alone writes a thread: it locks it
 def test_two_clients_that_write_at_once(place: Place, tmp_path: Path, often: None) -> None:
     """While five sessions get stuck and are healed, once each: every word of both clients is there in the end."""
     with running(tmp_path / "d", place.store) as daemon, Writer(place, 101) as one, Writer(place, 102) as two:
@@ -235,7 +237,7 @@ def test_a_disk_that_fails_is_told_once_and_tried_again(
     failing = [True]
 
     def reach(name: str) -> None:
-        if failing and name in ("create", "write"):
+        if failing and name in ("create", "write", "write line"):
             child.fail("write", place.name)
 
     monkeypatch.setattr(failpoint, "reach", reach)

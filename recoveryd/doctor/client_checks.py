@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from recoveryd.core import Check, fail, ok, warn
@@ -11,7 +12,7 @@ from recoveryd.tell import Desktop, Toast, can_show
 
 def client(patient: Patient) -> Iterator[Check]:
     """Check the clients that listen: their versions, and whether they are this user's."""
-    for one in patient.clients.all():
+    for one in patient.clients.on_this_machine(os.environ):
         yield from one.check_server()
 
 

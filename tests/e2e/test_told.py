@@ -47,6 +47,7 @@ class Said:
     body: dict[str, Any]
     kind: str
     advice: str
+    outcome: str = "refused"
 
 
 def _anthropic(message: str, kind: str, advice: str) -> Said:
@@ -54,9 +55,9 @@ def _anthropic(message: str, kind: str, advice: str) -> Said:
     return Said("anthropic", {"type": "error", "error": error}, kind, advice)
 
 
-def _openai(provider: str, message: str, kind: str) -> Said:
+def _openai(provider: str, message: str, kind: str, advice: str, outcome: str = "refused") -> Said:
     error = {"message": message, "type": "invalid_request_error", "param": "input", "code": None}
-    return Said(provider, {"error": error}, kind, "choose another model")
+    return Said(provider, {"error": error}, kind, advice, outcome)
 
 
 SAID = {
@@ -71,17 +72,20 @@ SAID = {
         "a new prompt clears it",
     ),
     "overflow": _anthropic(
-        "prompt is too long: 210338 tokens > 200000 maximum", "context_overflow", "system prompt and tools alone"
+        "prompt is too long: 210338 tokens > 200000 maximum", "context_overflow", "prompt and tools alone"
     ),
     "reasoning-item": _openai(
         "openai",
         "Item 'rs_04962823ecde01b9' of type 'reasoning' was provided without its required following item.",
         "reasoning_item",
+        "find nothing in the stored session",  # it holds no such item
+        "not_understood",
     ),
     "reasoning-missing": _openai(
         "deepseek",
         "Missing `reasoning_content` field in the assistant message at message index 2.",
         "reasoning_missing",
+        "choose another model",
     ),
     "thought-signature": Said(
         "google",
@@ -226,7 +230,7 @@ def test_it_is_named_and_left_alone(told: Play, name: str) -> None:
     """Each refusal is on record under its kind, with what the user can do, and nothing was written to the session."""
     case, said = told.cases[name], SAID[name]
     assert [(entry["kind"], entry["outcome"], entry["edits"]) for entry in case.entries] == [
-        (said.kind, "refused", 0)
+        (said.kind, said.outcome, 0)
     ] * 2, case.errors
     assert all(said.advice in entry["detail"] for entry in case.entries), case.entries
     assert {key: case.after.get(key) for key in case.before} == case.before

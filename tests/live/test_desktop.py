@@ -101,7 +101,7 @@ def test_a_hostile_title_is_plain_text(screen: Screen, tmp_path: Path) -> None:
     screen.picture(tmp_path / "hostile.png")
     in_body, in_title = screen.history()
     assert in_title["summary"] == f"OpenCode session healed: {SHOWN_AS}"[:79] + "…"
-    assert in_title["message"].splitlines()[0].startswith("<b>Session healed: ‹b›x‹/b›‹img src=")
+    assert in_title["message"].splitlines()[0].startswith("<b>OpenCode session healed: ‹b›x‹/b›‹img src=")
     assert in_body["body"].startswith(
         '&lt;b&gt;x&lt;/b&gt;&lt;img src="http://127.0.0.1/x.png"&gt;&amp;#x202e;&amp;lt;gnp'
     )
