@@ -94,6 +94,8 @@ SAID = {
         "choose another model",
     ),
 }
+# A model that is not known to be Anthropic's is asked under rules that are not known either.
+MODELS = {"anthropic": "claude-m", "openai": "m", "deepseek": "m", "google": "m"}
 PACKAGES = {
     "anthropic": "@ai-sdk/anthropic",
     "openai": "@ai-sdk/openai",
@@ -137,10 +139,12 @@ def _config(url: str) -> dict[str, Any]:
     model = {"name": "m", "reasoning": True, "tool_call": True, "limit": {"context": 200_000, "output": 32_000}}
     options = {"baseURL": url, "apiKey": "x"}
     providers = {
-        name: {"npm": package, "options": options, "models": {"m": model}} for name, package in PACKAGES.items()
+        name: {"npm": package, "options": options, "models": {MODELS[name]: model}}
+        for name, package in PACKAGES.items()
     }
+    asked = f"anthropic/{MODELS['anthropic']}"
     # Else 1.18 answers an overflow with a compaction of its own.
-    return {"provider": providers, "model": "anthropic/m", "small_model": "anthropic/m", "compaction": {"auto": False}}
+    return {"provider": providers, "model": asked, "small_model": asked, "compaction": {"auto": False}}
 
 
 @dataclass(repr=False)
@@ -209,7 +213,7 @@ def _play(harness: Harness, daemon: Daemon, handler: type[Refuser], service: Ser
 def _refuse(harness: Harness, handler: type[Refuser], cases: dict[str, Told], names: list[str]) -> None:
     for name in names:
         handler.body = json.dumps(SAID[name].body).encode()
-        model = {"providerID": SAID[name].provider, "modelID": "m"}
+        model = {"providerID": SAID[name].provider, "modelID": MODELS[SAID[name].provider]}
         result = harness.client.prompt(cases[name].planted.id, model=model, timeout=90)
         cases[name].errors.append(result.error or {})
         harness.client.wait_idle(cases[name].planted.id)
@@ -218,7 +222,7 @@ def _refuse(harness: Harness, handler: type[Refuser], cases: dict[str, Told], na
 def _session(name: str, provider: str) -> Planted:
     """A healthy one, of that provider's model, with all that a repair might be tempted by."""
     session = SessionBuilder(title=f"about {name}")
-    model: dict[str, Any] = {"providerID": provider, "modelID": "m"}
+    model: dict[str, Any] = {"providerID": provider, "modelID": MODELS[provider]}
     session.user("go", model=model)
     session.assistant(reasoning("a plan"), text("so"), tool(), **model)
     session.assistant("done", **model)
@@ -232,7 +236,7 @@ def test_it_is_named_and_left_alone(told: Play, name: str) -> None:
     assert [(entry["kind"], entry["outcome"], entry["edits"]) for entry in case.entries] == [
         (said.kind, said.outcome, 0)
     ] * 2, case.errors
-    assert all(said.advice in entry["detail"] for entry in case.entries), case.entries
+    assert [entry["detail"] for entry in case.entries if said.advice not in entry["detail"]] == []
     assert {key: case.after.get(key) for key in case.before} == case.before
     assert not any("recoveryd" in content for content in case.after.values())
 
