@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from recoveryd.core import StoreError
 
@@ -15,7 +13,7 @@ MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is not read
 _BLOCK = 1 << 20
 _TAIL = 1 << 16
 HEAD = 512  # bytes of a line by which its type is told
-_SURROGATE = re.compile("[\ud800-\udfff]")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def forward(fd: int, path: str, *, most: int | None = None) -> Iterator[Line]:
             offset += len(line) + 1
         rest = tail
         if len(rest) > MAX_LINE:
-            raise too_long(path, offset)
+            raise _too_long(path, offset)
 
 
 def backward(fd: int, start: int, end: int) -> Iterator[Place]:
@@ -81,16 +79,30 @@ def line_at(fd: int, offset: int, path: str) -> bytes | None:
             return bytes(found + block[:cut])
         found += block
         if len(found) > MAX_LINE:
-            raise too_long(path, offset)
+            raise _too_long(path, offset)
     return None
 
 
-def dump(data: Mapping[str, Any]) -> bytes:
-    """JSON as the client writes it, on one line; a lone surrogate becomes an escape."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict)
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+def read_back(
+    fd: int, start: int, end: int, tell: Callable[[Place], T | None], enough: Callable[[list[T]], bool] | None
+) -> tuple[list[T], int]:
+    """What the whole lines between `start` and `end` tell, the oldest first, and where the last of them ends. OSError.
+
+    They are read from the last one back, until `enough` says of what they told, the newest first, that it settles all;
+    all of them without it.
+    """
+    told: list[T] = []
+    last = start
+    for place in backward(fd, start, end):
+        last = max(last, place.end + 1)
+        one = tell(place)
+        if one is not None:
+            told.append(one)
+            if enough is not None and enough(told):
+                break
+    return told[::-1], last
 
 
-def too_long(path: str, offset: int) -> StoreError:
+def _too_long(path: str, offset: int) -> StoreError:
     """That a line is not read."""
     return StoreError(f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); it is left alone.")

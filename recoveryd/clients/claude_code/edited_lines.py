@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code.transcript import parse, part_id
 from recoveryd.core import Change, Edit, Message, Session, StoreError
 
 MARK = "recoveryd"  # beside the message in its line: a block takes no field that the provider does not know
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
@@ -64,4 +65,10 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
     holder["content"] = kept[0]["text"] if plain and kept and set(kept[0]) == {"type", "text"} else kept
     if mark is not None:
         line[MARK] = mark
-    return Change(key(file, message.id), message.raw, json_lines.dump(line))
+    return Change(key(file, message.id), message.raw, _dump(line))
+
+
+def _dump(line: Mapping[str, Any]) -> bytes:
+    """JSON as the client writes it, on one line; a lone surrogate becomes an escape."""
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
@@ -49,20 +50,10 @@ def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bo
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
         known = None
-    start = known.end if known else 0
-    told: list[Line | str] = []
-    end = start
-    for place in json_lines.backward(fd, start, found.st_size):
-        end = max(end, place.end + 1)
-        if not _tells(place.head):
-            continue
-        event = _event(os.pread(fd, place.end - place.offset, place.offset), place.offset, side)
-        if event is not None:
-            told.append(event)
-            if known is None and _settles(event):
-                break
     status = known or Status(found.st_ino)
-    for event in reversed(told):
+    enough = _settles if known is None else None
+    told, end = json_lines.read_back(fd, status.end, found.st_size, partial(_event, fd, side), enough)
+    for event in told:
         status = _with(status, event, store, session)
     return replace(status, end=end)
 
@@ -72,9 +63,11 @@ def _tells(head: bytes) -> bool:
     return not head.startswith(b'{"type":"') or head.startswith((_REQUEST, b'{"type":"user"', b'{"type":"assistant"'))
 
 
-def _event(raw: bytes, offset: int, side: bool) -> Line | str | None:
-    """A line of the conversation, or the model that a request went to."""
-    data = transcript.parse(raw)
+def _event(fd: int, side: bool, place: json_lines.Place) -> Line | str | None:
+    """A line of the conversation, or the model that a request went to. OSError."""
+    if not _tells(place.head):
+        return None
+    data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset))
     if data is None:
         return None
     if data.get("type") == "api-request":
@@ -86,10 +79,12 @@ def _event(raw: bytes, offset: int, side: bool) -> Line | str | None:
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
-    return Line(uuid, data, b"", offset)
+    return Line(uuid, data, b"", place.offset)
 
 
-def _settles(event: Line | str) -> bool:
+def _settles(told: list[Line | str]) -> bool:
+    """Whether nothing before the last of `told` (they come from the end) matters any more: it was answered there."""
+    event = told[-1]
     return isinstance(event, Line) and event.type == "assistant" and not event.refused and _ends(event)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from recoveryd.clients.codex import rollout_lines
+from recoveryd.clients import json_lines
 from recoveryd.core import Change, ConflictError, StoreError, failpoint
 from recoveryd.disk import flush
 
@@ -24,7 +24,7 @@ def apply(fd: int, path: str, changes: Sequence[Placed]) -> None:
         before, after = change.before, change.after
         if before is None or after is None or len(before) != len(after) or b"\n" in after:
             raise StoreError(f"A line of {path} (at byte {offset:,}) can't be written in another length.")
-        if rollout_lines.line_at(fd, offset, path) != before:
+        if json_lines.line_at(fd, offset, path) != before:
             raise ConflictError(f"{path} is not what was read before (at byte {offset:,}): the client wrote since.")
     written: list[Placed] = []
     try:
@@ -49,7 +49,7 @@ def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
         before, after = change.before, change.after
         if before is None or after is None:
             continue
-        now = rollout_lines.line_at(fd, offset, path)
+        now = json_lines.line_at(fd, offset, path)
         if now is not None and is_torn(now, before, after):
             failpoint.reach("take line back")
             write(fd, offset, before)

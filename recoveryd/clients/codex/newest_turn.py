@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
+from recoveryd.clients import json_lines
 from recoveryd.clients.codex import error_record, rollout_lines
-from recoveryd.clients.codex.rollout_lines import Place
+from recoveryd.clients.json_lines import Place
 from recoveryd.clients.store import Look
 from recoveryd.core import Failure, Json
 
@@ -67,18 +69,10 @@ def read_on(fd: int, store: str, thread: str, known: Turns | None) -> Turns:
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
         known = None
-    start = known.end if known else 0
-    seen: list[_Seen] = []
-    end = start
-    for place in rollout_lines.backward(fd, start, found.st_size):
-        end = max(end, place.end + 1)
-        event = _seen(fd, place)
-        if event is not None:
-            seen.append(event)
-            if known is None and _settles(seen):
-                break
     turns = known or Turns(found.st_ino)
-    for event in reversed(seen):
+    enough = _settles if known is None else None
+    seen, end = json_lines.read_back(fd, turns.end, found.st_size, partial(_seen, fd), enough)
+    for event in seen:
         turns = _with(turns, event, store, thread)
     return replace(turns, end=end)
 
@@ -90,7 +84,6 @@ def _seen(fd: int, place: Place) -> _Seen | None:
         kind = b'"turn_context"' in place.head[:120]
         told = ("turn_context", "") if kind else ("", "")
     outer, inner = told
-    whole = place.end - place.offset <= _LARGE
     if outer == "response_item":
         if inner != "message":
             return None if inner in _INPUT else _Seen(place.offset, "spoke")
@@ -98,12 +91,17 @@ def _seen(fd: int, place: Place) -> _Seen | None:
             return _Seen(place.offset, "spoke")
         return None
     if outer == "turn_context" or (outer == "event_msg" and inner in _EVENTS):
-        line = (rollout_lines.parse(os.pread(fd, place.end - place.offset, place.offset)) if whole else None) or {}
-        return _Seen(place.offset, inner or outer, millis(line.get("timestamp")), rollout_lines.payload(line))
+        return _whole(fd, place, inner or outer)
     if outer == "event_msg" and inner == "item_completed" and b'"item":{"type":"UserMessage"' in place.head:
-        line = (rollout_lines.parse(os.pread(fd, place.end - place.offset, place.offset)) if whole else None) or {}
-        return _Seen(place.offset, "prompt", millis(line.get("timestamp")), rollout_lines.payload(line))
+        return _whole(fd, place, "prompt")
     return None
+
+
+def _whole(fd: int, place: Place, kind: str) -> _Seen:
+    """What a line tells that is read whole, unless it is too large to be."""
+    raw = os.pread(fd, place.end - place.offset, place.offset) if place.end - place.offset <= _LARGE else b""
+    line = rollout_lines.parse(raw) or {}
+    return _Seen(place.offset, kind, millis(line.get("timestamp")), rollout_lines.payload(line))
 
 
 def _settles(seen: list[_Seen]) -> bool:

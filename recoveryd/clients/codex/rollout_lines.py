@@ -1,4 +1,4 @@
-"""The lines of a rollout: read forward, read backward from the end, and written over in place.
+"""What a line of a rollout is, and what may be written over it.
 
 A line keeps its length for ever: Codex remembers where each turn begins as a number of bytes (measured on 0.169.0), so
 what is written over a line is padded with spaces before its newline.
@@ -7,89 +7,16 @@ what is written over a line is padded with spaces before its newline.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from recoveryd.core import Json, StoreError
+from recoveryd.core import Json
 
-MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is not read
-_BLOCK = 1 << 20
-_TAIL = 1 << 16
-HEAD = 512  # bytes of a line by which its type is told
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TYPE = re.compile(
     rb'\{"timestamp":"[^"\\]{0,40}",(?:"ordinal":\d{1,19},)?"type":"(\w{1,40})","payload":\{"type":"(\w{1,60})"'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A whole line: where it begins, and its bytes without the newline."""
-
-    offset: int
-    raw: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a whole line begins and ends, its newline left out, and its first bytes."""
-
-    offset: int
-    end: int
-    head: bytes
-
-
-def forward(fd: int, path: str, *, most: int | None = None) -> Iterator[Line]:
-    """Every whole line, or those in the first `most` bytes; what comes behind the last newline is still being written.
-
-    StoreError for a line of more than MAX_LINE bytes; OSError.
-    """
-    offset, at, rest = 0, 0, bytearray()
-    while (most is None or at < most) and (block := os.pread(fd, min(_BLOCK, most or _BLOCK), at)):
-        at += len(block)
-        rest += block
-        *lines, tail = rest.split(b"\n") if b"\n" in block else (rest,)
-        for line in lines:
-            yield Line(offset, bytes(line))
-            offset += len(line) + 1
-        rest = tail
-        if len(rest) > MAX_LINE:
-            raise too_long(path, offset)
-
-
-def backward(fd: int, start: int, end: int) -> Iterator[Place]:
-    """Every whole line between `start` and `end`, the last one first; no more than a block is held. OSError."""
-    newline = -1  # where the line in hand ends
-    at = end
-    while at > start:
-        size = min(_TAIL, at - start)
-        at -= size
-        block = os.pread(fd, size, at)
-        cut = len(block)
-        while (found := block.rfind(b"\n", 0, cut)) >= 0:
-            if newline >= 0 and newline > at + found + 1:
-                yield Place(at + found + 1, newline, os.pread(fd, min(HEAD, newline - at - found - 1), at + found + 1))
-            newline, cut = at + found, found
-    if newline > start:
-        yield Place(start, newline, os.pread(fd, min(HEAD, newline - start), start))
-
-
-def line_at(fd: int, offset: int, path: str) -> bytes | None:
-    """The line that begins at `offset`; None where none does. StoreError for one that is too long; OSError."""
-    if offset and os.pread(fd, 1, offset - 1) != b"\n":
-        return None
-    found = bytearray()
-    while block := os.pread(fd, _TAIL if not found else _BLOCK, offset + len(found)):
-        cut = block.find(b"\n")
-        if cut >= 0:
-            return bytes(found + block[:cut])
-        found += block
-        if len(found) > MAX_LINE:
-            raise too_long(path, offset)
-    return None
 
 
 def types(head: bytes) -> tuple[str, str] | None:
@@ -130,10 +57,3 @@ def written_over(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
     """`line` as JSON in the length of `raw`; None where it is longer."""
     new = dump(line)
     return new + b" " * (len(raw) - len(new)) if len(new) <= len(raw) else None
-
-
-def too_long(path: str, offset: int) -> StoreError:
-    """That a line is not read."""
-    return StoreError(
-        f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); the thread is left alone."
-    )

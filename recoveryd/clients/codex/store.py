@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from recoveryd.clients import json_lines
 from recoveryd.clients.codex import content as codex_content
 from recoveryd.clients.codex import (
     edited_lines,
@@ -130,7 +131,7 @@ class CodexThreads:
             return known
         try:
             with self._open(session_id) as (fd, path):
-                found = thread.about(rollout_lines.forward(fd, path, most=_HEAD), _TITLE)
+                found = thread.about(json_lines.forward(fd, path, most=_HEAD), _TITLE)
         except NotFoundError:
             return About()
         except OSError as error:
@@ -167,7 +168,7 @@ class CodexThreads:
                     f"{path} is left alone: Codex's own database says that the thread is in {clean(kept, 400)}."
                 )
             try:
-                lines = rollout_lines.forward(fd, path)
+                lines = json_lines.forward(fd, path)
                 return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines)
             except OSError as error:
                 raise tree.trouble(error, f"read {path}") from error
@@ -196,7 +197,7 @@ class CodexThreads:
         name, offset = edited_lines.split(key)
         try:
             with self._open(name) as (fd, path):
-                return rollout_lines.line_at(fd, offset, path)
+                return json_lines.line_at(fd, offset, path)
         except NotFoundError:
             return None
         except OSError as error:
@@ -312,7 +313,7 @@ class CodexThreads:
 
     def _provider(self, fd: int, path: str) -> str:
         """Return the provider that the first line names; "" where it names none."""
-        line = rollout_lines.parse(rollout_lines.line_at(fd, 0, path) or b"")
+        line = rollout_lines.parse(json_lines.line_at(fd, 0, path) or b"")
         provider = rollout_lines.payload(line or {}).get("model_provider")
         return clean(provider, 80) if isinstance(provider, str) else ""
 
@@ -327,13 +328,13 @@ def _by_thread(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
 
 def _is_half(fd: int, path: str, placed: in_place.Placed) -> bool:
     offset, change = placed
-    now = rollout_lines.line_at(fd, offset, path)
+    now = json_lines.line_at(fd, offset, path)
     return now is not None and in_place.is_torn(now, change.before or b"", change.after or b"")
 
 
 def _is_damaged(fd: int, path: str) -> bool:
-    first = rollout_lines.line_at(fd, 0, path)
-    last = next(rollout_lines.backward(fd, 0, os.fstat(fd).st_size), None)
+    first = json_lines.line_at(fd, 0, path)
+    last = next(json_lines.backward(fd, 0, os.fstat(fd).st_size), None)
     if first is None or last is None:
         return False
     if thread.first_line_fault(first):

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.newest_turn import millis, prompt_of
-from recoveryd.clients.codex.rollout_lines import Line
+from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
@@ -67,7 +68,7 @@ class _Reader:
         if not line.offset:
             self._begin(line)
             return
-        told = rollout_lines.types(line.raw[: rollout_lines.HEAD])
+        told = rollout_lines.types(line.raw[: json_lines.HEAD])
         if told is not None and told[0] == "event_msg" and told[1] not in _READ:
             return
         data = rollout_lines.parse(line.raw)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.codex import rollout_lines, rollout_paths, thread
+from recoveryd.clients import json_lines
+from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
@@ -365,7 +366,7 @@ def test_ordinals_that_jump_do_not_matter(rollout: Rollout, store: CodexThreads)
 def test_a_line_too_long_to_be_read_is_named(
     rollout: Rollout, store: CodexThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollout_lines, "MAX_LINE", 2_000_000)
+    monkeypatch.setattr(json_lines, "MAX_LINE", 2_000_000)
     rollout.asks("x" * 4_000_000)
     rollout.is_refused()
     with pytest.raises(StoreError, match="a line of more than 2,000,000 bytes"):
