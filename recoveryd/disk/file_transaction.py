@@ -113,7 +113,7 @@ def _prepare(root: Path, change: Change, made: list[tuple[str, ...]], disk: Disk
             file = os.open(_temporary(name), _NEW, 0o600, dir_fd=fd)
             try:
                 failpoint.reach("write")
-                _fill(file, change.after)
+                flush.write_all(file, change.after)
                 _dress(file, fd, name, change.mode)
                 failpoint.reach("sync")
                 disk.sync(file)
@@ -132,12 +132,6 @@ def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]
             made.append(tuple(folders[:depth]))
             os.chmod(name, stat.S_IMODE(os.fstat(fd).st_mode), dir_fd=fd)
             disk.sync(fd)
-
-
-def _fill(file: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def _dress(file: int, fd: int, name: str, mode: int | None) -> None:

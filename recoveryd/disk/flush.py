@@ -1,4 +1,4 @@
-"""Wait until what was written is on the disk: file by file, or for the whole file system where that is shorter."""
+"""Write whole, and wait until it is on the disk: file by file, or for the whole file system where that is shorter."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ class Disk:
 def disk(root: Path, writes: int) -> Disk:
     """Choose how to sync that many writes below `root`."""
     return Disk(root, writes >= MANY and sys.platform == "linux")
+
+
+def write_all(fd: int, content: bytes) -> None:
+    """Write all of `content` where an open file stands, however many calls that takes. Raises OSError."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def fsync(fd: int) -> None:

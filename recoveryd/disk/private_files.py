@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.disk.flush import fsync
+from recoveryd.disk.flush import fsync, write_all
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -40,9 +40,7 @@ def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True
     the machine then. Raises OSError.
     """
     with beside(path, mode=mode, lasting=lasting) as (fd, _):
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, content)
 
 
 @contextmanager

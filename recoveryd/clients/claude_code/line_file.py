@@ -127,7 +127,7 @@ def _take_over(fd: int, name: str, old: int, size: int) -> int:
         end = os.fstat(new).st_size
         if end >= len(tail) and os.pread(new, len(tail), end - len(tail)) == tail:
             return size + len(tail)
-        _fill(new, bytes(tail))
+        flush.write_all(new, bytes(tail))
         flush.fsync(new)
     finally:
         os.close(new)
@@ -158,7 +158,7 @@ def _prepare(fd: int, name: str, content: bytes, model: os.stat_result) -> None:
     file = os.open(_temporary(name), _NEW, 0o600, dir_fd=fd)
     try:
         failpoint.reach("write")
-        _fill(file, content)
+        flush.write_all(file, content)
         with suppress(OSError):  # only root may give a file away
             os.fchown(file, model.st_uid, model.st_gid)
         os.fchmod(file, stat.S_IMODE(model.st_mode))
@@ -166,12 +166,6 @@ def _prepare(fd: int, name: str, content: bytes, model: os.stat_result) -> None:
         flush.fsync(file)
     finally:
         os.close(file)
-
-
-def _fill(file: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def opened(fd: int, name: str, path: str) -> int:
