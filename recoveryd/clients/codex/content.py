@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from recoveryd.clients.leaves import leaves
 from recoveryd.core import Change, Json
 
 _FRAME = frozenset({"type", "timestamp", "ordinal", "recoveryd"})  # what a line loses of these, nobody wrote
@@ -33,28 +34,13 @@ def shown(image: bytes) -> Any:
 
 def sole(changes: Sequence[Change]) -> bool:
     """Whether the before-images have a text or number that none of the after-images has."""
-    kept = {value for change in changes if change.after is not None for value in _leaves(shown(change.after))}
+    kept = {value for change in changes if change.after is not None for value in leaves(shown(change.after), _FRAME)}
     for change in changes:
         if change.before is None or change.before == change.after:
             continue
         data = shown(change.before)
         if data is None and change.before.strip():
             return True
-        if any(value not in kept for value in _leaves(data)):
+        if any(value not in kept for value in leaves(data, _FRAME)):
             return True
     return False
-
-
-def _leaves(data: Any) -> Iterator[str | float]:
-    stack = [data]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            stack.extend(inner for key, inner in value.items() if key not in _FRAME)
-        elif isinstance(value, list):
-            stack.extend(value)
-        elif isinstance(value, str):
-            if value.strip():
-                yield value
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield value

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from recoveryd.clients.leaves import leaves
 from recoveryd.core import Change, Entry, Json, NotFoundError, RefusedError, kind_info
 
 # Keys of a record, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
@@ -108,20 +109,7 @@ def _content(image: bytes) -> Iterator[Value] | None:
     inner = [value for key, value in data.items() if key not in _FRAME and key != "state"]
     state = data.get("state")
     inner += [v for k, v in state.items() if k not in _STATE_FRAME] if isinstance(state, dict) else [state]
-    return _leaves(inner)
-
-
-def _leaves(data: Any) -> Iterator[Value]:
-    stack = [data]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, (dict, list)):
-            stack.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, str):
-            if value.strip():
-                yield value
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield value
+    return leaves(inner)
 
 
 def _mark(value: Value) -> Value | bytes:
