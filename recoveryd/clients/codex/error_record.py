@@ -54,11 +54,6 @@ def read(error: object) -> RecordedError:
     )
 
 
-def is_one(error: object) -> bool:
-    """Whether this is an error as Codex records it."""
-    return isinstance(error, Mapping) and "codex_error_info" in error
-
-
 def _by_body(body: object) -> Kind | None:
     """ChatGPT's backend says of an image that it refuses no more than this."""
     return Kind.MEDIA_REJECTED if body == {"detail": "Bad Request"} else None
