@@ -1,12 +1,13 @@
-"""The server of a client that does not listen on this machine: nothing can be asked of it."""
+"""A client that does not listen on this machine: nothing can be asked of it, and it sends nothing of ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from recoveryd.clients.client import Asked, Prompt
-from recoveryd.core import Failure
+from recoveryd.clients.client import Asked, Cure, Prompt
+from recoveryd.clients.store import Generation, Store
+from recoveryd.core import Check, Failure, Kind, Message, Refusal, Session, Silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,40 @@ class NoServer:
     def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
         del failure, directory, title, text, variant
         return False
+
+
+class WithoutServer:
+    """What the `Client`s of such programs have in common; each ends by itself a turn that was cut off."""
+
+    title: str
+    reads_once = True
+
+    def resumed_by(self, message: Message) -> str | None:
+        del message
+        return None
+
+    def last_prompt(self, session: Session) -> Prompt:
+        del session
+        return Prompt()
+
+    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+        del store, session, now
+        return None
+
+    def cut_off(self, session: Session) -> Silence | None:
+        del session
+        return None
+
+    def version(self) -> tuple[int, ...] | None:
+        return None
+
+    def check_server(self) -> Iterator[Check]:
+        yield from ()
+
+    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        del stores, now
+        yield from ()
+
+    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
+        del store, session, name, now
+        return Refusal(f"{kind} is nothing that {self.title} is stuck on")

@@ -11,31 +11,27 @@ from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
-from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
-from recoveryd.clients.no_server import NoServer
-from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.client import Client, ShellSettings
+from recoveryd.clients.no_server import NoServer, WithoutServer
+from recoveryd.clients.store import Store
 from recoveryd.core import (
     Block,
-    Check,
     ConfigProblem,
     Editor,
     Failure,
     Kind,
     Marks,
     Message,
-    Refusal,
     Session,
-    Silence,
     Wire,
 )
 
 
-class ClaudeCode:
+class ClaudeCode(WithoutServer):
     """The `Client` of Claude Code's transcripts."""
 
     name = "claude_code"
     title = "Claude Code"
-    reads_once = True
     server = NoServer(title, "claude --resume {}".format)
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:
@@ -78,30 +74,13 @@ class ClaudeCode:
             return None
         return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER)
 
-    def resumed_by(self, message: Message) -> str | None:
-        del message
-        return None
-
     def by_shell(self, message: Message) -> bool:
         del message
         return False
 
-    def last_prompt(self, session: Session) -> Prompt:
-        del session
-        return Prompt()
-
     def stopped(self, message: Message) -> bool:
         del message
         return False
-
-    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
-        del store, session, now
-        return None
-
-    def cut_off(self, session: Session) -> Silence | None:
-        """A turn that was cut off, the client ends itself."""
-        del session
-        return None
 
     def under_way(self, store: Store, session: str) -> str | None:
         assert isinstance(store, ClaudeCodeTranscripts)
@@ -120,20 +99,6 @@ class ClaudeCode:
 
     def go_on(self, session: str) -> str:
         return f"To go on: claude --resume {session}"
-
-    def version(self) -> tuple[int, ...] | None:
-        return None
-
-    def check_server(self) -> Iterator[Check]:
-        yield from ()
-
-    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        del stores, now
-        yield from ()
-
-    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
-        del store, session, name, now
-        return Refusal(f"{kind} is nothing that Claude Code is stuck on")
 
     @staticmethod
     def _resume(store: Store, session: str) -> str:

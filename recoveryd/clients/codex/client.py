@@ -6,36 +6,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
+from recoveryd.clients.client import Client, ShellSettings
 from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
-from recoveryd.clients.no_server import NoServer
-from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.no_server import NoServer, WithoutServer
+from recoveryd.clients.store import Store
 from recoveryd.core import (
     Block,
-    Check,
     ConfigProblem,
     Editor,
     Failure,
     Kind,
     Marks,
     Message,
-    Refusal,
     Session,
-    Silence,
     Wire,
 )
 
 
-class Codex:
+class Codex(WithoutServer):
     """The `Client` of Codex's threads."""
 
     name = "codex"
     title = "Codex"
-    reads_once = True
     server = NoServer(title, "codex resume {}".format)
 
     def __init__(self, settings: CodexSettings) -> None:
@@ -87,28 +83,11 @@ class Codex:
             session.store, session.id, newest.id, at, provider=str(meta.get("model_provider") or ""), protocol=PROTOCOL
         )
 
-    def resumed_by(self, message: Message) -> str | None:
-        del message
-        return None
-
     def by_shell(self, message: Message) -> bool:
         return bool(message.data.get("shell"))
 
-    def last_prompt(self, session: Session) -> Prompt:
-        del session
-        return Prompt()
-
     def stopped(self, message: Message) -> bool:
         return bool(message.data.get("aborted"))
-
-    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
-        del store, session, now
-        return None
-
-    def cut_off(self, session: Session) -> Silence | None:
-        """A turn that was cut off, the client ends itself."""
-        del session
-        return None
 
     def under_way(self, store: Store, session: str) -> str | None:
         assert isinstance(store, CodexThreads)
@@ -126,17 +105,3 @@ class Codex:
 
     def go_on(self, session: str) -> str:
         return f"To go on: codex resume {session}"
-
-    def version(self) -> tuple[int, ...] | None:
-        return None
-
-    def check_server(self) -> Iterator[Check]:
-        yield from ()
-
-    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        del stores, now
-        yield from ()
-
-    def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
-        del store, session, name, now
-        return Refusal(f"{kind} is nothing that Codex is stuck on")
