@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from recoveryd.clients import json_lines
@@ -19,76 +19,38 @@ from recoveryd.clients.claude_code import (
 )
 from recoveryd.clients.claude_code.session_status import Status
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
-from recoveryd.clients.store import About, Content, Generation, Look, Stamp
-from recoveryd.core import Change, DiskError, Edit, Entry, NotFoundError, RefusedError, Session, StoreError, clean, note
+from recoveryd.clients.growing_files import GrowingFiles
+from recoveryd.clients.store import About, Content, Generation, Look
+from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, note
 from recoveryd.disk import tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
 _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
 
 
-class ClaudeCodeTranscripts:
+class ClaudeCodeTranscripts(GrowingFiles[Found]):
     """A `Store`. `root` is the client's `projects` folder."""
 
-    watch_files: tuple[Path, ...] = ()
     kept_open = False
     client = "claude_code"
+    needs = os.R_OK | os.W_OK | os.X_OK  # a line is written in a new file beside the old one
+    lacks = "can't be written to: check its owner and mode, and that its disk is not read-only."
+    noun = "transcript"
     content: Content = claude_code_content
 
     def __init__(self, root: Path, *, max_file: int = line_file.MAX_FILE) -> None:
-        self.root = root.resolve()
-        self.id = str(self.root)
-        self.home = self.root.parent
-        self.lock_path = self.root
-        self.watch_path = self.root
+        super().__init__(root)
         self.writes_to = (self.root,)
         self._max_file = max_file
-        self._files: dict[str, Found] = {}  # sessions and where they are
         self._status: dict[str, Status] = {}
         self._abouts: dict[str, About] = {}
-
-    def __repr__(self) -> str:
-        return f"ClaudeCodeTranscripts({self.id!r})"
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = transcript_paths.session_of(names)
         return () if found is None else (found,)
 
-    def exists(self) -> bool:
-        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
-
-    def live(self) -> str | None:
-        try:
-            owner = self.root.stat().st_uid
-        except FileNotFoundError:
-            return f"{self.root} is not there yet."
-        except OSError as error:
-            return tree.trouble(error, f"look at {self.root}").message
-        if owner != os.geteuid():
-            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
-        if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
-            return f"{self.root} can't be written to: check its owner and mode, and that its disk is not read-only."
-        return None
-
     def generation(self) -> Generation:
         return TRANSCRIPTS
-
-    def session_ids(self) -> Iterator[str]:
-        return iter(self._list())
-
-    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """Each session whose file has another time or size than `known`."""
-        del since_ms
-        gone = set(known)
-        for name, found in self._list().items():
-            gone.discard(name)
-            with suppress(NotFoundError):
-                status = self._stat(name, found)
-                mark = f"{status.st_mtime_ns}.{status.st_size}"
-                if known.get(name) != mark:
-                    yield name, mark
-        for name in gone:
-            yield name, ""
 
     def look(self, session_id: str) -> Look:
         """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
@@ -126,13 +88,6 @@ class ClaudeCodeTranscripts:
             note(self._abouts, session_id, about)
         return about
 
-    def has(self, session_id: str) -> bool:
-        try:
-            self._find(session_id)
-        except NotFoundError:
-            return False
-        return True
-
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """A line that is no JSON, the client passes over."""
         del session_id, whole
@@ -147,11 +102,6 @@ class ClaudeCodeTranscripts:
             except OSError as error:
                 raise tree.trouble(error, f"read {path}") from error
         return transcript.session(self.id, session_id, read, transcript_paths.parent_of(found))
-
-    def stamp(self, session_id: str) -> Stamp:
-        found = self._find(session_id)
-        status = self._stat(session_id, found)
-        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """One change a line, all of them in the session's own file."""
@@ -169,7 +119,7 @@ class ClaudeCodeTranscripts:
             try:
                 line_file.apply(self.root, _checked(file), of_line)
             except FileNotFoundError:
-                raise _no_session("/".join(file)) from None
+                raise self._missing("/".join(file)) from None
             except OSError as error:
                 raise tree.trouble(error, f"write to {self.root}") from error
 
@@ -191,10 +141,6 @@ class ClaudeCodeTranscripts:
             found |= {(file, uuid): raw[start:end] for uuid, (start, end) in places.items()}
         return [found.get(one) for one in asked]
 
-    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
-        del entry, changes
-        return None
-
     def clean(self, changes: Iterable[Change]) -> int:
         """Remove what a crash left where `changes` were being written, and take over what only the old file has."""
         files = {edited_lines.split(change.key)[0] for change in changes}
@@ -207,25 +153,31 @@ class ClaudeCodeTranscripts:
     def _open(self, session_id: str) -> Iterator[tuple[int, str, Found]]:
         """A descriptor of a session's file, what to call it, and where it is. NotFoundError, StoreError."""
         found = self._find(session_id)
-        path = "/".join((str(self.root), *found))
+        path = self._path(found)
         try:
             with tree.folder(self.root, *found[:-1]) as folder:
                 fd = line_file.opened(folder, found[-1], path)
         except FileNotFoundError:
             self._files.pop(session_id, None)
-            raise _no_session(session_id) from None
+            raise self._missing(session_id) from None
         try:
             yield fd, path, found
         finally:
             os.close(fd)
 
+    def _path(self, found: Found) -> str:
+        return "/".join((str(self.root), *found))
+
+    def _missing(self, session_id: str) -> NotFoundError:
+        return NotFoundError(f"There is no transcript of session {clean(session_id, 80)}.")
+
     def _find(self, session_id: str) -> Found:
         """Where a session is. NotFoundError."""
         found = self._files.get(session_id)
-        if found is None or not os.path.lexists("/".join((str(self.root), *found))):
+        if found is None or not os.path.lexists(self._path(found)):
             found = self._list().get(session_id)
         if found is None:
-            raise _no_session(session_id)
+            raise self._missing(session_id)
         return found
 
     def _list(self) -> dict[str, Found]:
@@ -243,7 +195,7 @@ class ClaudeCodeTranscripts:
 
     def _changed(self, names: Found) -> int:
         try:
-            return os.lstat("/".join((str(self.root), *names))).st_mtime_ns
+            return os.lstat(self._path(names)).st_mtime_ns
         except OSError:
             return 0
 
@@ -263,15 +215,6 @@ class ClaudeCodeTranscripts:
             raise tree.trouble(error, f"list {self.root}") from error
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
-
-    def _stat(self, session_id: str, found: Found) -> os.stat_result:
-        try:
-            return os.lstat("/".join((str(self.root), *found)))
-        except FileNotFoundError:
-            self._files.pop(session_id, None)
-            raise _no_session(session_id) from None
-        except OSError as error:
-            raise tree.trouble(error, f"look at the transcript of {session_id}") from error
 
 
 def _may_hold(folders: Found, name: str) -> bool:
@@ -294,10 +237,6 @@ def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Chang
             raise StoreError("One record was to be changed twice at once.")
         of_file[uuid] = change
     return found
-
-
-def _no_session(session_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no transcript of session {clean(session_id, 80)}.")
 
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from recoveryd.clients.codex import (
     thread,
 )
 from recoveryd.clients.codex.newest_turn import Turns
-from recoveryd.clients.store import About, Content, Generation, Look, Stamp
-from recoveryd.core import Change, DiskError, Edit, Entry, NotFoundError, RefusedError, Session, StoreError, clean, note
+from recoveryd.clients.growing_files import GrowingFiles
+from recoveryd.clients.store import About, Content, Generation, Look
+from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, note
 from recoveryd.disk import tree
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -37,26 +38,18 @@ ROLLOUTS = Generation("rollouts", "a growing file of lines for each thread (Code
 Found = tuple[tuple[str, ...], str]  # folders below the home, and a file name
 
 
-class CodexThreads:
+class CodexThreads(GrowingFiles[Found]):
     """A `Store`. `root` is the client's `sessions` folder."""
 
-    watch_files: tuple[Path, ...] = ()
     kept_open = True
     client = "codex"
+    noun = "rollout"
     content: Content = codex_content
 
     def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
-        self.id = str(self.root)
-        self.home = self.root.parent
-        self.lock_path = self.root
-        self.watch_path = self.root
-        self._files: dict[str, Found] = {}  # threads and where they are
+        super().__init__(root)
         self._turns: dict[str, Turns] = {}
         self._abouts: dict[str, About] = {}
-
-    def __repr__(self) -> str:
-        return f"CodexThreads({self.id!r})"
 
     @property
     def writes_to(self) -> tuple[Path, ...]:
@@ -73,41 +66,8 @@ class CodexThreads:
             self._files[found] = place
         return (found,)
 
-    def exists(self) -> bool:
-        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
-
-    def live(self) -> str | None:
-        try:
-            owner = self.root.stat().st_uid
-        except FileNotFoundError:
-            return f"{self.root} is not there yet."
-        except OSError as error:
-            return tree.trouble(error, f"look at {self.root}").message
-        if owner != os.geteuid():
-            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
-        if not os.access(self.root, os.R_OK | os.X_OK):
-            return f"{self.root} can't be read: check its owner and mode."
-        return None
-
     def generation(self) -> Generation:
         return ROLLOUTS
-
-    def session_ids(self) -> Iterator[str]:
-        return iter(self._list())
-
-    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """Each thread whose file has another time or size than `known`."""
-        del since_ms
-        gone = set(known)
-        for name, found in self._list().items():
-            gone.discard(name)
-            with suppress(FileNotFoundError, NotFoundError):
-                status = self._status(name, found)
-                mark = f"{status.st_mtime_ns}.{status.st_size}"
-                if known.get(name) != mark:
-                    yield name, mark
-        for name in gone:
-            yield name, ""
 
     def look(self, session_id: str) -> Look:
         """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
@@ -140,13 +100,6 @@ class CodexThreads:
             note(self._abouts, session_id, found)
         return found
 
-    def has(self, session_id: str) -> bool:
-        try:
-            self._find(session_id)
-        except NotFoundError:
-            return False
-        return True
-
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the client can't open the thread: by its first line, and its last."""
         del whole
@@ -173,14 +126,6 @@ class CodexThreads:
             except OSError as error:
                 raise tree.trouble(error, f"read {path}") from error
 
-    def stamp(self, session_id: str) -> Stamp:
-        found = self._find(session_id)
-        try:
-            status = self._status(session_id, found)
-        except FileNotFoundError:
-            raise _no_thread(session_id) from None
-        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
-
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """One change a line, in its length. StoreError for what does not fit into it."""
         return edited_lines.changes(session, edits)
@@ -205,10 +150,6 @@ class CodexThreads:
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
-
-    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
-        del entry, changes
-        return None
 
     def clean(self, changes: Iterable[Change]) -> int:
         """Take back the lines that a crash left half written."""
@@ -237,7 +178,7 @@ class CodexThreads:
             try:
                 fd, path = self._opened(self._find(session_id), flags)
             except FileNotFoundError:
-                raise _no_thread(session_id) from None
+                raise self._missing(session_id) from None
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
@@ -249,8 +190,7 @@ class CodexThreads:
             os.close(fd)
 
     def _opened(self, found: Found, flags: int) -> tuple[int, str]:
-        folders, name = found
-        path = "/".join((str(self.home), *folders, name))
+        (folders, name), path = found, self._path(found)
         try:
             with tree.folder(self.home, *folders) as folder:
                 return os.open(name, flags, dir_fd=folder), path
@@ -268,12 +208,19 @@ class CodexThreads:
         except OSError as error:
             raise tree.trouble(error, f"write to the rollout of {session_id}") from error
 
+    def _path(self, found: Found) -> str:
+        folders, name = found
+        return "/".join((str(self.home), *folders, name))
+
+    def _missing(self, session_id: str) -> NotFoundError:
+        return NotFoundError(f"There is no rollout of thread {clean(session_id, 60)}.")
+
     def _find(self, session_id: str) -> Found:
         if not rollout_paths.is_thread(session_id):
-            raise _no_thread(session_id)
+            raise self._missing(session_id)
         found = self._files.get(session_id) or self._list().get(session_id)
         if found is None:
-            raise _no_thread(session_id)
+            raise self._missing(session_id)
         return found
 
     def _list(self) -> dict[str, Found]:
@@ -300,16 +247,6 @@ class CodexThreads:
                     yield folders, entry.name
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
-
-    def _status(self, session_id: str, found: Found) -> os.stat_result:
-        folders, name = found
-        try:
-            return self.home.joinpath(*folders, name).lstat()
-        except FileNotFoundError:
-            self._files.pop(session_id, None)
-            raise
-        except OSError as error:
-            raise tree.trouble(error, f"look at the rollout of {session_id}") from error
 
     def _provider(self, fd: int, path: str) -> str:
         """Return the provider that the first line names; "" where it names none."""
@@ -343,7 +280,3 @@ def _is_damaged(fd: int, path: str) -> bool:
         return False
     end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
     return end is not None and thread.last_line_fault(rollout_lines.parse(first) or {}, end)
-
-
-def _no_thread(session_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no rollout of thread {clean(session_id, 60)}.")

@@ -1,0 +1,111 @@
+"""What stores have in common whose sessions are a growing file of lines each, in folders of one root."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from recoveryd.clients.store import Stamp
+from recoveryd.core import Change, Entry, NotFoundError, RefusedError
+from recoveryd.disk import tree
+
+Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
+
+
+class GrowingFiles(ABC, Generic[Found]):
+    """The half of a `Store` that asks nothing of what the lines say. `root` is the folder that the client keeps.
+
+    `needs` are the permissions without which it is left alone, and `lacks` says so; `noun` is what a file is called.
+    """
+
+    watch_files: tuple[Path, ...] = ()
+    needs = os.R_OK | os.X_OK
+    lacks = "can't be read: check its owner and mode."
+    noun: str
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.id = str(self.root)
+        self.home = self.root.parent
+        self.lock_path = self.root
+        self.watch_path = self.root
+        self._files: dict[str, Found] = {}  # sessions and where they are
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
+    @abstractmethod
+    def _list(self) -> dict[str, Found]:
+        """List all sessions, and keep where they are. StoreError."""
+
+    @abstractmethod
+    def _find(self, session_id: str) -> Found:
+        """Tell where a session is. NotFoundError, StoreError."""
+
+    @abstractmethod
+    def _path(self, found: Found) -> str:
+        """Tell the whole path of what was found."""
+
+    @abstractmethod
+    def _missing(self, session_id: str) -> NotFoundError:
+        """Say that there is no such session."""
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+    def live(self) -> str | None:
+        try:
+            owner = self.root.stat().st_uid
+        except FileNotFoundError:
+            return f"{self.root} is not there yet."
+        except OSError as error:
+            return tree.trouble(error, f"look at {self.root}").message
+        if owner != os.geteuid():
+            return f"{self.root} belongs to another user (uid {owner}); it is left alone."
+        return None if os.access(self.root, self.needs) else f"{self.root} {self.lacks}"
+
+    def session_ids(self) -> Iterator[str]:
+        return iter(self._list())
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        """List each session whose file has another time or size than `known`."""
+        del since_ms
+        gone = set(known)
+        for name, found in self._list().items():
+            gone.discard(name)
+            with suppress(NotFoundError):
+                status = self._stat(name, found)
+                mark = f"{status.st_mtime_ns}.{status.st_size}"
+                if known.get(name) != mark:
+                    yield name, mark
+        for name in gone:
+            yield name, ""
+
+    def has(self, session_id: str) -> bool:
+        try:
+            self._find(session_id)
+        except NotFoundError:
+            return False
+        return True
+
+    def stamp(self, session_id: str) -> Stamp:
+        found = self._find(session_id)
+        status = self._stat(session_id, found)
+        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        del entry, changes
+        return None
+
+    def _stat(self, session_id: str, found: Found) -> os.stat_result:
+        try:
+            return os.lstat(self._path(found))
+        except FileNotFoundError:
+            self._files.pop(session_id, None)
+            raise self._missing(session_id) from None
+        except OSError as error:
+            raise tree.trouble(error, f"look at the {self.noun} of {session_id}") from error
