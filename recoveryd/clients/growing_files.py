@@ -75,7 +75,7 @@ class GrowingFiles(ABC, Generic[Found]):
         """List each session whose file has another time or size than `known`."""
         del since_ms
         gone = set(known)
-        for name, found in self._list().items():
+        for name, found in list(self._list().items()):  # what is gone by now is forgotten on the way
             gone.discard(name)
             with suppress(NotFoundError):
                 status = self._stat(name, found)

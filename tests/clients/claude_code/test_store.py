@@ -50,6 +50,15 @@ def changes(store: ClaudeCodeTranscripts, made: Transcript) -> list[Change]:
     return store.changes(read, edits)
 
 
+def test_a_file_that_goes_away_while_all_are_looked_at_hides_no_other(store: ClaudeCodeTranscripts) -> None:
+    made = [session(store) for _ in range(3)]
+    fresh = store.fresh({}, 0)
+    first, _ = next(fresh)
+    gone, kept = [(one, path) for one, path in made if one.session != first]
+    gone[1].unlink()
+    assert [name for name, _ in fresh] == [kept[0].session]
+
+
 def test_a_refusal_is_found_and_the_answer_before_it(store: ClaudeCodeTranscripts) -> None:
     made, _ = session(store)
     look = store.look(made.session)
