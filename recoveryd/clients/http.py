@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+from recoveryd.core import json_of
+
 _MOST = 1 << 20  # bytes of an answer
 
 # Whether anything may be said over this connection, told by a deadline (`time.monotonic()`).
@@ -66,7 +68,7 @@ def _call(
         connection.request(method, connection.base + path, json.dumps(body) if body is not None else None, sent)
         with connection.getresponse() as response:
             content = response.read(_MOST + 1)
-            return Answer(response.status, _json(content) if len(content) <= _MOST else None)
+            return Answer(response.status, json_of(content) if len(content) <= _MOST else None)
     finally:
         connection.close()
 
@@ -101,13 +103,6 @@ def _left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError("it took too long")
     return left
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
 
 
 class _Response(http.client.HTTPResponse):

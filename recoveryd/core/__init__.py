@@ -10,7 +10,7 @@ from recoveryd.core.bounded_dict import note
 from recoveryd.core.context import Size, Usage
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
 from recoveryd.core.edits import deeds, edited, merged, stored
-from recoveryd.core.error_text import parsed, texts_of
+from recoveryd.core.error_text import json_of, parsed, texts_of
 from recoveryd.core.errors import (
     ActiveError,
     BusyError,
@@ -123,6 +123,7 @@ __all__ = [
     "fail",
     "failpoint",
     "is_session_id",
+    "json_of",
     "kind",
     "kind_info",
     "merged",

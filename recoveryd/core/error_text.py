@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
+from typing import Any
 
 _JSON = 48_000  # characters of a text that is read as JSON
 _HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
@@ -55,11 +56,16 @@ def parsed(text: str) -> object:
     """Parse a text that is a JSON object or list; None where it is none, or too long."""
     if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
+    value = json_of(text)
+    return value if isinstance(value, (dict, list)) else None
+
+
+def json_of(text: bytes | str) -> Any:
+    """Read a text as JSON, whatever somebody wrote there; None where it is none (as for the word null)."""
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, (dict, list)) else None
 
 
 def _clip(text: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.claude_code.edited_lines import MARK
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn, clean
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn, clean, json_of
 
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _SERVER_ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
@@ -200,13 +200,9 @@ def _as_object(value: object) -> Json:
     """An input that is no object, as one: the object that a text spells, else the value under a key."""
     if value is None or value == "":
         return {}
-    if isinstance(value, str):
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, dict):
-            return parsed
+    spelled = json_of(value) if isinstance(value, str) else None
+    if isinstance(spelled, dict):
+        return spelled
     return {"value": value}
 
 

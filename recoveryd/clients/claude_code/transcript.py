@@ -6,13 +6,12 @@ names the line before it; all others say something about the session. What no le
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recoveryd.core import Json, Message, Part, Session
+from recoveryd.core import Json, Message, Part, Session, json_of
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
@@ -92,10 +91,7 @@ def read(raw: Iterable[bytes]) -> Transcript:
 
 def parse(raw: bytes) -> dict[str, Any] | None:
     """A line as the client reads it; None for what is no JSON object."""
-    try:
-        data = json.loads(raw.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, RecursionError):
-        return None
+    data = json_of(raw.removeprefix(b"\xef\xbb\xbf"))
     return data if isinstance(data, dict) else None
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from recoveryd.clients.leaves import leaves
-from recoveryd.core import Change, Json
+from recoveryd.core import Change, Json, json_of
 
 _FRAME = frozenset({"type", "timestamp", "ordinal", "recoveryd"})  # what a line loses of these, nobody wrote
 
@@ -26,10 +25,7 @@ def said(image: bytes) -> Json | None:
 
 def shown(image: bytes) -> Any:
     """A line as JSON; None when it is none."""
-    try:
-        return json.loads(image)
-    except (ValueError, RecursionError):
-        return None
+    return json_of(image)
 
 
 def sole(changes: Sequence[Change]) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from recoveryd.clients.leaves import leaves
-from recoveryd.core import Change, Entry, Json, NotFoundError, RefusedError, kind_info
+from recoveryd.core import Change, Entry, Json, NotFoundError, RefusedError, json_of, kind_info
 
 # Keys of a record, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
 _FRAME = frozenset({"id", "sessionID", "messageID", "callID", "type", "tool", "time", "role", "cost", "tokens"})
@@ -29,10 +28,10 @@ def said(image: bytes) -> Json | None:
     """Return what a record says: the JSON object of a file, or that in a row's column `data`; None when that is
     none.
     """
-    data = _json(image)
+    data = json_of(image)
     column = _column(data)
     if column is not None:
-        data = _json(column)
+        data = json_of(column)
     return data if isinstance(data, dict) else None
 
 
@@ -40,9 +39,9 @@ def shown(image: bytes) -> Any:
     """Return a record as JSON for people: a row with what its column `data` says, not as one long text. None: no
     JSON.
     """
-    data = _json(image)
+    data = json_of(image)
     column = _column(data)
-    inner = None if column is None else _json(column)
+    inner = None if column is None else json_of(column)
     return data if inner is None else {**data, "data": inner}
 
 
@@ -85,14 +84,6 @@ def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], 
                 "Take the revert back (/redo) or prompt the session, and undo then.",
             )
     return None
-
-
-def _json(text: bytes | str) -> Any:
-    """None for what is no JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _column(data: object) -> str | None:

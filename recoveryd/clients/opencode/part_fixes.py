@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.opencode.wire.media import media_source
-from recoveryd.core import HALF, CallLimits, Json, Part
+from recoveryd.core import HALF, CallLimits, Json, Part, json_of
 
 NO_OUTPUT = "[no output]"
 
@@ -95,13 +95,9 @@ def as_object(value: object) -> Json:
     """Make an object of an input that is none: the object that a text spells, else the value under a key of its own."""
     if value is None:
         return {}
-    if isinstance(value, str):
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, dict):
-            return parsed
+    spelled = json_of(value) if isinstance(value, str) else None
+    if isinstance(spelled, dict):
+        return spelled
     return {"input": value}
 
 
