@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.e2e import replies
@@ -17,6 +15,7 @@ from tests.e2e.replies import Reply
 from tests.e2e.signing import Block
 from tests.e2e.strict import Refusal, Strict, merged
 from tests.e2e.tokens import count
+from tests.support.fake_api import ApiHandler, FakeApi
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,45 @@ class Forced:
         return json.dumps({"type": "error", "error": {"type": self.error, "message": self.message}}).encode()
 
 
-class Provider:
+class _Handler(ApiHandler):
+    api: Provider
+
+    def do_POST(self) -> None:
+        """Answer `POST /v1/messages`; anything else is not found."""
+        raw = self.body()
+        if not self.path.startswith("/v1/messages"):
+            self.send(404, "application/json", b"{}")
+            return
+        status, content, model = self.api.answer(raw)
+        if isinstance(content, bytes):
+            self.send(status, "application/json", content)
+        else:
+            self._stream(content, model)
+
+    def _stream(self, reply: Reply, model: str) -> None:
+        if reply.hold is None:
+            self.send(200, "text/event-stream", b"".join(replies.events(reply, model)))
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            for event in replies.events(reply, model):
+                self.wfile.write(event)
+        except OSError:
+            # The client hung up while the stream was held: an abort, which is what a held reply is for.
+            self.close_connection = True
+
+
+class Provider(FakeApi):
     """The fake provider as a context manager; it listens on a free port of 127.0.0.1 while it is open.
 
     `script` holds replies (a `Reply` or its blocks) for the next accepted requests, titles apart; once it is empty the
     answer is "ok N", behind a signed thinking block where thinking is on. `lenient` accepts everything.
     """
+
+    handler = _Handler
 
     def __init__(
         self, *, prefill: bool = False, bound: bool = False, lenient: bool = False, limit: int | None = None
@@ -66,24 +98,6 @@ class Provider:
         self._requests: list[Request] = []
         self._lock = threading.Lock()
         self._count = itertools.count(1)
-        self._server: _Server | None = None
-
-    def __enter__(self) -> Provider:
-        handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """The base URL to give to the client."""
-        assert self._server is not None, "the provider is not running"
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     @property
     def requests(self) -> list[Request]:
@@ -179,54 +193,3 @@ def _request(
 
 def _is_title(body: dict[str, Any]) -> bool:
     return not body.get("tools") and "title generator" in json.dumps(body.get("system") or "")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up (an abort, or its end) is no fault of the test; anything else is shown as usual."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    provider: Provider
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """Answer `POST /v1/messages`; anything else is not found."""
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.path.startswith("/v1/messages"):
-            self._send(404, "application/json", b"{}")
-            return
-        status, content, model = self.provider.answer(raw)
-        if isinstance(content, bytes):
-            self._send(status, "application/json", content)
-        else:
-            self._stream(content, model)
-
-    def _send(self, status: int, kind: str, content: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _stream(self, reply: Reply, model: str) -> None:
-        if reply.hold is None:
-            self._send(200, "text/event-stream", b"".join(replies.events(reply, model)))
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        try:
-            for event in replies.events(reply, model):
-                self.wfile.write(event)
-        except OSError:
-            # The client hung up while the stream was held: an abort, which is what a held reply is for.
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: a test's output is for its failures."""

@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from tests.e2e.install import JSON_STORE, NEWEST, UnavailableError, ensure
 from tests.e2e.provider import Provider
 from tests.support.build import Planted, SessionBuilder
 from tests.support.bus import Service, running_bus
+from tests.support.fake_api import ApiHandler, FakeApi
 from tests.support.parts import reasoning, text, tool
 
 pytestmark = [
@@ -104,35 +102,20 @@ PACKAGES = {
 }
 
 
-class Refuser(BaseHTTPRequestHandler):
-    """Answers every request with the body that is set."""
-
-    body = b"{}"
-    protocol_version = "HTTP/1.1"
+class _Handler(ApiHandler):
+    api: Refuser
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.send_response(400)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        self.body()
+        self.send(400, "application/json", self.api.content)
 
 
-@contextmanager
-def refuser() -> Iterator[tuple[str, type[Refuser]]]:
-    """Its address, and the class whose `body` it answers with."""
-    handler = type("Handler", (Refuser,), {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1", handler
-        finally:
-            server.shutdown()
+class Refuser(FakeApi):
+    """Answers every request with the body that is set."""
+
+    handler = _Handler
+
+    content = b"{}"
 
 
 def _config(url: str) -> dict[str, Any]:
@@ -174,10 +157,10 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     except UnavailableError as reason:
         pytest.skip(str(reason))
     # Short, as the path of a socket has to be.
-    with refuser() as (url, handler), tempfile.TemporaryDirectory() as short, running_bus(Path(short)) as address:
+    with Refuser() as refuser, tempfile.TemporaryDirectory() as short, running_bus(Path(short)) as address:
         service = Service(address)
         with (
-            Client(binary, root / "client", url, config=_config(url)) as client,
+            Client(binary, root / "client", refuser.url, config=_config(refuser.url)) as client,
             Daemon(
                 root / "daemon",
                 root / "client" / "data",
@@ -186,22 +169,22 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             ) as daemon,
         ):
             client.call("GET", "/session")
-            yield _play(Harness(client, Provider()), daemon, handler, service)
+            yield _play(Harness(client, Provider()), daemon, refuser, service)
         service.stop()
 
 
-def _play(harness: Harness, daemon: Daemon, handler: type[Refuser], service: Service) -> Play:
+def _play(harness: Harness, daemon: Daemon, refuser: Refuser, service: Service) -> Play:
     cases = {name: Told(_session(name, said.provider)) for name, said in SAID.items()}
     for case in cases.values():
         harness.plant(case.planted)
         case.before = records(harness, case.planted.id)
     first, *others = cases
-    _refuse(harness, handler, cases, [first])
+    _refuse(harness, refuser, cases, [first])
     daemon.wait(lambda: len(service.toasts) == 1, "the first notice is missing")
-    _refuse(harness, handler, cases, others)
+    _refuse(harness, refuser, cases, others)
     daemon.wait_settled([case.planted.id for case in cases.values()], 1)
     daemon.wait(lambda: len(service.toasts) == 2, "the notice of the others is missing")
-    _refuse(harness, handler, cases, list(cases))
+    _refuse(harness, refuser, cases, list(cases))
     found = daemon.wait_settled([case.planted.id for case in cases.values()], 2)
     time.sleep(REST_S + QUIET_S + 1)  # one too many would come now
     for case in cases.values():
@@ -210,9 +193,9 @@ def _play(harness: Harness, daemon: Daemon, handler: type[Refuser], service: Ser
     return Play(cases, [(toast[3], toast[4]) for toast in service.toasts])
 
 
-def _refuse(harness: Harness, handler: type[Refuser], cases: dict[str, Told], names: list[str]) -> None:
+def _refuse(harness: Harness, refuser: Refuser, cases: dict[str, Told], names: list[str]) -> None:
     for name in names:
-        handler.body = json.dumps(SAID[name].body).encode()
+        refuser.content = json.dumps(SAID[name].body).encode()
         model = {"providerID": SAID[name].provider, "modelID": MODELS[SAID[name].provider]}
         result = harness.client.prompt(cases[name].planted.id, model=model, timeout=90)
         cases[name].errors.append(result.error or {})

@@ -13,13 +13,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.e2e.signing import verdict
 from tests.e2e.strict import Strict
 from tests.families.reading import READERS, Body, Message
 from tests.families.streams import STREAMS
+from tests.support.fake_api import ApiHandler, FakeApi
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,25 @@ class Asked:
     refused: str | None
 
 
+class _Handler(ApiHandler):
+    api: Fake
+
+    def do_POST(self) -> None:
+        """Answer whatever is asked, at any path: which one it is, is the client's business."""
+        self.send(*self.api.answer(self.body()))
+
+
 @dataclass
-class Fake:
+class Fake(FakeApi):
     """A family's endpoint as a context manager. `lenient`: it refuses everything with the same word."""
+
+    handler = _Handler
 
     family: str
     lenient: bool = False
     asked: list[Asked] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-
-    def __enter__(self) -> Fake:
-        handler = type("Handler", (_Handler,), {"fake": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, raw: bytes) -> tuple[int, str, bytes]:
         """Status, content type and body for a request."""
@@ -70,23 +64,6 @@ class Fake:
             return 400, "application/json", json.dumps(WRAPPED[self.family](refused)).encode()
         number = "".join("abcdefghij"[int(digit)] for digit in str(next(self._numbers)))
         return 200, *STREAMS[self.family](f"ok {number}", str(body.get("model")))
-
-
-class _Handler(BaseHTTPRequestHandler):
-    fake: Fake
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """Answer whatever is asked, at any path: which one it is, is the client's business."""
-        status, kind, content = self.fake.answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
 
 
 def _anthropic(messages: list[Message], *, thinking: bool) -> str | None:

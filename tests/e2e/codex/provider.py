@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.e2e.codex.sealed import seal
 from tests.e2e.codex.strict import Fault, Strict
+from tests.support.fake_api import ApiHandler, FakeApi
 
 Item = dict[str, Any]
 _ids = itertools.count(1)
@@ -29,7 +28,24 @@ class Asked:
     size: int
 
 
-class Provider:
+class _Handler(ApiHandler):
+    api: Provider
+
+    def do_GET(self) -> None:
+        """Nothing is listed here."""
+        self.send(404, "application/json", b"{}")
+
+    def do_POST(self) -> None:
+        """Answer `POST /v1/responses`."""
+        raw = self.body()
+        status, content = self.api.answer(str(self.headers.get("thread-id")), raw)
+        if isinstance(content, bytes):
+            self.send(status, "text/event-stream" if status == 200 else "application/json", content)
+        else:
+            self.send(status, "text/event-stream", stream(content))
+
+
+class Provider(FakeApi):
     """The fake API as a context manager, on a free port of 127.0.0.1. `door` holds the rules.
 
     `script(thread)` holds lists of items for the next accepted requests of a thread; once it is empty the answer is
@@ -37,6 +53,8 @@ class Provider:
     thread into the body of the answer, as a gateway may; of those `in_stream` it comes once the answer has begun.
     `force` is asked first: a refusal whatever the rules say.
     """
+
+    handler = _Handler
 
     def __init__(self, door: Strict | None = None, *, lenient: bool = False) -> None:
         self.door = door or Strict()
@@ -49,24 +67,6 @@ class Provider:
         self._asked: list[Asked] = []
         self._lock = threading.Lock()
         self._count = itertools.count(1)
-        self._server: _Server | None = None
-
-    def __enter__(self) -> Provider:
-        handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """The base URL to give to the client."""
-        assert self._server is not None, "the provider is not running"
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def asked(self, thread: str) -> list[Asked]:
         """The requests of a thread, the oldest first."""
@@ -138,40 +138,3 @@ def stream(items: list[Item]) -> bytes:
     done = {"id": answer, "usage": {**usage, "total_tokens": 15}, "output": items}
     events.append(("response.completed", {"response": done}))
     return "".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n" for kind, more in events).encode()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is no fault of the test; anything else is shown as usual."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    provider: Provider
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        """Nothing is listed here."""
-        self._send(404, "application/json", b"{}")
-
-    def do_POST(self) -> None:
-        """Answer `POST /v1/responses`."""
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status, content = self.provider.answer(str(self.headers.get("thread-id")), raw)
-        if isinstance(content, bytes):
-            self._send(status, "text/event-stream" if status == 200 else "application/json", content)
-        else:
-            self._send(status, "text/event-stream", stream(content))
-
-    def _send(self, status: int, kind: str, content: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: a test's output is for its failures."""
