@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.claude_code.edited_lines import MARK
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn, clean, json_of
+from recoveryd.clients.line_editor import LineEditor
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, clean, json_of
 
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _SERVER_ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
@@ -23,16 +24,8 @@ _LONGEST = 2000  # characters of a block of no words that are kept as words; the
 
 
 @dataclass(frozen=True, slots=True)
-class ClaudeCodeEditor:
+class ClaudeCodeEditor(LineEditor):
     """Edits of one transcript."""
-
-    session: Session
-    marks: Marks
-
-    def cancel_call(self, block: Block, words: str) -> Edits:
-        """The client does so itself."""
-        del block, words
-        return ()
 
     def mend_call(self, block: Block, limits: CallLimits) -> Edits:
         part = self._part(block.part_id)
@@ -45,22 +38,6 @@ class ClaudeCodeEditor:
         edits += [self._with(result, {"tool_use_id": new}, "mend_call", companion=True) for result in beside]
         return tuple(edits)
 
-    def own_step(self, block: Block) -> Edits:
-        del block
-        return ()
-
-    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
-        del message_id, part_id, words
-        return ()
-
-    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        del turn, words
-        return ()
-
-    def close_turn(self, turn: Turn, words: str) -> Edits:
-        del turn, words
-        return ()
-
     def replace_text(self, block: Block, words: str) -> Edits:
         part = self._part(block.part_id)
         data = part.data or {}
@@ -71,11 +48,6 @@ class ClaudeCodeEditor:
             return ()
         items = [{**item, "text": words} if _is_blank(item) else item for item in content]
         return (self._with(part, {"content": items}, "placeholder"),)
-
-    def mend_unicode(self, block: Block) -> Edits:
-        """The client does so itself."""
-        del block
-        return ()
 
     def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
         return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
@@ -161,15 +133,6 @@ class ClaudeCodeEditor:
     def _plain(self, block: Block) -> bool:
         """Whether its line says a text instead of a list: then there is nothing else in it."""
         return next(m.data.get("form") == "text" for m in self.session.messages if m.id == block.message_id)
-
-    def _part(self, part_id: str) -> Part:
-        part = self.session.part(part_id)
-        assert part is not None, part_id
-        return part
-
-    def _parts(self) -> Iterator[Part]:
-        for message in self.session.messages:
-            yield from message.parts
 
     def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit:
         return self._replaced(part, {**(part.data or {}), **fields}, action, companion=companion)

@@ -14,7 +14,8 @@ from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.thread import place
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Part, Session, Turn
+from recoveryd.clients.line_editor import LineEditor
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part
 
 _NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
 _LONGEST_ID = 40
@@ -22,16 +23,8 @@ _SPARE = ("id", "internal_chat_message_metadata_passthrough")  # of an item: no 
 
 
 @dataclass(frozen=True, slots=True)
-class CodexEditor:
+class CodexEditor(LineEditor):
     """Edits of one thread."""
-
-    session: Session
-    marks: Marks
-
-    def cancel_call(self, block: Block, words: str) -> Edits:
-        """The client gives such a call its output itself."""
-        del block, words
-        return ()
 
     def mend_call(self, block: Block, limits: CallLimits) -> Edits:
         part = self._part(block.part_id)
@@ -45,30 +38,9 @@ class CodexEditor:
         found = [own, *edits]
         return () if own is None or None in found else tuple(edit for edit in found if edit is not None)
 
-    def own_step(self, block: Block) -> Edits:
-        del block
-        return ()
-
-    def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
-        del message_id, part_id, words
-        return ()
-
-    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        del turn, words
-        return ()
-
-    def close_turn(self, turn: Turn, words: str) -> Edits:
-        del turn, words
-        return ()
-
     def replace_text(self, block: Block, words: str) -> Edits:
         """The client sends an empty text as none."""
         del block, words
-        return ()
-
-    def mend_unicode(self, block: Block) -> Edits:
-        """The client does so itself."""
-        del block
         return ()
 
     def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
@@ -116,15 +88,11 @@ class CodexEditor:
         part = self._part(part_id)
         return (Edit(part.message_id, part.id, {**(part.data or {}), "fault": None}, "mend_part"),)
 
-    def _part(self, part_id: str) -> Part:
-        part = self.session.part(part_id)
-        assert part is not None, part_id
-        return part
-
     def _beside(self, part: Part, call_id: str) -> list[Part]:
         """The other items of a call: its output, and what stands for either of them twice."""
-        every = (other for message in self.session.messages for other in message.parts)
-        return [other for other in every if other.id != part.id and (other.data or {}).get("call_id") == call_id]
+        return [
+            other for other in self._parts() if other.id != part.id and (other.data or {}).get("call_id") == call_id
+        ]
 
     def _mended(self, part: Part, fields: Json, *, companion: bool = False) -> Edit | None:
         """A side of a call with some fields changed; where they need room, without what no request needs."""
