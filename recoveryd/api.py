@@ -12,7 +12,7 @@ from recoveryd.clients import Config, Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Event, NotFoundError, Outcome, Silence
 from recoveryd.diagnose import Diagnosis, standing, unread
 from recoveryd.disk import private_files
-from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.heal import Recovery, follow, recover_one
 from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
 from recoveryd.settings import paths
@@ -74,11 +74,7 @@ def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, con
         return None
     if KINDS[found.kind].opt_in and found.kind not in config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
-    ended: list[Event] = []
-    lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))
-    lifecycle.begin(store, found.failure, found.kind)
-    lifecycle.finish()
-    [event] = ended
+    event = recover_one(recovery, store, found.failure, found.kind)
     if event.outcome is not Outcome.PENDING:
         recovery.on_complete(event)
     return event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from recoveryd.cli.output import console, wrapped
@@ -11,6 +12,11 @@ from recoveryd.core import RefusedError
 def somebody_there() -> bool:
     """Whether a person can be asked: a question goes to stderr, the answer comes from stdin."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_asked(arguments: argparse.Namespace) -> bool:
+    """Whether the person in front of what was shown is asked before it is done, once for all of it; a script is not."""
+    return not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
 
 
 def agreed(question: str) -> bool:

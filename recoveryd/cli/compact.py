@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.asking import agreed, somebody_there
+from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
 from recoveryd.clients import Store, holding
 from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, RefusedError
 from recoveryd.diagnose import Diagnosis, standing
-from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.heal import Recovery, follow, recover_one
 from recoveryd.ledger import Ledger, new_id
 from recoveryd.settings import paths
 from recoveryd.tell import by_place, cause
@@ -58,9 +57,9 @@ def compact(arguments: argparse.Namespace) -> int:
             return render(
                 Result(data, lambda out: out.print(f"\nDry run: nothing was written.{why}")), as_json=arguments.json
             )
-        if _asks(arguments) and not agreed("Make it shorter?"):
+        if is_asked(arguments) and not agreed("Make it shorter?"):
             return render(Result({}, lambda out: out.print("Nothing was changed."), WRONG), as_json=False)
-        return _done(arguments, data, _made(recovery, store, failure, name))
+        return _done(arguments, data, recover_one(recovery, store, failure, _KIND, name))
 
 
 def _failure(recovery: Recovery, ledger: Ledger, store: Store, session: str) -> Failure:
@@ -94,18 +93,6 @@ def _announce(title: str, would: str, places: list[str]) -> None:
     wrapped(out, would, 4)
     for place in places:
         wrapped(out, place, 4)
-
-
-def _asks(arguments: argparse.Namespace) -> bool:
-    return not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
-
-
-def _made(recovery: Recovery, store: Store, failure: Failure, name: str) -> Event:
-    ended: list[Event] = []
-    lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))
-    lifecycle.begin(store, failure, _KIND, name)
-    lifecycle.finish()
-    return ended[-1]
 
 
 def _done(arguments: argparse.Namespace, data: dict[str, Any], event: Event) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.asking import agreed, somebody_there
+from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
@@ -83,8 +82,10 @@ def scan(arguments: argparse.Namespace) -> int:
             raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
             count = sum(bool(seen.found[number].changes) for number, *_ in seen.due)
-            if _asks(arguments, count) and not agreed(
-                "Make this repair?" if count == 1 else f"Make these {count} repairs?"
+            if (
+                count
+                and is_asked(arguments)
+                and not agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?")
             ):
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
             _repair(recovery, ledger, seen, named=bool(arguments.session))
@@ -150,11 +151,6 @@ def _announce(finding: Finding, whose: Whose | None) -> None:
     show_finding(out, finding, whose)
     show_changes(out, finding.failure.store, finding.changes, MOST)
     out.print()
-
-
-def _asks(arguments: argparse.Namespace, count: int) -> bool:
-    """Whether the person in front of the diffs is asked, once for all of them; a script is not."""
-    return bool(count) and not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
 
 
 def _listed(

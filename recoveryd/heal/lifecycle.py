@@ -107,3 +107,13 @@ class Lifecycle:
         self._unconfirmed[name] = time.monotonic() + seconds, store, failure, event
         if self._later is not None:
             self._later(seconds, ("confirm", name), partial(self.confirm, name))
+
+
+def recover_one(recovery: Recovery, store: Store, failure: Failure, kind: Kind, name: str = "") -> Event:
+    """Make one repair and read it back, which takes a second; what became of it. `name`: its id, if it has one yet."""
+    ended: list[Event] = []
+    lifecycle = Lifecycle(recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle.begin(store, failure, kind, name)
+    lifecycle.finish()
+    [event] = ended
+    return event

@@ -82,7 +82,7 @@ class TestRepair:
         def change(*_: object) -> bool:
             return bool(tree.prompted(session) if since == "prompted" else tree.answered(session, **model))
 
-        monkeypatch.setattr("recoveryd.cli.scan._asks", lambda *_: asked or not change())
+        monkeypatch.setattr("recoveryd.cli.scan.is_asked", lambda *_: asked or not change())
         monkeypatch.setattr("recoveryd.cli.scan.agreed", change)
         code, out, _ = run("scan", "--repair", *argv)
         assert code == 1 and "changed meanwhile" in out
@@ -101,7 +101,7 @@ class TestRepair:
                 event = recovery.attempt(tree.store, tree.failure(session), Kind.EMPTY_CONTENT)
                 return not undo(tree.store, ledger, ledger.get(event.id))
 
-            monkeypatch.setattr("recoveryd.cli.scan._asks", repaired_and_undone)
+            monkeypatch.setattr("recoveryd.cli.scan.is_asked", repaired_and_undone)
             code, out, _ = run("scan", "--repair", *(("--session", session) if named else ()))
         assert code == 1 and tree.files() == before, out
         assert [entry["outcome"] for entry in json.loads(run("history", "--json")[1])] == ["undone"]

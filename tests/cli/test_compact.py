@@ -102,7 +102,7 @@ def test_a_stuck_session_by_hand(run: Run, tree: Tree) -> None:
 def test_who_is_asked_and_says_no(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _fine(tree)
     before = tree.files()
-    monkeypatch.setattr(module, "_asks", lambda _: True)
+    monkeypatch.setattr(module, "is_asked", lambda _: True)
     monkeypatch.setattr(module, "agreed", lambda _: False)
     code, out, _ = run("compact", session)
     assert code == 1
