@@ -72,8 +72,12 @@ class Screen:
 
     def history(self) -> list[dict[str, Any]]:
         """What dunst was told to show, newest first, as it keeps it; nothing stays on the screen."""
-        self._ctl("close-all")
-        until(lambda: self._ctl("count", "displayed").stdout.strip() == "0", "the toasts were not closed")
+
+        def closed() -> bool:
+            self._ctl("close-all")  # again and again: a toast may come in between
+            return self.displayed() == 0
+
+        until(closed, "the toasts were not closed")
         found = json.loads(self._ctl("history").stdout)["data"][0]
         return [{name: field["data"] for name, field in toast.items()} for toast in found]
 
