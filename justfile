@@ -20,7 +20,7 @@ fast *args:
 e2e *args:
     .venv/bin/pytest tests/e2e {{args}}
 
-# The figures of the README, measured on this machine.
+# The figures of docs/figures.md, measured on this machine.
 bench *args:
     .venv/bin/python -m tests.bench {{args}}
 

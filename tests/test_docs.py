@@ -28,7 +28,14 @@ from tests.conftest import Run
 from tests.support.trees import EMPTY, Tree, blank_answer
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = (
+    "README.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
+    *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+)
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in DOCS}
+README = PAGES["README.md"]
 
 
 def all_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -60,9 +67,8 @@ def test_the_list_of_commands_has_a_line_for_each(run: Run) -> None:
     assert [line.split()[0] for line in listed] == TOP
 
 
-def test_the_table_of_the_readme_has_all_commands_and_no_option_that_is_none() -> None:
-    table = README.partition("## Commands")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `recoveryd ([^`]+)` \| (.*) \|$", table, re.MULTILINE)
+def test_the_table_of_commands_has_all_of_them_and_no_option_that_is_none() -> None:
+    rows = re.findall(r"^\| `recoveryd ([^`]+)` \| (.*) \|$", PAGES["docs/commands.md"], re.MULTILINE)
     assert sorted(usage.split()[0] for usage, _ in rows) == sorted(TOP)
     for usage, words in rows:
         parsers = [parser for name, parser in COMMANDS.items() if name.split()[0] == usage.split()[0]]
@@ -72,21 +78,21 @@ def test_the_table_of_the_readme_has_all_commands_and_no_option_that_is_none() -
         assert actions <= set(re.findall(r"[a-z]+", usage)), usage
 
 
-def test_what_the_readme_says_of_the_exit_codes_is_what_the_help_says() -> None:
-    said = re.sub(r"\s+", " ", README)
+def test_what_is_said_of_the_exit_codes_is_what_the_help_says() -> None:
+    said = re.sub(r"\s+", " ", PAGES["docs/commands.md"])
     for number, words in re.findall(r"(\d+) ([a-z ]+)", str(make_parser().epilog).replace("\n", " ")):
         assert f"{number} {words.strip()}" in said
 
 
-def test_the_configuration_of_the_readme_is_sound_and_has_the_defaults(tmp_path: Path) -> None:
-    block = README.partition("```toml")[2].partition("```")[0]
+def test_the_configuration_that_is_shown_is_sound_and_has_the_defaults(tmp_path: Path) -> None:
+    block = PAGES["docs/configuration.md"].partition("```toml")[2].partition("```")[0]
     (tmp_path / "config.toml").write_text(block)
     config = load(Config, tmp_path / "config.toml", {})
     assert (config.max_retries, config.keep_thinking, config.ledger.keep_days) == (3, True, 30)
 
 
 def test_the_versions_of_the_client_are_those_of_the_code() -> None:
-    told = set(re.findall(r"\b1\.\d+\.\d+\b", README))
+    told = set(re.findall(r"\b1\.\d+\.\d+\b", README + PAGES["docs/guide.md"]))
     assert told == {spelled(version) for version in (*TESTED, BY_TIME_SINCE)}
     first, *rest, last = map(spelled, TESTED)
     assert f"tested on {', '.join([first, *rest])} and {last}" in README
@@ -95,12 +101,39 @@ def test_the_versions_of_the_client_are_those_of_the_code() -> None:
 
 
 def test_every_command_that_the_documents_show_is_one() -> None:
-    for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/json.md"):
-        for line in _typed((ROOT / name).read_text(encoding="utf-8")):
+    for name, page in PAGES.items():
+        for line in _typed(page):
             command, *rest = line.split()
             assert command in (*TOP, "help") or command.startswith("-"), f"{name}: recoveryd {line}"
             known = set().union(*(options(p) for n, p in COMMANDS.items() if n.split()[0] == command), ("--version",))
             assert set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(rest))) <= known, f"{name}: recoveryd {line}"
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    for name, page in PAGES.items():
+        for target in re.findall(r"\]\(([^)]+)\)", page):
+            path, _, heading = target.partition("#")
+            if "//" not in target:
+                found = (ROOT / name).parent / path if path else ROOT / name
+                assert found.exists(), f"{name}: {target}"
+                headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), re.MULTILINE) if heading else ()
+                assert not heading or heading in {_anchor(words) for words in headings}, f"{name}: {target}"
+
+
+def _anchor(heading: str) -> str:
+    """The name by which a link finds a heading, as on GitHub."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    reached, left = set(), ["README.md"]
+    while left:
+        name = left.pop()
+        reached.add(name)
+        targets = re.findall(r"\]\(([^)#]+\.md)", PAGES[name])
+        found = {str(((ROOT / name).parent / target).resolve().relative_to(ROOT)) for target in targets}
+        left += found & PAGES.keys() - reached
+    assert reached >= {name for name in DOCS if name.startswith("docs/")}
 
 
 def _typed(text: str) -> Iterator[str]:
