@@ -232,6 +232,7 @@ def _no_picture(block: Body) -> bool:
     return bool(data) and not data.startswith((b"\x89PNG", b"\xff\xd8", b"GIF8", b"RIFF"))
 
 
+_ILLEGAL = "The messages parameter is illegal. Please check the documentation."
 _EMPTY = "Invalid request: the message at position {at} with role '{role}' must not be empty"
 
 
@@ -246,7 +247,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "copilot": _chat,
     "openai": _openai,
     "kimi": lambda _, messages: _compatible(messages, empty=_EMPTY),
-    "glm": lambda _, messages: _compatible(messages, empty=""),
+    "glm": lambda _, messages: _compatible(messages, empty=_ILLEGAL),
     "deepseek": lambda _, messages: _compatible(messages, empty=""),
 }
 WRAPPED: dict[str, Callable[[str], Any]] = {

@@ -65,6 +65,6 @@ class Chat:
 
 
 KIMI = Chat("kimi", "Kimi by Moonshot's API", re.compile(r"kimi|moonshot"), rules.Dialect(_LIMITS, empty=True))
-# It refuses empty messages in words that say nothing of why (1214), so of those nothing can be told.
-GLM = Chat("glm", "GLM by z.ai's API", re.compile(r"glm"), rules.Dialect(_LIMITS, empty=False))
+# It refuses empty messages in words that say nothing of why (1214): where there are none, nothing explains its error.
+GLM = Chat("glm", "GLM by z.ai's API", re.compile(r"glm"), rules.Dialect(_LIMITS, empty=True))
 DEEPSEEK = Chat("deepseek", "DeepSeek's API", re.compile(r"deepseek"), rules.Dialect(_LIMITS, empty=False))

@@ -35,6 +35,8 @@ empty_content
   Moonshot, MiniMax, Qwen: content field is a required field
   Mistral, DeepSeek: must have either content or tool_calls | content or tool_calls must be
   xAI: must have at least one content element | at least one non-empty content element | an empty message was provided
+  z.ai, of whatever it takes for empty: the messages parameter is illegal | messages 参数非法
+  z.ai: content 和 tool_calls 字段不能同时为空
 invalid_unicode
   DeepSeek, Cerebras: lone leading surrogate | invalid unicode code point
   serde_json [unless reading from, session file]: unexpected end of hex escape | invalid unicode escape
