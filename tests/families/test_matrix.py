@@ -54,7 +54,9 @@ def test_nothing_that_was_said_is_lost(name: str) -> None:
 def test_an_error_that_says_nothing_of_why_changes_nothing_where_nothing_is_empty() -> None:
     """GLM's 1214, which is said of empty messages, and of others that it takes for illegal."""
     session = as_session(FAMILIES["glm"].dressed(SHAPES["steps-in-one-message-on"].build(1_790_000_000_000, seed=1)))
-    made = planned(FAMILIES["glm"], session, "new", "The messages parameter is illegal. Please check the documentation.")
+    made = planned(
+        FAMILIES["glm"], session, "new", "The messages parameter is illegal. Please check the documentation."
+    )
     assert isinstance(made, Refusal)
     assert not made.understood
 
