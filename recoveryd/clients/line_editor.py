@@ -28,8 +28,12 @@ class LineEditor:
         del message_id, part_id, words
         return ()
 
-    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        del turn, words
+    def join_step(self, turn: Turn) -> Edits:
+        del turn
+        return ()
+
+    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
+        del turn, words, behind
         return ()
 
     def close_turn(self, turn: Turn, words: str) -> Edits:

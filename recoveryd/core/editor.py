@@ -52,8 +52,14 @@ class Editor(Protocol):
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         """Append a text of the assistant behind a part of an answer."""
 
-    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        """Insert a user message before `turn`. Returns the possible edits, the best first."""
+    def join_step(self, turn: Turn) -> Edits:
+        """Send `turn` as one with the step before it, where both are steps of one answer."""
+
+    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
+        """Insert a user message before `turn`, which is sent right behind `behind` (None: it is the first).
+
+        Returns the possible edits, the best first.
+        """
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         """End the assistant's turn: append a step with `words` behind all records of the turn."""

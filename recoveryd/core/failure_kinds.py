@@ -104,7 +104,8 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.ROLE_ORDER: KindInfo(
         cause="messages in an order that the provider does not take",
-        remedy="The user message that went missing gets a placeholder text.",
+        remedy="The user message that went missing gets a placeholder text; steps of one answer become one.",
+        local=True,
     ),
     Kind.TOOL_CALL_INVALID: KindInfo(
         cause="a tool call with an illegal id, name or input",

@@ -36,7 +36,9 @@ ACTIONS: Mapping[str, Deed] = {
     "split_step": Deed(
         "put", "put", "1 tool result right behind its call", "{n} tool results right behind their calls"
     ),
+    "join_step": Deed("join", "joined", "2 steps of an answer", "{n} steps of answers to those before them"),
     "set_aside_thinking": Deed("take out", "took out", "1 thinking block{why}", "{n} thinking blocks{why}"),
+    "drop_signature": Deed("take off", "took off", "1 signature{why}", "{n} signatures{why}"),
     "set_aside_reasoning": Deed(
         "take out", "took out", "1 item that the provider can't read", "{n} items that the provider can't read"
     ),

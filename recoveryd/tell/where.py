@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from recoveryd.core import Edit, Message, Session, deeds, edited
 
-_NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool"}
+_NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool", "step-start": "answer"}
 
 
 def places(session: Session, edits: Sequence[Edit]) -> tuple[str, ...]:

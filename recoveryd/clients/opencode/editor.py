@@ -51,21 +51,39 @@ class OpencodeEditor:
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")
 
-    def user_words_before(self, turn: Turn, words: str) -> Sequence[Edits]:
-        """Into the user messages before it, the nearest first; into a new one where there is none."""
+    def join_step(self, turn: Turn) -> Edits:
+        """Without the `step-start` between them."""
+        message_id, last = turn.origins[0]
+        parts = self._message(message_id).parts if message_id else ()
+        end = next((i for i, part in enumerate(parts) if part.id == last), 0)
+        start = next((i for i in range(end, 0, -1) if parts[i].type == "step-start"), 0)
+        return (Edit(message_id, parts[start].id, None, "join_step"),) if start else ()
+
+    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
+        """Into the user messages in between, of which nothing is sent, the nearest first; else into a new one."""
         first = turn.origins[0][0]
+        if not first:
+            return ()  # it is no stored message
         body = [_text(words, assistant=False)]
-        before: list[Message] = []
-        for message in self.session.messages:
-            if message.id == first:
-                break
-            if message.role == "user":
-                before.append(message)
         ways = [
             self._insert(message.id, message.parts[-1].id if message.parts else None, body, "placeholder")
-            for message in reversed(before)
+            for message in reversed(self._silent_between(behind, first))
         ]
         return ways or [self._user_message(first, words)]
+
+    def _silent_between(self, behind: Turn | None, first: str) -> list[Message]:
+        """The user messages between a turn and a message. A compaction may send what is stored before it behind it."""
+        spoken = {message for message, _ in behind.origins} if behind is not None else set()
+        found: list[Message] = []
+        for message in self.session.messages:
+            if message.id == first:
+                return [] if spoken else found
+            if message.id in spoken:
+                found.clear()
+                spoken.discard(message.id)
+            elif message.role == "user":
+                found.append(message)
+        return []
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         last = next((b for b in reversed(turn.blocks) if b.part_id), None)
@@ -108,7 +126,7 @@ class OpencodeEditor:
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         """The fields of an item are no fields of a part here; what the client keeps of them, it keeps sealed."""
-        if field not in ("id", "encrypted_content"):
+        if field not in ("id", "encrypted_content", "signature"):
             return ()
         part = self._part(block.part_id)
         return (self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action),)
@@ -205,13 +223,26 @@ class OpencodeEditor:
         at = ids.index(before)
         new = unique_between(ids[at - 1] if at else "msg_", before, self.marks.recovery)
         first = "prt_" + new.removeprefix("msg_")
-        created = max((answer.at or answer.created) - 1, 0)
+        # Not before the message in front of it, which may be of the same millisecond.
+        created = max((answer.at or answer.created) - 1, self._time_of(at - 1), 0)
         body = {"id": new, "sessionID": self.session.id, "role": "user", "time": {"created": created}, **kept}
         part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=False)}
         return (
             Edit(new, None, body, "placeholder", companion=True),
+            *self._tail_from(before, new),
             Edit(new, first, self._marked(part), "placeholder"),
         )
+
+    def _time_of(self, place: int) -> int:
+        message = self.session.messages[place] if place >= 0 else None
+        return (message.at or message.created) if message is not None else 0
+
+    def _tail_from(self, before: str, new: str) -> Iterator[Edit]:
+        """Have a compaction keep what begins with the message `new`, where it kept what began right behind that."""
+        for message in self.session.messages:
+            for part in message.parts:
+                if part.type == "compaction" and (part.data or {}).get("tail_start_id") == before:
+                    yield replace(self._replace(part, {"tail_start_id": new}, "placeholder"), companion=True)
 
     def _marked(self, data: Json) -> Json:
         """Add the recovery's id to the metadata; it has to be an object, or the client breaks."""

@@ -21,7 +21,7 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.THINKING_SIGNATURE_INVALID: thinking.rejected,
     Kind.THINKING_FINAL_BLOCK: thinking.final_block,
     Kind.EMPTY_CONTENT: content.empty,
-    Kind.ROLE_ORDER: content.first_message,
+    Kind.ROLE_ORDER: content.order,
     Kind.TOOL_CALL_INVALID: calls.invalid,
     Kind.INVALID_UNICODE: unicode.half,
     Kind.MEDIA_REJECTED: media.rejected,

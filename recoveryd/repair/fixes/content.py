@@ -1,4 +1,4 @@
-"""Fix messages and texts with nothing in them, and conversations that do not begin with the user."""
+"""Fix messages and texts with nothing in them, and turns in an order that the provider does not take."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     return tuple(given.editor.words_behind(message, part, words) for message, part in reversed(origins) if message)
 
 
-def first_message(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Let the user speak first: give words to the user message that vanished, or add one."""
-    return given.editor.user_words_before(given.request.turns[violation.turn], given.settings.placeholder)
+def order(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Let the user speak before an answer: give words to the user message that vanished, or add one.
+
+    Two steps of one answer, which are sent one behind the other, become one.
+    """
+    turns, words = given.request.turns, given.settings.placeholder
+    turn = turns[violation.turn]
+    if turn.role != "assistant":
+        return ()
+    if violation.turn == 0:
+        return given.editor.user_words_before(turn, words)
+    return (given.editor.join_step(turn), *given.editor.user_words_before(turn, words, turns[violation.turn - 1]))
