@@ -20,6 +20,7 @@ def make_parser() -> argparse.ArgumentParser:
     everywhere(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _run(commands)
+    _watch(commands)
     _scan(commands)
     _explain(commands)
     _compact(commands)
@@ -42,6 +43,11 @@ def _run(commands: Commands) -> None:
         "--launchd", action="store_true", help="end with 0 on a bad configuration, or launchd would try it for ever"
     )
     made.add_argument("--log-level", choices=["DEBUG", "INFO", "WARNING", "ERROR"], help="how much is logged")
+
+
+def _watch(commands: Commands) -> None:
+    help = "show the sessions live, as they run, fail and are healed"
+    one_client(command(commands, "watch", help, "recoveryd watch", json=False))
 
 
 def _scan(commands: Commands) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.diagnose import Next, Triage, left_alone, undone
-from recoveryd.heal import Lifecycle, Recovery, Resumer, take_back
+from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, by_hand
 from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.providers import VERSION
 from recoveryd.settings import held, paths, paused
@@ -209,27 +208,13 @@ class Healer:
         self._call(partial(obey, store, failure, event))
 
     def _undo(self, store: Store, _: Failure, event: Event) -> None:
-        try:
-            take_back(store, self._ledger, self._lock_dir, event.id)
-        except RecoverydError as error:
-            self._teller.answer(event, "Not undone", f"{event.title}: {error.message} {error.hint}".strip())
-        else:
-            undone = replace(event, outcome=Outcome.UNDONE)
-            says = f"{event.title}: the session is as it was before, and is not repaired again."
-            self._teller.answer(undone, "Undone", says)
+        self._answer(by_hand.undo(store, self._ledger, self._lock_dir, event))
 
     def _continue(self, store: Store, failure: Failure, event: Event) -> None:
-        known = self._ledger.find(event.id)
-        if known is not None and known.outcome is Outcome.UNDONE:
-            says = f"{event.title}: its repair was undone, so it would be refused."
-            self._teller.answer(replace(event, outcome=known.outcome), "Does not go on", says)
-            return
-        went = self._resumer.go_on(store, failure, event, asked=True)
-        if went.resumed:
-            self._teller.answer(event, "Goes on", f"{event.title}: the session was told to go on.")
-        else:
-            says = f"{event.title}: {went.not_resumed}. Type your prompt in the client."
-            self._teller.answer(event, "Does not go on", says)
+        self._answer(by_hand.go_on(store, self._ledger, self._resumer, failure, event))
+
+    def _answer(self, answer: Answer) -> None:
+        self._teller.answer(answer.event, answer.heading, f"{answer.event.title}: {answer.says}")
 
 
 def _stays_open(event: Event) -> bool:

@@ -9,7 +9,7 @@ from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.doctor.config_references import problems
 from recoveryd.doctor.patient import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status
+from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status, watched_by
 
 __all__ = [
     "CODES",
@@ -25,4 +25,5 @@ __all__ = [
     "problems",
     "sound",
     "status",
+    "watched_by",
 ]

@@ -5,10 +5,23 @@ Imports all that stands before it on the way of a failure, and `tell`.
 
 from __future__ import annotations
 
+from recoveryd.heal import by_hand
+from recoveryd.heal.by_hand import Answer
 from recoveryd.heal.lifecycle import Lifecycle, recover_one
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import settle, take_back
 
-__all__ = ["Lifecycle", "Recovery", "Resumer", "find", "follow", "recover_one", "settle", "take_back"]
+__all__ = [
+    "Answer",
+    "Lifecycle",
+    "Recovery",
+    "Resumer",
+    "by_hand",
+    "find",
+    "follow",
+    "recover_one",
+    "settle",
+    "take_back",
+]

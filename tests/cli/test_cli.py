@@ -30,7 +30,7 @@ from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
 COMMANDS = [command.prog.partition(" ")[2] for _, command in subparsers(make_parser())]
 # What prints no result, or a text for another program; the actions of `ledger` have it each.
-WITHOUT_JSON = ("run", "logs", "metrics", "ledger", "completion", "man")
+WITHOUT_JSON = ("watch", "run", "logs", "metrics", "ledger", "completion", "man")
 HOSTILE = "[bold red]x[/] \x1b[31mred\x07 \u202eevil\u2066 \x9b2J\nsecond line :smile: {0} %s \ud83d"
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -254,7 +254,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("completion", 0): _types("completion", "bash"),
     ("man", 0): _types("man"),
 }
-# tests/service, tests/demo, tests/cli/test_compact.py and tests/live/test_process.py
+# tests/service, tests/demo, tests/cli/test_compact.py, tests/live/test_process.py and test_watch.py
 ENDS_ELSEWHERE = {
     ("compact", 1),
     ("compact", 4),
@@ -267,6 +267,7 @@ ENDS_ELSEWHERE = {
     *((name, code) for name in ("start", "restart") for code in (0, 1, 75)),
     *(("stop", code) for code in (0, 1, 4)),
     ("run", 0),
+    ("watch", 0),
 }
 
 

@@ -1,0 +1,156 @@
+"""Follow the sessions of all stores as they run, fail and are healed: what `recoveryd watch` shows. Writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recoveryd.cli.common import known_ledger
+from recoveryd.cli.findings import Finding, find
+from recoveryd.clients import Config, Store
+from recoveryd.core import Change, Entry, Outcome, RecoverydError
+from recoveryd.doctor import watched_by
+from recoveryd.heal import Recovery
+from recoveryd.ledger import Ledger
+from recoveryd.settings import paths, paused
+
+_HOUR_S = 3600.0
+_STORES_S = 10.0  # how often stores that are new are looked for
+
+
+class State(StrEnum):
+    """What a session is doing, in the word that is shown."""
+
+    RUNNING = "running"
+    WAITING = "waiting"  # for an answer to its newest prompt
+    ANSWERED = "answered"
+    ERROR = "error"  # one that is not about the history
+    STUCK = "stuck"
+    HEALED = "healed"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """A session with its newest state. `at`: when it was last written to, in seconds since the epoch.
+
+    `recovery`: the id of the newest one that changed it and was not undone; "" when there is none.
+    """
+
+    store: Store
+    session: str
+    title: str
+    state: State
+    at: float
+    says: str = ""
+    recovery: str = ""
+
+
+class LiveSessions:
+    """The sessions that changed within `lookback_hours`, the newest first. For one thread.
+
+    `stores` lists the stores that are there now. What can't be read is in `problems`, by the id of the store.
+    """
+
+    def __init__(
+        self, config: Config, stores: Callable[[], Sequence[Store]], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._config, self._find_stores, self._clock = config, stores, clock
+        self._stores: dict[str, Store] = {}
+        self._listed = float("-inf")
+        self._marks: dict[str, dict[str, str]] = {}
+        self._rows: dict[tuple[str, str], LiveSession] = {}
+        self.problems: dict[str, str] = {}
+
+    def refresh(self) -> list[LiveSession]:
+        """Look at what changed since the last call, and list all of it anew."""
+        now = self._clock()
+        if now - self._listed >= _STORES_S:
+            found = {store.id: store for store in self._find_stores()}
+            self._stores = {name: self._stores.get(name, store) for name, store in found.items()}  # each has its place
+            self._listed = now
+        since = now - self._config.lookback_hours * _HOUR_S
+        with known_ledger() as ledger:
+            recovery = Recovery(ledger, self._config, paths.state_dir())
+            for store in self._stores.values():
+                try:
+                    self._refresh(store, recovery, ledger, since)
+                    self.problems.pop(store.id, None)
+                except RecoverydError as error:
+                    self.problems[store.id] = error.message
+        return sorted((row for row in self._rows.values() if row.at >= since), key=lambda row: -row.at)
+
+    def idle(self) -> str:
+        """Tell why nothing is repaired now, as the end of a line; "" where all is watched and repaired."""
+        holders = [watched_by(store, paths.state_dir()) for store in self._stores.values()]
+        if not any(holders):
+            return "; nothing is repaired, for no recoveryd runs: recoveryd start"
+        if paused(paths.state_dir(), self._clock()) is not None:
+            return "; nothing is repaired: recoveryd unpause"
+        why = next((holder.idle for holder in holders if holder is not None and holder.idle), "")
+        return f"; nothing is repaired: {why}" if why else ""
+
+    def changes(self, row: LiveSession) -> list[Change]:
+        """Return the changes that the session's recovery made; none where the ledger has no more of them."""
+        with known_ledger() as ledger:
+            return ledger.changes(row.recovery) if row.recovery else []
+
+    def _refresh(self, store: Store, recovery: Recovery, ledger: Ledger, since: float) -> None:
+        known = self._marks.setdefault(store.id, {})
+        changed = dict(store.fresh(known, int(since * 1000)))
+        known.update({session: mark for session, mark in changed.items() if mark})
+        newest = self._newest(store, ledger)
+        for session in changed.keys() | self._retold(store, newest):
+            row = self._row(store, session, newest.get(session), recovery, ledger, since)
+            if row is None:
+                self._rows.pop((store.id, session), None)
+            else:
+                self._rows[store.id, session] = row
+
+    def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
+        """Return the newest recovery of each session of a store."""
+        entries = (entry for entry in ledger.history(200) if entry.store == store.id)
+        return {entry.session: entry for entry in sorted(entries, key=lambda entry: entry.time)}
+
+    def _retold(self, store: Store, newest: dict[str, Entry]) -> set[str]:
+        """List the sessions of which the ledger says otherwise than is shown."""
+        return {
+            session
+            for session, entry in newest.items()
+            if (row := self._rows.get((store.id, session))) is not None and row.recovery != _standing(entry)
+        }
+
+    def _row(
+        self, store: Store, session: str, entry: Entry | None, recovery: Recovery, ledger: Ledger, since: float
+    ) -> LiveSession | None:
+        at = store.stamp(session).newest_mtime_ns / 1e9
+        if at < since:
+            return None
+        state, says = self._state(store, session, recovery, ledger)
+        done = "" if entry is None else _standing(entry)
+        return LiveSession(store, session, store.about(session).title, state, at, says, done)
+
+    def _state(self, store: Store, session: str, recovery: Recovery, ledger: Ledger) -> tuple[State, str]:
+        look = store.look(session)
+        if look.failure is not None and not look.newer:
+            finding = find(store, self._config, session, recovery, ledger)
+            if finding is not None:
+                return _of(finding), finding.outlook if finding.stuck else finding.said
+        if look.running:
+            return State.RUNNING, ""
+        return (State.WAITING if look.newest_user is not None else State.ANSWERED), ""
+
+
+def _standing(entry: Entry) -> str:
+    """Return the id of a recovery that can be shown and undone, else ""."""
+    return entry.id if entry.outcome is Outcome.HEALED else ""
+
+
+def _of(finding: Finding) -> State:
+    if finding.elsewhere:
+        return State.ERROR
+    if finding.healed:
+        return State.HEALED
+    return State.IGNORED if finding.ignored else State.STUCK

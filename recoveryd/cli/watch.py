@@ -1,0 +1,262 @@
+"""`recoveryd watch`: a live view of the sessions in a terminal, with the change of the selected one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import select
+import sys
+import termios
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
+from recoveryd.cli.output import OK, console, diff, plain
+from recoveryd.clients import Clients, Store, Whose
+from recoveryd.core import Entry, Event, Failure, RecoverydError, UsageError
+from recoveryd.heal import Answer, Resumer, by_hand
+from recoveryd.settings import paths
+
+_REFRESH_S = 1.0
+_ESCAPE_S = 0.05  # the rest of an arrow's code comes at once
+_KEYS = "up, down: select; space: next page; u: undo; c: continue; q: quit"
+_ARROWS = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down"}
+_NAMES = {b"k": "up", b"j": "down", b" ": "page", b"\x03": "q", b"\x04": "q"}
+_STYLES = {State.STUCK: "bold red", State.HEALED: "green", State.RUNNING: "cyan", State.ERROR: "yellow"}
+
+
+@dataclass
+class View:
+    """What is on the screen. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`."""
+
+    whose: Whose
+    rows: Sequence[LiveSession] = ()
+    problems: Sequence[str] = ()
+    idle: str = ""  # why nothing is repaired now
+    said: str = "Looking at your sessions ..."
+    selected: tuple[str, str] | None = None
+    question: str = ""
+    lines: dict[str, list[str]] = field(default_factory=dict)  # of the diff of each recovery that was selected
+    page: int = 0
+
+    @property
+    def row(self) -> LiveSession | None:
+        """The selected session: the first one until another is chosen."""
+        rows = self.rows
+        return next((row for row in rows if _key(row) == self.selected), rows[0] if rows else None)
+
+    def move(self, by: int) -> None:
+        """Select another session, `by` rows below."""
+        rows, row = self.rows, self.row
+        if row is not None:
+            place = [_key(one) for one in rows].index(_key(row)) if row in rows else 0
+            self.selected, self.page = _key(rows[max(0, min(place + by, len(rows) - 1))]), 0
+
+
+def _key(row: LiveSession) -> tuple[str, str]:
+    return row.store.id, row.session
+
+
+class _Worker(threading.Thread):
+    """Looks at the stores, and does what a key asks for, so that the terminal never waits for either."""
+
+    def __init__(self, live: LiveSessions, view: View) -> None:
+        super().__init__(daemon=True, name="watch")
+        self._live, self._view = live, view
+        self.jobs: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        said = ""
+        while True:
+            self._refresh(said)
+            try:
+                job = self.jobs.get(timeout=_REFRESH_S)
+            except queue.Empty:
+                said = self._view.said
+                continue
+            if job is None:
+                return
+            try:
+                said = job()
+            except RecoverydError as error:
+                said = f"{error.message} {error.hint}".strip()
+
+    def _refresh(self, said: str) -> None:
+        try:
+            self._view.rows = self._live.refresh()
+            self._view.problems = tuple(self._live.problems.values())
+            self._view.idle = self._live.idle()
+            row = self._view.row
+            if row is not None and row.recovery and row.recovery not in self._view.lines:
+                lines = [line for change in self._live.changes(row) for line in diff(row.store.id, change)]
+                self._view.lines[row.recovery] = lines
+        except RecoverydError as error:
+            said = error.message
+        self._view.said = said
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "`recoveryd watch` needs a terminal.", "In a pipe: recoveryd logs -f, recoveryd history --json"
+        )
+    config = config_of(arguments)
+    whose = Whose(config)
+    only = whose.meant(arguments.client) if arguments.client else None
+
+    def stores() -> list[Store]:
+        return [store for store in stores_of(config) if only in (None, store.client)]
+
+    view = View(whose)
+    worker = _Worker(LiveSessions(config, stores), view)
+    worker.start()
+    out = console(soft_wrap=False)
+    with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(drawn(view, out), refresh=True)
+            pressed = key(_REFRESH_S / 4)
+            if pressed == "q" and not view.question:
+                return OK
+            _obey(pressed, view, worker, arguments)
+
+
+def _obey(pressed: str, view: View, worker: _Worker, arguments: argparse.Namespace) -> None:
+    row = view.row
+    if view.question:
+        if pressed and row is not None:
+            agreed, view.question = pressed == "y", ""
+            view.said = "Undoing ..." if agreed else "Nothing was undone."
+            if agreed:
+                worker.jobs.put(partial(_undo, row, arguments))
+    elif pressed in ("up", "down"):
+        view.move(1 if pressed == "down" else -1)
+        worker.jobs.put(lambda: "")
+    elif pressed == "page":
+        view.page += 1
+    elif pressed in ("u", "c") and row is not None:
+        if not row.recovery:
+            view.said = "No recovery of this session stands."
+        elif pressed == "u":
+            view.question = f"Undo {row.recovery}, and put the session back as it was? [y/N]"
+        else:
+            view.said = "Asking its client to go on ..."
+            worker.jobs.put(partial(_continue, row, arguments))
+
+
+def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
+    config = config_of(arguments)
+    if config.dry_run:
+        return "Nothing is written: `dry_run` is set in the configuration."
+    with open_ledger() as ledger:
+        event = _event(ledger.get(row.recovery))
+        return _told(by_hand.undo(row.store, ledger, paths.lock_dir(paths.state_dir()), event))
+
+
+def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
+    with open_ledger() as ledger:
+        entry, config = ledger.get(row.recovery), config_of(arguments)
+        resumer = Resumer(ledger, config, paths.state_dir(), Clients(config))
+        failure = Failure(row.store.id, row.session, entry.message, 0)
+        return _told(by_hand.go_on(row.store, ledger, resumer, failure, _event(entry)))
+
+
+def _event(entry: Entry) -> Event:
+    return Event(
+        *(getattr(entry, name) for name in ("id", "store", "session", "title", "message", "kind", "outcome", "detail"))
+    )
+
+
+def _told(answer: Answer) -> str:
+    return f"{answer.heading}: {answer.says}"
+
+
+def drawn(view: View, out: Console) -> RenderableType:
+    """Draw all of it for a terminal of this size: half of it for the list at the most."""
+    rows, row, problems = view.rows, view.row, view.problems[:2]
+    free = out.size.height - len(problems) - 5  # what is always there
+    room = max(1, min(len(rows), free // 2))
+    chosen = rows.index(row) if row in rows else 0
+    first = max(0, min(chosen - room // 2, len(rows) - room))
+    stuck = sum(one.state is State.STUCK for one in rows)
+    count = f"{len(rows)} {'session' if len(rows) == 1 else 'sessions'}"
+    return Group(
+        _line(f"recoveryd watch, {time.strftime('%H:%M:%S')}: {count}, {stuck} stuck{view.idle}", "bold"),
+        *(_line(problem, "red") for problem in problems),
+        _table(rows[first : first + room], row, view.whose),
+        Rule(style="dim"),
+        *_details(view, row, free - room, out.size.width),
+        Rule(style="dim"),
+        _line(view.question or view.said, "bold"),
+        _line(_KEYS, "dim"),
+    )
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(plain(text) or " ", style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _table(rows: Sequence[LiveSession], selected: LiveSession | None, whose: Whose) -> Table:
+    made = Table(box=None, expand=True, pad_edge=False, show_header=False)
+    for width in (1, 8, 8, 12 if whose.several else 0):
+        made.add_column(width=width, no_wrap=True, overflow="ellipsis")
+    made.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        chosen = selected is not None and _key(row) == _key(selected)
+        said = f"{row.title or '(no title)'}{f': {row.says}' if row.says else ''}"
+        made.add_row(
+            ">" if chosen else "",
+            time.strftime("%H:%M:%S", time.localtime(row.at)),
+            Text(row.state, style=_STYLES.get(row.state, "")),
+            whose.title(row.store.id) if whose.several else "",
+            Text(plain(said)),
+            style="reverse" if chosen else "",
+        )
+    return made
+
+
+def _details(view: View, row: LiveSession | None, room: int, width: int) -> list[Text]:
+    """The selected session, and a page of what its recovery changed, in at most `room` lines."""
+    if row is None:
+        return [_line("No session changed lately.", "dim")][:room]
+    done = f", repaired by {row.recovery}" if row.recovery else ""
+    head = [_line(f"{row.session}{done}", "bold"), *Text(plain(row.says)).wrap(console(), width)[: room // 3]]
+    lines, page = view.lines.get(row.recovery, []), max(1, room - len(head))
+    start = view.page % max(1, -(-len(lines) // page)) * page
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    shown = (Text(line, styles.get(line[:1], ""), no_wrap=True, overflow="ellipsis") for line in lines)
+    return [*head, *islice(shown, start, start + page)][: max(0, room)]
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Yield what waits so many seconds for a key, and names it; "" when none came. The terminal is as before, after."""
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+
+    def key(seconds: float) -> str:
+        if not select.select([terminal], [], [], seconds)[0]:
+            return ""
+        typed = os.read(terminal, 1)
+        while typed.startswith(b"\x1b") and len(typed) < 3 and select.select([terminal], [], [], _ESCAPE_S)[0]:
+            typed += os.read(terminal, 1)
+        return _ARROWS.get(typed) or _NAMES.get(typed) or ("q" if not typed else typed.decode("ascii", "replace"))
+
+    try:
+        yield key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

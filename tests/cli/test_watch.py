@@ -1,0 +1,120 @@
+"""The live view: what it tells of each session, and that it draws within the terminal whatever a session holds."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
+from recoveryd.cli.output import console
+from recoveryd.cli.watch import View, drawn
+from recoveryd.clients import Config, Whose
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from tests.conftest import Run
+from tests.support.database import OLD, Base
+from tests.support.trees import EMPTY, Tree, behind_a_call, blank_answer
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def live(tree: Tree) -> LiveSessions:
+    return LiveSessions(Config(), lambda: [tree.store])
+
+
+def states(rows: list[LiveSession]) -> dict[str, State]:
+    return {row.session: row.state for row in rows}
+
+
+def test_a_session_is_followed_from_its_failure_to_its_undo(live: LiveSessions, tree: Tree, run: Run) -> None:
+    session = tree.stuck(title="Refactor")
+    (row,) = live.refresh()
+    assert (row.state, row.title, row.recovery) == (State.STUCK, "Refactor", "")
+    assert "Would put 1 tool result right behind its call" in row.says
+    assert run("scan", "--repair")[0] == 0
+    (row,) = live.refresh()
+    assert row.state is State.HEALED and row.recovery and row.recovery in row.says
+    assert any(change.after is not None for change in live.changes(row))
+    assert run("undo", row.recovery)[0] == 0
+    (row,) = live.refresh()
+    assert (row.state, row.recovery, live.changes(row)) == (State.STUCK, "", [])
+    tree.answered(session)
+    assert states(live.refresh()) == {session: State.ANSWERED}
+
+
+def test_every_state_has_its_word(live: LiveSessions, tree: Tree, run: Run) -> None:
+    answered = tree.answered(tree.stuck(blank_answer, EMPTY))
+    waiting = tree.asked(behind_a_call)
+    limited = tree.stuck(blank_answer, "rate limit exceeded")
+    ignored = tree.stuck()
+    assert run("ignore", ignored)[0] == 0
+    wanted = {answered: State.ANSWERED, waiting: State.WAITING, limited: State.ERROR, ignored: State.IGNORED}
+    assert states(live.refresh()) == wanted
+
+
+def test_only_what_changed_is_looked_at_again(live: LiveSessions, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = {tree.stuck(), tree.stuck()}
+    assert states(live.refresh()).keys() == sessions
+    monkeypatch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
+    assert states(live.refresh()).keys() == sessions
+
+
+def test_old_sessions_are_not_listed(tree: Tree) -> None:
+    tree.stuck()
+    later = LiveSessions(Config(), lambda: [tree.store], clock=lambda: time.time() + 25 * HOUR_S)
+    assert later.refresh() == []
+
+
+def test_a_store_that_cannot_be_read_is_named_and_the_others_are_shown(tree: Tree, tmp_path: Path) -> None:
+    session, broken = tree.stuck(), tmp_path / "opencode.db"
+    Base(broken, OLD, clock=time.time)
+    broken.write_bytes(broken.read_bytes()[:4096] + b"x" * 8192)
+    other = OpencodeSqlite(broken)
+    live = LiveSessions(Config(), lambda: [other, tree.store])
+    assert states(live.refresh()) == {session: State.STUCK}
+    assert list(live.problems) == [other.id]
+
+
+def test_it_says_why_nothing_is_repaired(live: LiveSessions, tree: Tree) -> None:
+    tree.stuck()
+    live.refresh()
+    assert "recoveryd start" in live.idle()
+
+
+@pytest.fixture
+def view(tree: Tree) -> View:
+    title = "\x1b[31m" + "wide \u4e16\u754c " * 30
+    row = partial(LiveSession, tree.store, title=title, state=State.STUCK, at=0.0, says="no way " * 60)
+    problems = ["one store can't be read", "another"]
+    return View(Whose(Config()), [row(session=f"ses_{n}") for n in range(30)], problems, said="ready")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(40, 10), (80, 24), (200, 60)])
+def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: View, columns: int, lines: int) -> None:
+    out = console(soft_wrap=False)
+    out.size = (columns, lines)
+    with out.capture() as held:
+        out.print(drawn(view, out))
+    shown = held.get().splitlines()
+    assert len(shown) <= lines
+    assert "\x1b[31m" not in held.get() and "30 sessions" in shown[0]
+
+
+def test_the_selection_stays_with_its_session_and_within_the_list(view: View) -> None:
+    assert view.row == view.rows[0]
+    view.move(-1)
+    assert view.row == view.rows[0]
+    view.move(3)
+    chosen = view.rows[3]
+    view.rows = view.rows[2:]
+    assert view.row == chosen
+    view.move(100)
+    assert view.row == view.rows[-1]
+
+
+def test_in_a_pipe_it_says_what_to_use_instead(run: Run) -> None:
+    code, out, said = run("watch")
+    assert (code, out) == (2, "") and "needs a terminal" in said and "recoveryd logs -f" in said
