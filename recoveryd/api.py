@@ -9,8 +9,8 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, holding, recorded
-from recoveryd.core import KINDS, Event, NotFoundError, Outcome, Silence
-from recoveryd.diagnose import Diagnosis, standing, unread
+from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
+from recoveryd.diagnose import Context, diagnose, standing, unread
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow, recover_one
 from recoveryd.ledger import Ledger
@@ -54,25 +54,25 @@ def recover(
     with Ledger(paths.ledger_file(state)) as ledger:
         for store in found:
             follow(store, ledger)
-            recovery = Recovery(ledger, config, state, callbacks=callbacks)
-            event = _recover(store, session_id, recovery, ledger, config)
+            recovery = Recovery(Context(ledger, config, state), callbacks=callbacks)
+            event = _recover(store, session_id, recovery)
             if event is not None:
                 return event
     return None
 
 
-def _done(recovery: Recovery, store: Store, ledger: Ledger, found: Silence) -> bool:
+def _done(context: Context, store: Store, found: Diagnosis) -> bool:
     """Whether the failure was repaired, or is of a client that has not read the repair yet."""
-    if standing(store, ledger, found) is not None:
+    if standing(store, context.ledger, found) is not None:
         return True
-    return unread(recovery.clients.of(store), store, ledger, found.failure) is not None
+    return unread(context, store, found.failure) is not None
 
 
-def _recover(store: Store, session: str, recovery: Recovery, ledger: Ledger, config: Config) -> Event | None:
-    found = Diagnosis(recovery.clients, ledger).of(store, session)
-    if found is None or found.kind is None or _done(recovery, store, ledger, found):
+def _recover(store: Store, session: str, recovery: Recovery) -> Event | None:
+    found = diagnose(recovery.context, store, session)
+    if found is None or found.kind is None or _done(recovery.context, store, found):
         return None
-    if KINDS[found.kind].opt_in and found.kind not in config.kinds:
+    if KINDS[found.kind].opt_in and found.kind not in recovery.context.config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
     event = recover_one(recovery, store, found.failure, found.kind)
     if event.outcome is not Outcome.PENDING:

@@ -18,6 +18,7 @@ import recoveryd.daemon.daemon as daemon_module
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core import failpoint
 from recoveryd.core.model import Outcome
+from recoveryd.diagnose import Context
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.recovery import Recovery
 from tests.crash_matrix import child, work
@@ -97,14 +98,14 @@ def test_a_clock_that_jumps_back_after_the_failure(place: Place) -> None:
         os.utime(path, (time.time() + 3600, time.time() + 3600))
     now = time.time() - 3600
     with work.opened(place) as ledger:
-        recovery = Recovery(ledger, work.CONFIG, place.state, clock=lambda: now)
-        triage = Triage(ledger, work.CONFIG, lambda *_: None, recovery.clients, clock=lambda: now)
+        recovery = Recovery(Context(ledger, work.CONFIG, place.state, clock=lambda: now))
+        triage = Triage(recovery.context, lambda *_: None)
         while (verdict := triage.judge(place.store, session)).next is Next.AGAIN and verdict.wait:
             time.sleep(verdict.wait)
-        assert verdict.next is Next.RECOVER and verdict.failure is not None and verdict.kind is not None
-        event = recovery.attempt(place.store, verdict.failure, verdict.kind)
+        assert verdict.next is Next.RECOVER and verdict.diagnosis is not None and verdict.kind is not None
+        event = recovery.attempt(place.store, verdict.diagnosis.failure, verdict.kind)
         assert event.outcome is Outcome.HEALED
-        assert recovery.confirm(place.store, verdict.failure, event).outcome is Outcome.HEALED
+        assert recovery.confirm(place.store, verdict.diagnosis.failure, event).outcome is Outcome.HEALED
         assert triage.judge(place.store, session).next is Next.NOTHING
     assert work.take_back(place, session) == []
 

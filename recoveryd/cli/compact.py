@@ -13,9 +13,9 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledge
 from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
 from recoveryd.clients import Store, holding
 from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, RefusedError
-from recoveryd.diagnose import Diagnosis, standing
+from recoveryd.diagnose import Context, diagnose, standing
 from recoveryd.heal import Recovery, follow, recover_one
-from recoveryd.ledger import Ledger, new_id
+from recoveryd.ledger import new_id
 from recoveryd.settings import paths
 from recoveryd.tell import by_place, cause
 
@@ -35,8 +35,8 @@ def compact(arguments: argparse.Namespace) -> int:
         if not dry:
             with suppress(RecoverydError):
                 follow(store, ledger)
-        recovery = Recovery(ledger, config, paths.state_dir(), share=share)
-        failure, name = _failure(recovery, ledger, store, arguments.session), new_id()
+        recovery = Recovery(Context(ledger, config, paths.state_dir()), share=share)
+        failure, name = _failure(recovery.context, store, arguments.session), new_id()
         if store.look(arguments.session).running:
             raise RefusedError("A turn of this session is running, or was cut off.", "Try again when it has ended.")
         session, planned = recovery.propose(store, failure, _KIND, name)
@@ -62,18 +62,18 @@ def compact(arguments: argparse.Namespace) -> int:
         return _done(arguments, data, recover_one(recovery, store, failure, _KIND, name))
 
 
-def _failure(recovery: Recovery, ledger: Ledger, store: Store, session: str) -> Failure:
+def _failure(context: Context, store: Store, session: str) -> Failure:
     """What it is stuck on, if that is its length; else what its next prompt would be refused for.
 
     RefusedError: it is stuck on something else, which would be taken for repaired.
     """
-    found = Diagnosis(recovery.clients, ledger).of(store, session)
+    found = diagnose(context, store, session)
     if found is not None and found.kind is _KIND:
         return found.failure
-    if found is not None and found.kind is not None and standing(store, ledger, found) is None:
+    if found is not None and found.kind is not None and standing(store, context.ledger, found) is None:
         how = f"First: recoveryd scan --repair --session {session}"
         raise RefusedError(f"This session is stuck on something else: {cause(found.kind)} ({found.kind}).", how)
-    made = recovery.clients.of(store).next_failure(store.load(session))
+    made = context.clients.of(store).next_failure(store.load(session))
     if made is None:
         raise NotFoundError(f"Session {session} has no message yet.")
     return made

@@ -11,12 +11,15 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, no_session, stores_of, with_clients
+from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients import Store, Whose, holding, recorded
 from recoveryd.core import Failure, Kind, RecordedError, UsageError
+from recoveryd.diagnose import Context
+from recoveryd.heal import Recovery
 from recoveryd.providers import WHOSE, candidates, classify, elsewhere
+from recoveryd.settings import paths
 from recoveryd.tell import cause, remedy, repairable
 
 
@@ -99,7 +102,9 @@ def _session(arguments: argparse.Namespace) -> int:
     stores, unread = holding(stores_of(config), arguments.session)
     if not stores:
         raise no_session(arguments.session, map(str, unread.values()), "`recoveryd scan` lists those that are stuck.")
-    asked = (find(store, config, arguments.session) for store in stores)
+    with known_ledger() as ledger:
+        recovery = Recovery(Context(ledger, config, paths.state_dir()))
+        asked = [find(store, arguments.session, recovery) for store in stores]
     findings = [finding for finding in asked if finding is not None]
     stuck = [finding for finding in findings if finding.stuck]
     whose = Whose(config)

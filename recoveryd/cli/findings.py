@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import known_ledger, when
+from recoveryd.cli.common import when
 from recoveryd.cli.output import hung, wrapped
-from recoveryd.clients import Config, Store, Whose, is_of
+from recoveryd.clients import Store, Whose, is_of
 from recoveryd.core import (
     ELSEWHERE,
     KINDS,
@@ -17,6 +17,7 @@ from recoveryd.core import (
     UNANSWERED,
     ActiveError,
     Change,
+    Diagnosis,
     Failure,
     Json,
     Kind,
@@ -24,15 +25,13 @@ from recoveryd.core import (
     Outcome,
     RecoverydError,
     Refusal,
-    Silence,
     StoreError,
     Try,
     kind_info,
 )
-from recoveryd.diagnose import Diagnosis, left_alone, standing, undone, unread
+from recoveryd.diagnose import Context, diagnose, left_alone, standing, undone, unread
 from recoveryd.heal import Recovery
-from recoveryd.ledger import Ledger, new_id
-from recoveryd.settings import paths
+from recoveryd.ledger import new_id
 from recoveryd.tell import cause, told
 
 UNREADABLE = "unreadable"
@@ -136,41 +135,37 @@ class Finding:
         }
 
 
-def find(
-    store: Store, config: Config, session: str, recovery: Recovery | None = None, ledger: Ledger | None = None
-) -> Finding | None:
+def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find what a session is stuck on; None when it is not. An error on the way becomes the finding's action."""
-    if recovery is None:
-        with known_ledger() as opened:
-            return find(store, config, session, Recovery(opened, config, paths.state_dir()), opened)
+    context = recovery.context
     unread = Finding(Failure(store.id, session, "", 0), "", None, "", reason=UNREADABLE)
     try:
-        silence = Diagnosis(recovery.clients, ledger).of(store, session)
-        if silence is None:
+        diagnosis = diagnose(context, store, session)
+        if diagnosis is None:
             return None
         about = store.about(session)
         unread = replace(unread, title=about.title)
-        found = Finding(silence.failure, about.title, silence.kind, "")
-        found = replace(found, reason=silence.reason, evidence=silence.evidence)
-        healed = _healed(store, recovery, ledger, found, silence) if ledger is not None else None
+        found = Finding(diagnosis.failure, about.title, diagnosis.kind, "")
+        found = replace(found, reason=diagnosis.reason, evidence=diagnosis.evidence)
+        healed = _healed(store, context, found, diagnosis)
         if healed is not None:
             return healed
         try:
-            alone = left_alone(config, paths.state_dir(), store, session)
+            alone = left_alone(context, store, session)
         except StoreError:
             raise
         except RecoverydError as error:  # the list of what is ignored: nothing is wrong with the session
             return replace(found, action=f"not repaired: {error}")
-        return _planned(store, recovery, ledger, replace(found, ignored=alone))
+        return _planned(store, recovery, replace(found, ignored=alone))
     except RecoverydError as error:
         return replace(unread, action=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
-def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding, silence: Silence) -> Finding | None:
-    done, says = standing(store, ledger, silence), ""
-    late = unread(recovery.clients.of(store), store, ledger, found.failure) if done is None else None
+def _healed(store: Store, context: Context, found: Finding, diagnosis: Diagnosis) -> Finding | None:
+    done, says = standing(store, context.ledger, diagnosis), ""
+    late = unread(context, store, found.failure) if done is None else None
     if late is not None:
         done, says = late[0], f"; {late[1]}"
     if done is None:
@@ -181,18 +176,15 @@ def _healed(store: Store, recovery: Recovery, ledger: Ledger, found: Finding, si
     return replace(told, healed=True, earlier=True)
 
 
-def _planned(store: Store, recovery: Recovery, ledger: Ledger | None, found: Finding) -> Finding:
+def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     """Plan the repair, and tell what would be done."""
-    failure, kind, name = found.failure, found.kind, new_id()
+    ledger, failure, kind, name = recovery.context.ledger, found.failure, found.kind, new_id()
     if kind is None:
         about = str(found.evidence.get("about", ""))
         return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
-    if ledger is not None:
-        found = replace(found, undone=undone(store, ledger, failure))
-    found = replace(found, stamp=store.stamp(failure.session).digest)
+    found = replace(found, undone=undone(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     found = _proposed(store, recovery, found, name)
-    pending = ledger.pending() if ledger is not None else []
-    cut_off = [entry for entry in pending if entry.session == failure.session and is_of(store, entry.store)]
+    cut_off = [entry for entry in ledger.pending() if entry.session == failure.session and is_of(store, entry.store)]
     if cut_off:
         what = "undo of" if cut_off[0].outcome is Outcome.UNDOING else "repair"
         ended = f"its {what} {cut_off[0].id} was cut off half way; `recoveryd run` and `scan --repair` end that first"

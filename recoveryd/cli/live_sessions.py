@@ -11,6 +11,7 @@ from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, find
 from recoveryd.clients import Config, Store
 from recoveryd.core import Change, Entry, Outcome, RecoverydError
+from recoveryd.diagnose import Context
 from recoveryd.doctor import watched_by
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
@@ -73,10 +74,10 @@ class LiveSessions:
             self._listed = now
         since = now - self._config.lookback_hours * _HOUR_S
         with known_ledger() as ledger:
-            recovery = Recovery(ledger, self._config, paths.state_dir())
+            recovery = Recovery(Context(ledger, self._config, paths.state_dir()))
             for store in self._stores.values():
                 try:
-                    self._refresh(store, recovery, ledger, since)
+                    self._refresh(store, recovery, since)
                     self.problems.pop(store.id, None)
                 except RecoverydError as error:
                     self.problems[store.id] = error.message
@@ -97,13 +98,13 @@ class LiveSessions:
         with known_ledger() as ledger:
             return ledger.changes(row.recovery) if row.recovery else []
 
-    def _refresh(self, store: Store, recovery: Recovery, ledger: Ledger, since: float) -> None:
+    def _refresh(self, store: Store, recovery: Recovery, since: float) -> None:
         known = self._marks.setdefault(store.id, {})
         changed = dict(store.fresh(known, int(since * 1000)))
         known.update({session: mark for session, mark in changed.items() if mark})
-        newest = self._newest(store, ledger)
+        newest = self._newest(store, recovery.context.ledger)
         for session in changed.keys() | self._retold(store, newest):
-            row = self._row(store, session, newest.get(session), recovery, ledger, since)
+            row = self._row(store, session, newest.get(session), recovery, since)
             if row is None:
                 self._rows.pop((store.id, session), None)
             else:
@@ -123,19 +124,19 @@ class LiveSessions:
         }
 
     def _row(
-        self, store: Store, session: str, entry: Entry | None, recovery: Recovery, ledger: Ledger, since: float
+        self, store: Store, session: str, entry: Entry | None, recovery: Recovery, since: float
     ) -> LiveSession | None:
         at = store.stamp(session).newest_mtime_ns / 1e9
         if at < since:
             return None
-        state, says = self._state(store, session, recovery, ledger)
+        state, says = self._state(store, session, recovery)
         done = "" if entry is None else _standing(entry)
         return LiveSession(store, session, store.about(session).title, state, at, says, done)
 
-    def _state(self, store: Store, session: str, recovery: Recovery, ledger: Ledger) -> tuple[State, str]:
+    def _state(self, store: Store, session: str, recovery: Recovery) -> tuple[State, str]:
         look = store.look(session)
         if look.failure is not None and not look.newer:
-            finding = find(store, self._config, session, recovery, ledger)
+            finding = find(store, session, recovery)
             if finding is not None:
                 return _of(finding), finding.outlook if finding.stuck else finding.said
         if look.running:

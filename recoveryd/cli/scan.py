@@ -19,7 +19,7 @@ from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, dead, holding
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import undone
+from recoveryd.diagnose import Context, undone
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
 from recoveryd.settings import ignored, paths
@@ -73,11 +73,11 @@ def scan(arguments: argparse.Namespace) -> int:
     if repairs:
         ignored(paths.state_dir())  # raises where it can't be read: what is to be left alone is not known then
     with open_ledger() if repairs else known_ledger() as ledger:
-        recovery = Recovery(ledger, config, paths.state_dir())
+        recovery = Recovery(Context(ledger, config, paths.state_dir()))
         for store in _stores(arguments, config, whose) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow(store, ledger)
-        seen = _look(arguments, config, recovery, ledger, whose)
+        seen = _look(arguments, config, recovery, whose)
         if arguments.session and not seen.sessions:
             raise no_session(arguments.session, seen.unreadable.values())
         if seen.due and repairs:
@@ -109,13 +109,13 @@ def _plans(arguments: argparse.Namespace) -> bool:
     return bool(arguments.repair or arguments.dry_run)
 
 
-def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, ledger: Ledger, whose: Whose) -> _Seen:
+def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     seen, bar = _Seen(whose=whose if whose.several else None), Bar(shown=not arguments.quiet)
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
-            finding = find(store, config, session, recovery, ledger)
+            finding = find(store, session, recovery)
             if finding is None:
                 continue
             if arguments.kind and finding.kind != arguments.kind:

@@ -26,8 +26,9 @@ from rich.text import Text
 from recoveryd.cli.common import config_of, open_ledger, stores_of
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
-from recoveryd.clients import Clients, Store, Whose
+from recoveryd.clients import Store, Whose
 from recoveryd.core import Entry, Event, Failure, RecoverydError, UsageError
+from recoveryd.diagnose import Context
 from recoveryd.heal import Answer, Resumer, by_hand
 from recoveryd.settings import paths
 
@@ -163,15 +164,15 @@ def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
         return "Nothing is written: `dry_run` is set in the configuration."
     with open_ledger() as ledger:
         event = _event(ledger.get(row.recovery))
-        return _told(by_hand.undo(row.store, ledger, paths.lock_dir(paths.state_dir()), event))
+        return _told(by_hand.undo(Context(ledger, config, paths.state_dir()), row.store, event))
 
 
 def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
     with open_ledger() as ledger:
         entry, config = ledger.get(row.recovery), config_of(arguments)
-        resumer = Resumer(ledger, config, paths.state_dir(), Clients(config))
+        context = Context(ledger, config, paths.state_dir())
         failure = Failure(row.store.id, row.session, entry.message, 0)
-        return _told(by_hand.go_on(row.store, ledger, resumer, failure, _event(entry)))
+        return _told(by_hand.go_on(context, row.store, Resumer(context), failure, _event(entry)))
 
 
 def _event(entry: Entry) -> Event:

@@ -14,6 +14,7 @@ from recoveryd.core import (
     Change,
     Check,
     ConfigProblem,
+    Diagnosis,
     Edit,
     Editor,
     Failure,
@@ -22,7 +23,6 @@ from recoveryd.core import (
     Message,
     Refusal,
     Session,
-    Silence,
     Wire,
 )
 
@@ -164,12 +164,12 @@ class Client(Protocol):
     def stopped(self, message: Message) -> bool:
         """Whether an answer was ended by its user."""
 
-    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+    def ids_started_again(self, store: Store, session: str, now: float) -> Diagnosis | None:
         """Find out whether the client takes, or will take, new prompts for old ones. No turn may run. `now` in
         seconds.
         """
 
-    def cut_off(self, session: Session) -> Silence | None:
+    def cut_off(self, session: Session) -> Diagnosis | None:
         """Find out whether the last turn was never ended."""
 
     def under_way(self, store: Store, session: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recoveryd.clients.client import Asked, Cure, Prompt
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, Failure, Kind, Message, Refusal, Session, Silence
+from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class WithoutServer:
         del session
         return Prompt()
 
-    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+    def ids_started_again(self, store: Store, session: str, now: float) -> Diagnosis | None:
         del store, session, now
         return None
 
-    def cut_off(self, session: Session) -> Silence | None:
+    def cut_off(self, session: Session) -> Diagnosis | None:
         del session
         return None
 

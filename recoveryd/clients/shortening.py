@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from recoveryd.clients.store import Store
-from recoveryd.core import Edits, Failure, Marks, RecordedError, Session, Shortener, Silence, Usage
+from recoveryd.core import Diagnosis, Edits, Failure, Marks, RecordedError, Session, Shortener, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +41,5 @@ class CanShorten(Protocol):
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
         """What it knows of the length of `session`. Errors of the store pass."""
 
-    def hidden(self, store: Store, session: str) -> Silence | None:
+    def hidden(self, store: Store, session: str) -> Diagnosis | None:
         """That messages are no longer sent since a compaction failed. Errors of the store pass."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import note
-from recoveryd.core.context import Size, Usage
+from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, Diagnosis, waiting_prompts
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
 from recoveryd.core.edits import deeds, edited, merged, stored
 from recoveryd.core.error_text import json_of, parsed, texts_of
@@ -29,6 +29,7 @@ from recoveryd.core.errors import (
 from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import decoded, kind, pixels
+from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import (
     CUT_OFF,
     PAGE,
@@ -51,7 +52,6 @@ from recoveryd.core.model import (
     is_session_id,
 )
 from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
-from recoveryd.core.silence import ELSEWHERE, REFUSED, UNANSWERED, Silence, waiting_prompts
 from recoveryd.core.text import HALF, UNKNOWN, capital, clean, moment, shown
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
@@ -78,6 +78,7 @@ __all__ = [
     "ConfigError",
     "ConfigProblem",
     "ConflictError",
+    "Diagnosis",
     "DiskError",
     "Edit",
     "Editor",
@@ -102,7 +103,6 @@ __all__ = [
     "Resumed",
     "Session",
     "Shortener",
-    "Silence",
     "Size",
     "StoreError",
     "Try",

@@ -142,11 +142,11 @@ class RecordedError:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a provider refused a conversation, by its own words.
+    """Why a session is refused: as a provider's words say, or as was found without any (then the `kind` alone).
 
-    `ids` are those of the tool calls that it names; `position` is the `messages.N[.content.M]`, or `input[N]`, of the
-    sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it ("call_id").
-    `said` is the sentence of the tables that fitted.
+    `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
+    the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
+    ("call_id"). `said` is the sentence of the tables that fitted. `by_error`: an error that was recorded says it.
     """
 
     kind: Kind
@@ -158,6 +158,7 @@ class Refused:
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
     most_images: int = 0  # that a request may have; 0: not told
+    by_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Clients, Config, Store, root
+from recoveryd.clients import SETTLE_S, Store, root
 from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose import Next, Triage, left_alone, undone
+from recoveryd.diagnose import Context, Next, Triage, left_alone, undone
 from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, by_hand
-from recoveryd.ledger import Handled, Judged, Ledger, Record, new_id
+from recoveryd.ledger import Handled, Judged, Record, new_id
 from recoveryd.providers import VERSION
-from recoveryd.settings import held, paths, paused
+from recoveryd.settings import held, paused
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
 
 REST_S = 3.0
@@ -37,41 +36,28 @@ class Healer:
 
     def __init__(
         self,
-        config: Config,
-        ledger: Ledger,
-        state_dir: Path,
+        context: Context,
         schedule: Schedule,
         notifier: Notifier,
         log_once: LogOnce,
         callbacks: Callbacks | None = None,
         call: Callable[[Callable[[], object]], object] = lambda job: job(),
         mine: Callable[[Store], bool] = lambda _: True,
-        lock_dir: Path | None = None,
     ) -> None:
-        self._config = config
+        self._context = context
+        self._config = config = context.config
+        self._ledger = context.ledger
         self._mine = mine
-        self._ledger = ledger
-        self._state_dir = state_dir
-        self._lock_dir = lock_dir or paths.lock_dir(state_dir)
         self._schedule = schedule
         self._call = call
         self._log_once = log_once
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
-        self._clients = Clients(config)
-        self._triage = Triage(ledger, config, lambda store, why: log_once.say((store, "live"), why), self._clients)
-        self._recovery = Recovery(
-            ledger,
-            config,
-            state_dir,
-            callbacks=both,
-            clients=self._clients,
-            held=self._held_there,
-            lock_dir=self._lock_dir,
-        )
+        self._triage = Triage(context, lambda store, why: log_once.say((store, "live"), why))
+        self._recovery = Recovery(context, callbacks=both, held=self._held_there)
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
-        self._resumer = Resumer(ledger, config, state_dir, self._clients)
-        self._teller = Teller(config, ledger, notifier, self._recovery.on_complete, self._press)
+        self._resumer = Resumer(context)
+        self._teller = Teller(config, context.ledger, notifier, self._recovery.on_complete, self._press)
         self._ending = False
         self._open: set[tuple[str, str]] = set()
 
@@ -84,10 +70,10 @@ class Healer:
         """Tell why nothing may be written to a store now, not even to finish what a crash cut off; None when it may."""
         if not self._mine(store):
             return "this recoveryd does not watch it any more"
-        return held(self._config, self._state_dir, time.time())
+        return held(self._config, self._context.state_dir, time.time())
 
     def _held_there(self, store: Store, session: str) -> str | None:
-        alone = left_alone(self._config, self._state_dir, store, session)
+        alone = left_alone(self._context, store, session)
         return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
 
     def open(self, store: Store) -> list[str]:
@@ -133,7 +119,8 @@ class Healer:
             return "open"
         if verdict.next is Next.TOO_OLD:
             return "old"
-        failure, kind = verdict.failure, verdict.kind
+        found = verdict.diagnosis
+        failure, kind = (found.failure, found.kind) if found is not None else (None, None)
         if failure is None or kind is None or verdict.next is Next.NOTHING:
             if verdict.reason:
                 logger.debug("session {}: {}", session, verdict.reason)
@@ -153,12 +140,12 @@ class Healer:
 
     def _held_back(self, store: Store, session: str) -> bool:
         """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
-        pause = paused(self._state_dir, time.time())
+        pause = paused(self._context.state_dir, time.time())
         if pause is not None:
             self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `recoveryd unpause`")
             return True
         self._log_once.forget("pause")
-        return left_alone(self._config, self._state_dir, store, session)
+        return left_alone(self._context, store, session)
 
     def _recover(self, store: Store, failure: Failure, kind: Kind, known: Handled | None) -> Attended:
         if self._config.idle:
@@ -208,10 +195,10 @@ class Healer:
         self._call(partial(obey, store, failure, event))
 
     def _undo(self, store: Store, _: Failure, event: Event) -> None:
-        self._answer(by_hand.undo(store, self._ledger, self._lock_dir, event))
+        self._answer(by_hand.undo(self._context, store, event))
 
     def _continue(self, store: Store, failure: Failure, event: Event) -> None:
-        self._answer(by_hand.go_on(store, self._ledger, self._resumer, failure, event))
+        self._answer(by_hand.go_on(self._context, store, self._resumer, failure, event))
 
     def _answer(self, answer: Answer) -> None:
         self._teller.answer(answer.event, answer.heading, f"{answer.event.title}: {answer.says}")

@@ -20,6 +20,7 @@ from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweep import Patrol
 from recoveryd.daemon.textfile import Textfile
+from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, private_files
 from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.settings import paths
@@ -104,29 +105,24 @@ class Daemon:
         """Watch and heal until `stop`, or until there is another configuration."""
         self._begin_anew()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
+        context = Context(ledger, self.config, self.state_dir, lock_dir=self._lock_dir)
         self._healer = Healer(
-            self.config,
-            ledger,
-            self.state_dir,
+            context,
             self._schedule,
             notifier,
             self._log_once,
             self._callbacks,
             self._inbox.put,
             lambda store: self._patrol.mine(store),
-            self._lock_dir,
         )
         self._patrol = Patrol(
+            context,
             self.stores,
-            ledger,
             self._healer,
             self._log_once,
-            self.state_dir,
-            config=self.config,
             stopping=lambda: self._stopping,
             progress=self._alive,
             locks=self._locks,
-            place=self._lock_dir,
         )
         try:
             self._patrol.take_locks()

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Config, Store, client_title, is_of
+from recoveryd.clients import Store, client_title, is_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
+from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, recovery_lock
 from recoveryd.heal import follow, settle
-from recoveryd.ledger import Ledger, SeenSessions
+from recoveryd.ledger import SeenSessions
 from recoveryd.providers import VERSION
-from recoveryd.settings import paths
 
 
 class Patrol:
@@ -30,28 +30,26 @@ class Patrol:
 
     def __init__(
         self,
+        context: Context,
         stores: dict[str, Store],
-        ledger: Ledger,
         healer: Healer,
         log_once: LogOnce,
-        state_dir: Path,
         *,
-        config: Config,
         stopping: Callable[[], bool],
         progress: Callable[[], object] = lambda: None,
         locks: dict[Path, StoreLock] | None = None,
-        place: Path | None = None,
     ) -> None:
+        config = context.config
         self.stores = stores
-        self._ledger = ledger
-        self._seen = SeenSessions(ledger.file)
+        self._ledger = context.ledger
+        self._seen = SeenSessions(context.ledger.file)
         self._healer = healer
         self._log_once = log_once
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
         self._title = partial(client_title, config=config)
         self._judged_by = f"{VERSION}.{config.digest}:"
-        self._place = place or paths.lock_dir(state_dir)
+        self._lock_dir = context.lock_dir
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._progress = progress
@@ -113,7 +111,7 @@ class Patrol:
             if lock is not None:
                 lock.release()
             self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
-            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._place, store.id)
+            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._lock_dir, store.id)
             lock.acquire()
         lock.watch(store.id, self._idle)
         if store.id not in self._settled:
@@ -136,7 +134,7 @@ class Patrol:
                     self._log_once.say((store.id, entry.id), text)
             return
         for session in cut_off.difference(waiting):
-            with recovery_lock(store.lock_path, self._place, store.id):
+            with recovery_lock(store.lock_path, self._lock_dir, store.id):
                 ended = settle(store, self._ledger, session)
             for settled in ended:
                 text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"

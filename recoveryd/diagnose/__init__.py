@@ -5,17 +5,20 @@ Imports `core`, `clients`, `providers`, `settings` and `ledger`; writes nothing.
 
 from __future__ import annotations
 
-from recoveryd.diagnose.diagnosis import Diagnosis, standing, tries, undone, unread
+from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.diagnosis import diagnose
+from recoveryd.diagnose.earlier_repairs import standing, tries, undone, unread
 from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import needs_user
-from recoveryd.diagnose.silent import unsendable
 from recoveryd.diagnose.triage import Next, Triage
+from recoveryd.diagnose.without_error import unsendable
 
 __all__ = [
-    "Diagnosis",
+    "Context",
     "Next",
     "Triage",
+    "diagnose",
     "left_alone",
     "needs_user",
     "standing",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
-from recoveryd.clients import About, Config, Store, lineage
+from recoveryd.clients import About, Store, lineage
+from recoveryd.diagnose.context import Context
 from recoveryd.settings import ignored
 
 
-def left_alone(config: Config, state_dir: Path, store: Store, session: str) -> bool:
+def left_alone(context: Context, store: Store, session: str) -> bool:
     """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either.
 
     A folder stands for all in it, by whatever path it is reached. A session whose own record is gone may be in any
     folder, and the subagent of any session. Errors of the store pass.
     """
-    names = (*config.ignore, *ignored(state_dir))
+    names = (*context.config.ignore, *ignored(context.state_dir))
     folders = [name for name in names if name.startswith("/")]
     return bool(names) and any(
         of in names or _in_doubt(about, folders) or any(_is_in(about.directory, name) for name in folders)

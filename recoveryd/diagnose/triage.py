@@ -1,19 +1,19 @@
-"""What is to be done about a session that was written to: nothing, look again, or recover."""
+"""Decide what to do about a session that was written to: nothing, look again, or repair it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.clients import SETTLE_S, Client, Clients, Config, Look, Quiet, Store
-from recoveryd.core import KINDS, Failure, Kind, Outcome, Silence, note
-from recoveryd.diagnose import silent
-from recoveryd.diagnose.diagnosis import all_stand, tries, unread
-from recoveryd.diagnose.explain import explain, what_stands
+from recoveryd.clients import SETTLE_S, Look, Quiet, Store
+from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, note
+from recoveryd.diagnose import without_error
+from recoveryd.diagnose.cause import find_cause, standing_failure
+from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
-from recoveryd.ledger import Handled, Ledger
+from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
 
 _SOON_S = 0.001
@@ -31,18 +31,24 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`wait`: seconds until a look is worth while, 0 for the next sweep; `state`: what the verdict hangs on;
-    `handled`: what was known to have become of the failure.
+    """What to do next about a session, and on what it is stuck (`diagnosis`, whose kind is known then).
+
+    `wait`: seconds until a look is worth while, 0 for the next sweep. `state`: what the verdict depends on. `handled`:
+    what had become of the failure before.
     """
 
     next: Next
     wait: float = 0.0
     reason: str = ""
-    failure: Failure | None = None
-    kind: Kind | None = None
+    diagnosis: Diagnosis | None = None
     state: str = ""
     handled: Handled | None = None
     answered: int = 0  # `Look.last_answer`
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of what the session is stuck on; None where it is not."""
+        return self.diagnosis.kind if self.diagnosis is not None else None
 
 
 _NOTHING = Verdict(Next.NOTHING)
@@ -50,46 +56,35 @@ _AGAIN = Verdict(Next.AGAIN)
 
 
 class Triage:
-    """Judges sessions. `say(store id, reason)` hears why a whole store is left alone."""
+    """Judges sessions. `say(store id, reason)` is called where a whole store is left alone."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        config: Config,
-        say: Callable[[str, str], object],
-        clients: Clients,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._ledger = ledger
-        self.config = config
+    def __init__(self, context: Context, say: Callable[[str, str], object]) -> None:
+        self.context = context
         self._say = say
-        self.clock = clock
-        self.quiet = Quiet(clock)
-        self._clients = clients
+        self.quiet = Quiet(context.clock)
         self.read: dict[tuple[str, str], float] = {}  # when the parts of a session were last looked at
         self.late: dict[tuple[str, str], str] = {}  # failures of clients that had not read the repair before it
         self.sound: dict[tuple[str, str], str] = {}  # sessions by the newest message up to which they can be sent
 
     def judge(self, store: Store, session: str) -> Verdict:
-        """What to do about a session now. Errors of the store pass through."""
-        (look, refused), client = what_stands(store.look(session)), self._clients.of(store)
+        """Decide what to do about a session now. Errors of the store pass."""
+        context, (look, refused) = self.context, standing_failure(store.look(session))
         failure = look.failure
         spoke = failure is not None and failure.error.answered
         try:
-            found = explain(look, refused, _Finder(self, client, store, session, look), spoke=spoke)
+            found = find_cause(look, refused, _Finder(self, store, session, look), spoke=spoke)
         except _Later as later:
             return Verdict(Next.AGAIN, later.seconds)
         if found is None or found.kind is None:
             return _AGAIN if look.running else _NOTHING
         failure, kind = found.failure, found.kind
-        late = unread(client, store, self._ledger, failure)
+        late = unread(context, store, failure)
         if late is not None:
             note(self.late, (store.id, session), failure.message)
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")
         if self.late.get((store.id, session)) == failure.message:
             return _NOTHING  # the client has read the repair since, and was not prompted yet
-        now = self.clock()
-        if failure.time < (now - self.config.lookback_hours * 3600) * 1000:
+        if failure.time < context.now_ms - context.config.lookback_hours * 3_600_000:
             return Verdict(Next.TOO_OLD)
         if look.running and not KINDS[kind].open_turn:
             return _AGAIN  # what becomes of the turn touches the session again
@@ -99,44 +94,47 @@ class Triage:
             return _AGAIN
         stamp = store.stamp(session)
         if self.quiet.wait((store.id, session), stamp, SETTLE_S):
-            client.server.prepare()  # it takes a moment, and here is one
+            context.clients.of(store).server.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, self.quiet.wait((store.id, session), stamp, SETTLE_S) or _SOON_S)
         if look.newer and found is refused and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
-        return self._guarded(store, failure, kind, look.last_answer, state_of(stamp, self.config))
+        return self._guarded(store, found, kind, look.last_answer, state_of(stamp, context.config))
 
     def repaired(self, store: Store, failure: Failure) -> bool:
         """Whether a failure was repaired, and all that was written for it stands."""
         handled = self._handled(failure)
-        return handled is not None and handled.outcome is Outcome.HEALED and all_stand(store, self._ledger, failure)
+        return (
+            handled is not None and handled.outcome is Outcome.HEALED and all_stand(store, self.context.ledger, failure)
+        )
 
     def _handled(self, failure: Failure) -> Handled | None:
-        return self._ledger.handled(failure.store, failure.session, failure.message)
+        return self.context.ledger.handled(failure.store, failure.session, failure.message)
 
-    def _guarded(self, store: Store, failure: Failure, kind: Kind, answered: int, state: str) -> Verdict:
+    def _guarded(self, store: Store, found: Diagnosis, kind: Kind, answered: int, state: str) -> Verdict:
+        context, failure = self.context, found.failure
         handled = self._handled(failure)
-        # What broke behind a repair that stands is told of the same message, and is new.
+        # What broke behind a repair that is still stored has the same message, and is new.
         new = kind is Kind.UNSENDABLE_PART and self.repaired(store, failure)
         verdict = decide(
             failure,
             None if new else handled,
-            tries=tries(self._clients.of(store), store, self._ledger, failure, answered),
-            undone=self._ledger.taken_back(failure.session, answered, failure.message),
-            max_retries=self.config.max_retries,
+            tries=tries(context, store, failure, answered),
+            undone=context.ledger.taken_back(failure.session, answered, failure.message),
+            max_retries=context.config.max_retries,
             session_state=state,
             rules_version=VERSION,
-            now=self.clock(),
-            lookback_hours=self.config.lookback_hours,
+            now=context.clock(),
+            lookback_hours=context.config.lookback_hours,
             tried="told to go on" if KINDS[kind].cleared_by_prompt else "repaired",
         )
         if isinstance(verdict, Admit):
-            return Verdict(Next.RECOVER, failure=failure, kind=kind, state=state, handled=handled)
+            return Verdict(Next.RECOVER, diagnosis=found, state=state, handled=handled)
         what = Next.GIVE_UP if isinstance(verdict, GiveUp) else Next.NOTHING
-        return Verdict(what, reason=verdict.reason, failure=failure, kind=kind, state=state, answered=answered)
+        return Verdict(what, reason=verdict.reason, diagnosis=found, state=state, answered=answered)
 
 
 class _Later(Exception):
-    """What is read now is not what will stand: look again after so many seconds."""
+    """The client may still write: look again after so many seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -144,73 +142,74 @@ class _Later(Exception):
 
 
 class _Finder:
-    """Looks up what a daemon repairs by itself, once nobody writes any more, and nothing twice. Raises `_Later`."""
+    """Looks for what a daemon repairs by itself: once nobody writes any more, and nothing twice. Raises `_Later`."""
 
-    def __init__(self, triage: Triage, client: Client, store: Store, session: str, look: Look) -> None:
+    def __init__(self, triage: Triage, store: Store, session: str, look: Look) -> None:
         self._triage = triage
-        self._client = client
+        self._context = triage.context
+        self._client = triage.context.clients.of(store)
         self._store = store
         self._session = session
         self._look = look
         self._key = store.id, session
 
-    def cut_off(self) -> Silence | None:
-        """If such are to be ended."""
-        if Kind.INTERRUPTED_TURN not in self._triage.config.kinds:
+    def cut_off(self) -> Diagnosis | None:
+        """Looked for only where such turns are to be ended."""
+        if Kind.INTERRUPTED_TURN not in self._context.config.kinds:
             return None
         if self._client.under_way(self._store, self._session):
             return None
         return self._client.cut_off(self._store.load(self._session))
 
-    def ids_started_again(self) -> Silence | None:
-        """If they keep a prompt from being answered; what is only to come is for `scan`."""
+    def ids_started_again(self) -> Diagnosis | None:
+        """Found only where they keep a prompt from being answered: `scan` finds those that will."""
         if self._look.newest_user is None or not self._to_be_read():
             return None
-        found = self._client.ids_started_again(self._store, self._session, self._triage.clock())
+        found = self._client.ids_started_again(self._store, self._session, self._context.clock())
         return found if found is not None and found.ignored else None
 
-    def unsendable(self, failure: Failure | None) -> Silence | None:
+    def unsendable(self, failure: Failure | None) -> Diagnosis | None:
         if not self._to_be_read():
             return None
-        found = silent.unsendable(self._client, self._store, self._store.load(self._session), failure)
+        found = without_error.unsendable(self._client, self._store, self._store.load(self._session), failure)
         if found is None:
             note(self._triage.sound, self._key, self._mark)
         return found
 
-    def hidden(self) -> Silence | None:
-        """At the time when the compaction failed; what is older is for `scan`."""
+    def hidden(self) -> Diagnosis | None:
+        """Looked for only while a failure is the newest that is stored; else `scan` finds it."""
         if self._look.failure is None or self._look.newer:
             return None
         self._wait()
-        return silent.hidden(self._client, self._store, self._session)
+        return without_error.hidden(self._client, self._store, self._session)
 
-    def unanswered(self) -> Silence | None:
-        """Nothing that a daemon would do something about."""
+    def unanswered(self) -> Diagnosis | None:
+        """Not looked for: a daemon does nothing about it."""
         return None
 
-    def unreadable(self) -> Silence | None:
-        """Where no prompt tells: one that names no model fails before it is stored.
+    def unreadable(self) -> Diagnosis | None:
+        """Looked for where no stored prompt tells: one that names no model fails before it is stored.
 
-        While a turn runs there is a look a minute at the most.
+        While a turn runs, at most once a minute.
         """
-        look, now = self._look, self._triage.clock()
+        look, now = self._look, self._context.clock()
         if look.waits and not (look.failure is not None and not look.newer):
             return None  # the request was built
         since = look.running or (look.failure.time if look.failure is not None else look.last_answer)
-        too_old = since < (now - self._triage.config.lookback_hours * 3600) * 1000
+        too_old = since < (now - self._context.config.lookback_hours * 3600) * 1000
         if too_old or (look.running and 0 <= now - self._triage.read.get(self._key, 0.0) < _READ_S):
             return None
         if not self._store.unreadable(self._session):
             note(self._triage.read, self._key, now)
             return None
         self._wait()
-        return silent.unreadable(self._client, self._store, self._store.load(self._session))
+        return without_error.unreadable(self._client, self._store, self._store.load(self._session))
 
     def repaired(self, failure: Failure) -> bool:
         return self._triage.repaired(self._store, failure)
 
     def _to_be_read(self) -> bool:
-        """Whether the session is not known to be sound, as it is now."""
+        """Whether the session is to be read: as it is now it is not known to be sound."""
         if self._triage.sound.get(self._key) == self._mark:
             return False
         self._wait()

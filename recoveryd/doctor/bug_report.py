@@ -26,7 +26,7 @@ from recoveryd.core import (
     __version__,
     is_session_id,
 )
-from recoveryd.diagnose import unsendable
+from recoveryd.diagnose import Context, unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
@@ -105,10 +105,10 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
 
 def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, entry: Entry | None) -> dict[str, Any]:
     made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
-    recovery = Recovery(sources.ledger, sources.config, sources.state_dir)
-    client = recovery.clients.of(store)
-    silence = unsendable(client, store, session, None)
-    failure = _failure(store, session, entry) or (silence.failure if silence is not None else None)
+    recovery = Recovery(Context(sources.ledger, sources.config, sources.state_dir))
+    client = recovery.context.clients.of(store)
+    found_now = unsendable(client, store, session, None)
+    failure = _failure(store, session, entry) or (found_now.failure if found_now is not None else None)
     if failure is None:
         return {**made, "failure": None}
     refused = classify(failure.error)

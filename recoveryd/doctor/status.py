@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Generation, Store
+from recoveryd.clients import Config, Generation, Store
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import needs_user, tries
+from recoveryd.diagnose import Context, needs_user, tries
 from recoveryd.disk import LockOwner, lockers, watcher
 from recoveryd.ledger import Ledger, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
@@ -141,7 +141,7 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float, wan
             ever=Counter(one.outcome for one in ended),
             pending=[one for one in opened.pending() if wanted(one.store)],
             conflicts=[one for one in upkeep.conflicts() if wanted(one.store)],
-            capped=_capped(opened, stores, config),
+            capped=_capped(Context(opened, config, paths.state_dir()), stores),
             need_user=[one for one in needs_user(opened, stores) if wanted(one.store)],
         )
 
@@ -158,24 +158,24 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
     return StoreStatus(store.id, generation, watched, problem, locked)
 
 
-def _capped(ledger: Ledger, stores: Sequence[Store], config: Config) -> list[tuple[str, str, str]]:
+def _capped(context: Context, stores: Sequence[Store]) -> list[tuple[str, str, str]]:
     """List the sessions that had all their recoveries since a prompt was last answered."""
-    by_id, clients = {store.id: store for store in stores}, Clients(config)
+    by_id, most = {store.id: store for store in stores}, context.config.max_retries
     found = []
-    for store_id, session in Upkeep(ledger).busiest(config.max_retries):
-        [newest] = ledger.history(1, session)
-        if _spent(clients, ledger, by_id.get(store_id), newest) >= config.max_retries:
+    for store_id, session in Upkeep(context.ledger).busiest(most):
+        [newest] = context.ledger.history(1, session)
+        if _spent(context, by_id.get(store_id), newest) >= most:
             found.append((store_id, session, newest.title))
     return found
 
 
-def _spent(clients: Clients, ledger: Ledger, store: Store | None, newest: Entry) -> int:
+def _spent(context: Context, store: Store | None, newest: Entry) -> int:
     """Count the recoveries that a session had since a prompt was answered; 0 where that can't be told."""
     if store is None:
         return 0
     failure = Failure(newest.store, newest.session, "", 0)
     try:
-        made = tries(clients.of(store), store, ledger, failure, store.look(newest.session).last_answer)
+        made = tries(context, store, failure, store.look(newest.session).last_answer)
     except RecoverydError:
         return 0
     return sum(one.outcome is not Outcome.GAVE_UP for one in made)

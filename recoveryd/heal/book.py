@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients import Config, Store, is_of, root, untouched
+from recoveryd.clients import Store, is_of, root, untouched
 from recoveryd.core import (
     Change,
+    Diagnosis,
     DiskError,
     Entry,
     Event,
@@ -17,22 +18,22 @@ from recoveryd.core import (
     Outcome,
     RecoverydError,
     Refusal,
+    Refused,
     Session,
-    Silence,
     UnreadError,
 )
-from recoveryd.diagnose import standing, state_of
+from recoveryd.diagnose import Context, standing, state_of
 from recoveryd.heal.undo import settle, taken_back
-from recoveryd.ledger import Judged, Ledger, Record, joined
+from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
 
 
 class Book:
-    """Keeps the account of recoveries in `ledger`, each under the id of its event."""
+    """Keeps the account of recoveries in the ledger, each under the id of its event."""
 
-    def __init__(self, ledger: Ledger, config: Config) -> None:
-        self._ledger = ledger
-        self._config = config
+    def __init__(self, context: Context) -> None:
+        self._ledger = context.ledger
+        self._config = context.config
         self.started = 0.0  # when the repair that is under way began, time.monotonic()
 
     def entry(self, event: Event) -> Entry | None:
@@ -102,7 +103,7 @@ class Book:
 
     def standing(self, store: Store, failure: Failure, event: Event) -> Event | None:
         """The repair of this failure that was made and stands, as its event: another process may have been first."""
-        entry = standing(store, self._ledger, Silence(failure, event.kind))
+        entry = standing(store, self._ledger, Diagnosis(failure, Refused(event.kind) if event.kind else None))
         return None if entry is None else self._as_made(event, entry)
 
     def _as_made(self, event: Event, entry: Entry) -> Event:

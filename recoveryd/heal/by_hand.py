@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from recoveryd.clients import Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
+from recoveryd.diagnose import Context
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import take_back
-from recoveryd.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +20,19 @@ class Answer:
     event: Event
 
 
-def undo(store: Store, ledger: Ledger, lock_dir: Path, event: Event) -> Answer:
+def undo(context: Context, store: Store, event: Event) -> Answer:
     """Take the recovery back. Raises nothing of the store's or the ledger's."""
     try:
-        take_back(store, ledger, lock_dir, event.id)
+        take_back(store, context.ledger, context.lock_dir, event.id)
     except RecoverydError as error:
         return Answer("Not undone", f"{error.message} {error.hint}".strip(), event)
     says = "the session is as it was before, and is not repaired again."
     return Answer("Undone", says, replace(event, outcome=Outcome.UNDONE))
 
 
-def go_on(store: Store, ledger: Ledger, resumer: Resumer, failure: Failure, event: Event) -> Answer:
+def go_on(context: Context, store: Store, resumer: Resumer, failure: Failure, event: Event) -> Answer:
     """Tell the session to go on, if its client listens and nothing stands in the way. `failure` is what was healed."""
-    known = ledger.find(event.id)
+    known = context.ledger.find(event.id)
     if known is not None and known.outcome is Outcome.UNDONE:
         undone = replace(event, outcome=known.outcome)
         return Answer("Does not go on", "its repair was undone, so it would be refused.", undone)

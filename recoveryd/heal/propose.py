@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from recoveryd.clients import Client, Clients, Config, Store
+from recoveryd.clients import Client, Store
 from recoveryd.core import (
     KINDS,
     ActiveError,
@@ -23,7 +22,7 @@ from recoveryd.core import (
     Session,
     Wire,
 )
-from recoveryd.diagnose import left_alone
+from recoveryd.diagnose import Context, left_alone
 from recoveryd.heal.shorten import shortened
 from recoveryd.providers import NO_RULES, Provider, classify, rules_for, size_of, unknown
 from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
@@ -77,19 +76,11 @@ class Proposer:
     ActiveError: what is to be ended may still be under way. LeftAloneError: the user wants it so.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        state_dir: Path,
-        clients: Clients,
-        clock: Callable[[], float] = time.time,
-        share: float | None = None,
-    ) -> None:
+    def __init__(self, context: Context, share: float | None = None) -> None:
         self._share = share
-        self._config = config
-        self._state_dir = state_dir
-        self._clients = clients
-        self._clock = clock
+        self._context = context
+        self._config = context.config
+        self._clients = context.clients
 
     def propose(
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None = None
@@ -98,14 +89,13 @@ class Proposer:
         self.heed(store, session.id)
         if kind not in self._config.kinds:
             return Refusal(f"{kind} is not among the kinds that your configuration names")
-        now = int(self._clock() * 1000)
         if KINDS[kind].cured_by_client:
-            return self._cured(store, session, kind, name, now)
+            return self._cured(store, session, kind, name, self._context.now_ms)
         return self._editing(store, session, failure, kind, name, earlier)
 
     def heed(self, store: Store, session: str) -> None:
         """LeftAloneError if the user wants this session left alone by now."""
-        if left_alone(self._config, self._state_dir, store, session):
+        if left_alone(self._context, store, session):
             raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
 
     def _editing(
@@ -130,7 +120,7 @@ class Proposer:
         planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known))
         if isinstance(planned, Refusal):
             return planned
-        asked, late = planned.claims, client.unread(store, session.id, self._clock())
+        asked, late = planned.claims, client.unread(store, session.id, self._context.clock())
 
         def still(found: Session) -> list[str]:
             return [v.reason for v in objections(found, client.wires(store, failure), provider, asked)]
@@ -148,7 +138,7 @@ class Proposer:
         )
 
     def _marks(self, name: str) -> Marks:
-        return Marks(name, int(self._clock() * 1000))
+        return Marks(name, self._context.now_ms)
 
     def _shorter(
         self, store: Store, session: Session, failure: Failure, kind: Kind, name: str

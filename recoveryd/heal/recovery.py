@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Config, Stamp, Store, root_title, stand
+from recoveryd.clients import Stamp, Store, root_title, stand
 from recoveryd.core import (
     REFUSED,
     ActiveError,
@@ -31,22 +30,21 @@ from recoveryd.core import (
     kind_info,
     note,
 )
-from recoveryd.diagnose import Diagnosis
+from recoveryd.diagnose import Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.book import Book
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.shorten import put
 from recoveryd.heal.stop_turn import settled, stop_turn
-from recoveryd.ledger import Ledger, LedgerError, new_id
+from recoveryd.ledger import LedgerError, new_id
 from recoveryd.repair import thinking
-from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
 
 class Recovery:
-    """Carries out recoveries. `clients`: whose sessions they are; `lock_dir`: where stores are locked, if not as usual.
+    """Carries out recoveries.
 
     `held(store, session)` says why nothing may be written to it now, None when it may: asked first, and right before
     each write. What the user wants left alone is, in any case. `share`: as of `Proposer`.
@@ -54,26 +52,19 @@ class Recovery:
 
     def __init__(
         self,
-        ledger: Ledger,
-        config: Config,
-        state_dir: Path,
+        context: Context,
         *,
         callbacks: Callbacks | None = None,
-        clients: Clients | None = None,
-        clock: Callable[[], float] = time.time,
         held: Callable[[Store, str], str | None] | None = None,
-        lock_dir: Path | None = None,
         share: float | None = None,
     ) -> None:
-        self._book = Book(ledger, config)
-        self._lock_dir = lock_dir or paths.lock_dir(state_dir)
-        self._clock = clock
+        config = context.config
+        self.context = context
+        self._book = Book(context)
         self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
-        self.clients = clients or Clients(config, clock)
-        self._proposer = Proposer(config, state_dir, self.clients, clock, share)
+        self._proposer = Proposer(context, share)
         self._by_hand = share is not None
-        self._diagnosis = Diagnosis(self.clients, ledger, clock)
         self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
@@ -120,7 +111,7 @@ class Recovery:
     def _refused_since(self, store: Store, event: Event) -> bool:
         """Whether the newest answer holds an error of unknown words: who tells of a heal tells of that, too."""
         try:
-            found = self._diagnosis.of(store, event.session)
+            found = diagnose(self.context, store, event.session)
         except RecoverydError:  # nothing can be told of it now
             return False
         return found is not None and found.reason == REFUSED and found.failure.message != event.message
@@ -136,7 +127,7 @@ class Recovery:
 
     def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
         try:
-            with recovery_lock(store.lock_path, self._lock_dir, store.id):
+            with recovery_lock(store.lock_path, self.context.lock_dir, store.id):
                 if event.outcome is Outcome.PENDING:
                     if not still():
                         return replace(event, detail="It was seen to meanwhile: repaired, or its repair undone.")
@@ -170,7 +161,7 @@ class Recovery:
         failpoint.reach("confirm")
         if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
             return event
-        found = self._diagnosis.of(store, event.session)
+        found = diagnose(self.context, store, event.session)
         if event.id not in self._proposed and found is not None:  # made by a process that is gone: it knew the error
             failure = found.failure
         logger.info("{}: the client wrote over the repair; it is made again", marked(event))
@@ -197,7 +188,7 @@ class Recovery:
         written = event.outcome is Outcome.HEALED
         self._allowed(store, failure.session)
         if not written:
-            settled(store, failure.session, self._clock)
+            settled(store, failure.session, self.context.clock)
             self._at_rest(store, failure, event)
             healed = self._book.settle(store, failure, event)
             if healed is not None:
@@ -241,7 +232,7 @@ class Recovery:
         """
         assert event.kind is not None
         while True:
-            read = settled(store, failure.session, self._clock)
+            read = settled(store, failure.session, self.context.clock)
             self._at_rest(store, failure, event)
             session = store.load(failure.session)
             if not self._still_stuck(store, failure, session, written=written):
@@ -260,7 +251,7 @@ class Recovery:
 
         What was `written` may have taken it away, and by hand there may be none: then as long as nothing came since.
         """
-        found = self._diagnosis.of(store, session.id)
+        found = diagnose(self.context, store, session.id)
         if found is not None:
             return found.failure.message == failure.message
         newest = session.newest.id if session.newest is not None else ""
@@ -315,7 +306,7 @@ class Recovery:
         return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
 
     def _overtaken(self, store: Store, session: Session, failure: Failure, planned: Refusal) -> Refusal:
-        return self._book.overtaken(session, failure, planned, reads_once=self.clients.of(store).reads_once)
+        return self._book.overtaken(session, failure, planned, reads_once=self.context.clients.of(store).reads_once)
 
     def _stands(self, store: Store, event: Event, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""
@@ -332,7 +323,7 @@ class Recovery:
             return False
         note(self._stopped, key, value=True)
         self.on_abort(failure.session)
-        return stop_turn(store, self.clients.of(store).server, session, failure)
+        return stop_turn(store, self.context.clients.of(store).server, session, failure)
 
     def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Asked, Clients, Config, Look, Store
+from recoveryd.clients import Asked, Look, Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import left_alone
+from recoveryd.diagnose import Context, left_alone
 from recoveryd.heal.resume import Leave, Resume, Situation, decide
-from recoveryd.ledger import Ledger, Resumes
+from recoveryd.ledger import Resumes
 from recoveryd.providers import provider_of
 from recoveryd.tell import marked
 
@@ -24,20 +22,12 @@ _POLL_S = 0.02
 class Resumer:
     """Resumes sessions where the user asked for it (`auto_resume`). What failed before it was made stays as it is."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        config: Config,
-        state_dir: Path,
-        clients: Clients,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._resumes = Resumes(ledger.file, clock)
-        self._state_dir = state_dir
-        self._config = config
-        self._clients = clients
-        self._clock = clock
-        self._started = clock()
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._config = context.config
+        self._clients = context.clients
+        self._resumes = Resumes(context.ledger.file, context.clock)
+        self._started = context.clock()
 
     def go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool = False) -> Event:
         """Prompt the session if that is to be done. The event says what became of it; raises no store's error.
@@ -53,7 +43,7 @@ class Resumer:
 
     def _go_on(self, store: Store, failure: Failure, event: Event, *, asked: bool) -> Event:
         assert event.kind is not None
-        session, look, now = store.load(failure.session), store.look(failure.session), self._clock()
+        session, look, now = store.load(failure.session), store.look(failure.session), self._context.clock()
         if not asked and not self._may(store, failure, event):
             return event
         resumes, answered = self._resumes.of(store.id, failure.session), look.last_answer
@@ -83,7 +73,7 @@ class Resumer:
         """Whether it may go on by itself; what was not repaired may be so because it is to be left alone."""
         known = event.kind in self._config.kinds and provider_of(failure) is not None
         may = event.outcome is Outcome.HEALED or known
-        return may and not left_alone(self._config, self._state_dir, store, failure.session)
+        return may and not left_alone(self._context, store, failure.session)
 
     def _prompt(
         self,

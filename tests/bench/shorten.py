@@ -11,8 +11,8 @@ from recoveryd.clients.opencode import compactions
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.context import Size
 from recoveryd.core.editor import Marks
+from recoveryd.core.length import Size
 from recoveryd.core.model import Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair import Long, Shorter, shorten

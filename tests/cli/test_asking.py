@@ -9,6 +9,7 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.core.model import Kind
+from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
@@ -97,7 +98,7 @@ class TestRepair:
         with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
 
             def repaired_and_undone(*_: object) -> bool:
-                recovery = Recovery(ledger, Config(), paths.state_dir())
+                recovery = Recovery(Context(ledger, Config(), paths.state_dir()))
                 event = recovery.attempt(tree.store, tree.failure(session), Kind.EMPTY_CONTENT)
                 return not undo(tree.store, ledger, ledger.get(event.id))
 

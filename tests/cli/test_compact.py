@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from recoveryd.cli import compact as module
+from recoveryd.cli import findings
 from recoveryd.clients import Store
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.silence import Silence
-from recoveryd.diagnose import Diagnosis
+from recoveryd.core.diagnosis import Diagnosis
+from recoveryd.diagnose import Context, diagnose
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder
@@ -222,14 +223,13 @@ def test_no_more_is_given_back_than_the_model_is_known_to_take(run: Run, tree: T
 
 def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     odd, _ = tree.stuck(), tree.stuck()
-    diagnosed = Diagnosis.of
 
-    def of(self: Diagnosis, store: Store, session: str) -> Silence | None:
+    def fails(context: Context, store: Store, session: str) -> Diagnosis | None:
         if session == odd:
             raise OverflowError("too odd")
-        return diagnosed(self, store, session)
+        return diagnose(context, store, session)
 
-    monkeypatch.setattr(Diagnosis, "of", of)
+    monkeypatch.setattr(findings, "diagnose", fails)
     code, out, _ = run("scan", "--json")
     reasons = [found["reason"] for found in json.loads(out)["stuck"]]
     assert (code, sorted(reasons)) == (1, ["tool_result_missing", "unreadable"])

@@ -14,6 +14,7 @@ import pytest
 from recoveryd.cli.output import diff
 from recoveryd.clients import Config
 from recoveryd.core.model import Change, Kind, Outcome
+from recoveryd.diagnose import Context
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
@@ -246,7 +247,7 @@ class TestDiff:
         failure = base.store.look(session.session["id"]).failure
         assert failure is not None
         with Ledger(tmp_path / "ledger.db") as ledger:
-            event = Recovery(ledger, Config(), tmp_path).attempt(base.store, failure, Kind.TOOL_RESULT_MISSING)
+            event = Recovery(Context(ledger, Config(), tmp_path)).attempt(base.store, failure, Kind.TOOL_RESULT_MISSING)
         assert event.outcome is Outcome.HEALED
         lines = [line for change in event.changes for line in diff(event.store, change)]
         assert '+    "type": "step-start",' in lines

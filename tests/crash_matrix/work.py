@@ -14,7 +14,7 @@ from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose import triage
+from recoveryd.diagnose import Context, triage
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal import lifecycle
 from recoveryd.heal.recovery import Recovery
@@ -49,7 +49,7 @@ class Worker:
 
     def __init__(self, place: Place, ledger: Ledger) -> None:
         self._place = place
-        self._healer = Healer(CONFIG, ledger, place.state, Schedule(), Notifier(enabled=False), LogOnce())
+        self._healer = Healer(Context(ledger, CONFIG, place.state), Schedule(), Notifier(enabled=False), LogOnce())
 
     def attend(self, session: str, times: int = 1) -> str:
         """Look at a session, at the most so often; then read back what was repaired."""
@@ -80,7 +80,7 @@ def confirm(place: Place, session: str) -> str:
     with opened(place) as ledger:
         failure = place.failure(session)
         entry = ledger.history(1, session)[0]
-        recovery = Recovery(ledger, CONFIG, place.state)
+        recovery = Recovery(Context(ledger, CONFIG, place.state))
         event = _event(entry, ledger.changes(entry.id))
         return recovery.confirm(place.store, failure, event).outcome
 

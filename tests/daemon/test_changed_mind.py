@@ -64,7 +64,7 @@ def test_what_was_too_old_by_another_measure_is_looked_at_again(
     judge = Triage.judge
 
     def ahead(self: Triage, store: Store, session: str) -> Verdict:
-        self.clock = lambda: time.time() + 90 * 86_400
+        self.context.clock = lambda: time.time() + 90 * 86_400
         return judge(self, store, session)
 
     with monkeypatch.context() as patch:

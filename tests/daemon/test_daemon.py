@@ -20,7 +20,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
 from recoveryd.core.model import Change, Event, Failure, Kind, Outcome
-from recoveryd.diagnose import triage
+from recoveryd.diagnose import Context, triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger, Record
@@ -187,8 +187,8 @@ def test_a_prompt_that_the_client_fails_on_is_seen_whatever_was_before_it(
     monkeypatch.setattr(triage, "GRACE_S", 0.2)
     session = tree.asked(turns, 2 * 86_400)
     with Ledger(tmp_path / "of_scan.db") as ledger:
-        recovery = Recovery(ledger, Config(), tmp_path)
-        found = find(tree.store, Config(), session, recovery, ledger)
+        recovery = Recovery(Context(ledger, Config(), tmp_path))
+        found = find(tree.store, session, recovery)
     assert found is not None and found.kind is Kind.UNSENDABLE_PART
     with running(tmp_path, tree.store) as daemon:
         until(lambda: daemon.events)

@@ -11,11 +11,10 @@ from unittest.mock import Mock
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.clients.find import Clients
+from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import DiskError, RecoverydError
-from recoveryd.core.model import Failure, Kind, Outcome
-from recoveryd.core.silence import Silence
-from recoveryd.diagnose.diagnosis import standing, undone
+from recoveryd.core.model import Failure, Kind, Outcome, Refused
+from recoveryd.diagnose import Context, standing, undone
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
@@ -41,7 +40,7 @@ class Scene:
         self.off = 0.0
         self.state = private_files.folder(folder / "state")
         self.ledger = Ledger(self.state / "ledger.db", clock=self.clock)
-        self.recovery = Recovery(self.ledger, Config(), self.state, clock=self.clock)
+        self.recovery = Recovery(Context(self.ledger, Config(), self.state, clock=self.clock))
         self.session = self.tree.stuck()
 
     def clock(self) -> float:
@@ -76,7 +75,7 @@ class Scene:
     def verdict(self) -> Verdict:
         """Once the session is quiet."""
         config = Config()
-        judge = Triage(self.ledger, config, print, Clients(config), lambda: time.time() + 5).judge
+        judge = Triage(Context(self.ledger, config, self.state, clock=lambda: time.time() + 5), print).judge
         return judge(self.tree.store, self.session)
 
 
@@ -259,5 +258,7 @@ def test_an_older_ledger_learns_to_leave_traces(tmp_path: Path) -> None:
         assert {entry.id: ledger.left(entry.id) for entry in healed} == before
         assert ledger.changes(healed[0].id) == []
         assert ledger.tries(healed[0].store, healed[0].session, 0) == []
+        kind = healed[0].kind
+        assert kind is not None
         failure = Failure(healed[0].store, healed[0].session, "msg_none", 0)
-        assert standing(Tree(tmp_path).store, ledger, Silence(failure, healed[0].kind)) is None
+        assert standing(Tree(tmp_path).store, ledger, Diagnosis(failure, Refused(kind))) is None

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.clients.find import Clients
+from recoveryd.core.diagnosis import ELSEWHERE
 from recoveryd.core.model import Kind
-from recoveryd.core.silence import ELSEWHERE
-from recoveryd.diagnose.diagnosis import Diagnosis
+from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.ledger.ledger import Ledger
 from tests.support.build import MODEL, SessionBuilder, api_error, reasoning, text, tool
@@ -34,10 +33,13 @@ class Scene:
 
     def found(self) -> list[object]:
         """The verdict of the daemon, its kind, and the message; then the reason and the message that `scan` tells."""
-        session, config, clients = self.tree._write(self.made), Config(), Clients(Config())
-        verdict = Triage(self._ledger, config, print, clients, lambda: time.time() + 5).judge(self.tree.store, session)
-        told = Diagnosis(clients, self._ledger).of(self.tree.store, session)
-        failed = verdict.failure.message if verdict.failure else None
+        session = self.tree._write(self.made)
+        context = Context(self._ledger, Config(), self.tree.root, clock=lambda: time.time() + 5)
+        verdict, told = (
+            Triage(context, print).judge(self.tree.store, session),
+            diagnose(context, self.tree.store, session),
+        )
+        failed = verdict.diagnosis.failure.message if verdict.diagnosis else None
         return [verdict.next, verdict.kind, failed, told and told.reason, told and told.failure.message]
 
 

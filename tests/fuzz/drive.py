@@ -21,7 +21,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Store
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Event, Failure, Kind, Outcome, RecordedError
-from recoveryd.diagnose.diagnosis import Diagnosis
+from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
@@ -61,9 +61,8 @@ class Driver:
         def clock() -> float:
             return time.time() + 10.0  # all is quiet by then
 
-        self._recovery = Recovery(self.ledger, self._config, folder, clock=clock)
-        self._diagnosis = Diagnosis(self._recovery.clients, self.ledger)
-        self._triage = Triage(self.ledger, self._config, lambda *_: None, self._recovery.clients, clock)
+        self._recovery = Recovery(Context(self.ledger, self._config, folder, clock=clock))
+        self._triage = Triage(self._recovery.context, lambda *_: None)
 
     def look_over(self, store: Store) -> None:
         """What the daemon asks of a whole store: one hostile record may never hide the other sessions."""
@@ -85,18 +84,15 @@ class Driver:
             _try(more)
         explain(hostile(rng) if look is None or look.failure is None or rng.random() < 0.1 else look.failure.error)
         verdict = _try(lambda: self._triage.judge(store, session))
-        found: tuple[Failure, Kind] | None = None
-        if verdict is not None and verdict.next is Next.RECOVER and verdict.failure and verdict.kind:
-            found = verdict.failure, verdict.kind
-        else:
-            silence = _try(lambda: self._diagnosis.of(store, session))
-            found = (silence.failure, silence.kind) if silence is not None and silence.kind is not None else None
-        shown = None if rng.random() < 0.75 else find(store, self._config, session, self._recovery, self.ledger)
+        found = verdict.diagnosis if verdict is not None and verdict.next is Next.RECOVER else None
+        if found is None:
+            found = _try(lambda: diagnose(self._recovery.context, store, session))
+        shown = None if rng.random() < 0.75 else find(store, session, self._recovery)
         if shown is not None and "a fault of recoveryd" in shown.action:
             raise WrongError(shown.action)
-        if found is None:
+        if found is None or found.kind is None:
             return "not read" if look is None or loaded is None else "not stuck"
-        return self._repair(rng, store, *found)
+        return self._repair(rng, store, found.failure, found.kind)
 
     def _repair(self, rng: random.Random, store: Store, failure: Failure, kind: Kind) -> str:
         event = self._recovery.attempt(store, failure, kind)

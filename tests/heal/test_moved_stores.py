@@ -13,10 +13,10 @@ import pytest
 import recoveryd.daemon.daemon as module
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.core.model import Kind, Outcome
-from recoveryd.core.silence import Silence
+from recoveryd.core.diagnosis import Diagnosis
+from recoveryd.core.model import Kind, Outcome, Refused
 from recoveryd.daemon.daemon import Daemon
-from recoveryd.diagnose.diagnosis import standing, undone
+from recoveryd.diagnose import standing, undone
 from recoveryd.heal import lifecycle
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
@@ -173,7 +173,8 @@ def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> No
     follow(copy, bench.ledger)
     failure = copy.look(session).failure
     assert failure is not None
-    found = Silence(failure, event.kind)
+    assert event.kind is not None
+    found = Diagnosis(failure, Refused(event.kind))
     assert find([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
     assert [entry.store for entry in bench.ledger.history(9)] == [tree.store.id]
     assert bench.ledger.handled(copy.id, session, event.message) is not None

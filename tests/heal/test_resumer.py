@@ -16,6 +16,7 @@ from recoveryd.clients.find import Clients
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.diagnose import Context
 from recoveryd.heal.resumer import Resumer
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.ledger.seen_and_resumed import Resumes
@@ -47,9 +48,9 @@ class Scene:
         event = Event("r1", failure.store, self.session, "My session", failure.message, kind, outcome, "Done")
         settings = Config(**{"auto_resume": True, **config}, opencode=OpencodeSettings(server_url=self.fake.url))
         times = iter([time.time() - 600])  # it was started ten minutes ago
-        state, client = self.ledger.file.path.parent, Clients(settings)
-        resumer = Resumer(self.ledger, settings, state, client, lambda: next(times, time.time()))
-        return resumer.go_on(self.tree.store, failure, event, asked=asked)
+        state, clients = self.ledger.file.path.parent, Clients(settings)
+        context = Context(self.ledger, settings, state, clients=clients, clock=lambda: next(times, time.time()))
+        return Resumer(context).go_on(self.tree.store, failure, event, asked=asked)
 
     def arrives(self, body: Any) -> None:
         """What the client does with a prompt: it writes it down."""

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.clients.find import Clients
 from recoveryd.core.model import Kind, Outcome
-from recoveryd.diagnose.diagnosis import Diagnosis, undone
+from recoveryd.diagnose import Context, diagnose, undone
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.undo import undo
 from recoveryd.tell.callbacks import Callbacks
@@ -102,7 +101,7 @@ class TestBehindARepairThatStands:
 
     def _judged(self, tree: Tree, bench: Bench, session: str) -> tuple[Next, Kind | None]:
         """What the daemon does, and what a person is told."""
-        config, clients, later = Config(), Clients(Config()), tree.failure(session).time / 1000 + 60
-        verdict = Triage(bench.ledger, config, print, clients, lambda: later).judge(tree.store, session)
-        found = Diagnosis(clients, bench.ledger).of(tree.store, session)
+        later = tree.failure(session).time / 1000 + 60
+        context = Context(bench.ledger, Config(), bench.state, clock=lambda: later)
+        verdict, found = Triage(context, print).judge(tree.store, session), diagnose(context, tree.store, session)
         return verdict.next, found.kind if found is not None else None

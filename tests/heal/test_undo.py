@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.findings import find
-from recoveryd.clients import Config
 from recoveryd.clients.store import states
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
-from recoveryd.diagnose.diagnosis import Diagnosis
+from recoveryd.diagnose import diagnose
 from recoveryd.disk import file_transaction
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.upkeep import Upkeep
@@ -80,7 +79,7 @@ def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(tree: 
     if own:
         tree.begun(session)
     tree.part(session, "tool").write_bytes(b'{"id":"cut')
-    found = Diagnosis(bench.recovery.clients, bench.ledger).of(tree.store, session)
+    found = diagnose(bench.recovery.context, tree.store, session)
     assert found is not None and found.kind is Kind.UNSENDABLE_PART
     event = bench.recovery.attempt(tree.store, found.failure, found.kind)
     assert event.outcome is Outcome.HEALED, event.detail
@@ -306,7 +305,7 @@ def test_a_cut_off_repair_that_cannot_be_taken_back_now_stays_to_be_ended(
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
 def test_scan_names_what_was_cut_off(tree: Tree, bench: Bench, outcome: Outcome) -> None:
     event, _ = crashed(tree, bench, ("after", "before"), outcome)
-    found = find(tree.store, Config(), event.session, bench.recovery, bench.ledger)
+    found = find(tree.store, event.session, bench.recovery)
     assert found is not None and f"{event.id} was cut off half way" in found.action and not found.healed
 
 

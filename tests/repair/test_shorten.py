@@ -17,9 +17,9 @@ from recoveryd.clients.opencode import compactions
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.context import Size, Usage
 from recoveryd.core.editor import Marks
 from recoveryd.core.edits import edited
+from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair import Long, Shorter, shorten

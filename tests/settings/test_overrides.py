@@ -13,8 +13,9 @@ import recoveryd.heal.lifecycle
 from recoveryd.clients import Config
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Outcome
-from recoveryd.diagnose.left_alone import left_alone
+from recoveryd.diagnose import Context, left_alone
 from recoveryd.disk import private_files
+from recoveryd.ledger import Ledger, LedgerFile
 from recoveryd.settings import overrides
 from recoveryd.settings.overrides import Pause, ignore, ignored, pause, paused, unignore, unpause
 from recoveryd.tell.callbacks import Callbacks
@@ -154,6 +155,12 @@ def test_a_broken_list_is_never_taken_for_an_empty_one(tmp_path: Path, state: Pa
         until(lambda: is_healed(tree, session))
 
 
+def alone(tree: Tree, state: Path, session: str, *names: str) -> bool:
+    """Whether a session is left alone where the configuration names these."""
+    with Ledger(LedgerFile.empty(state / "ledger.db")) as ledger:
+        return left_alone(Context(ledger, Config(ignore=names), state), tree.store, session)
+
+
 class TestLeftAlone:
     @pytest.fixture
     def tree(self, tmp_path: Path) -> Tree:
@@ -162,10 +169,10 @@ class TestLeftAlone:
     def alone(self, tree: Tree, session: str, *names: str) -> bool:
         """As the configuration names them, and as the command does: no difference."""
         state = private_files.folder(tree.root.parent / "state")
-        configured = left_alone(Config(ignore=names), state, tree.store, session)
+        configured = alone(tree, state, session, *names)
         for name in names:
             ignore(state, name)
-        assert left_alone(Config(), state, tree.store, session) is configured
+        assert alone(tree, state, session) is configured
         return configured
 
     @pytest.mark.parametrize(
@@ -191,14 +198,14 @@ class TestLeftAlone:
         tree.began(above, session)
         lost = session if gone == "the session" else above
         next((tree.root / "session").rglob(f"{lost}.json")).unlink()
-        assert left_alone(Config(ignore=("/home/me/secret",)), tree.root, tree.store, session)
-        assert left_alone(Config(ignore=("ses_any",)), tree.root, tree.store, session)
-        assert not left_alone(Config(), tree.root, tree.store, session)
+        assert alone(tree, tree.root, session, "/home/me/secret")
+        assert alone(tree, tree.root, session, "ses_any")
+        assert not alone(tree, tree.root, session)
 
     def test_a_session_by_its_id(self, tree: Tree) -> None:
         session = tree.stuck()
         assert self.alone(tree, session, session)
-        assert not left_alone(Config(ignore=("ses_other",)), tree.root, tree.store, session)
+        assert not alone(tree, tree.root, session, "ses_other")
 
     @pytest.mark.parametrize("linked", ["the session", "the order"])
     def test_a_folder_by_whatever_path_it_is_reached(self, tree: Tree, tmp_path: Path, linked: str) -> None:
@@ -216,7 +223,7 @@ class TestLeftAlone:
         tree.began(child, grandchild)
         named = root if by == "id" else "/home/me/secret"
         assert self.alone(tree, grandchild, named)
-        assert not left_alone(Config(ignore=(named,)), tree.root, tree.store, other)
+        assert not alone(tree, tree.root, other, named)
 
     def test_sessions_that_began_each_other_end_the_question(self, tree: Tree) -> None:
         one, two = tree.stuck(), tree.stuck()

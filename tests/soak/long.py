@@ -15,6 +15,7 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Refusal
 from recoveryd.daemon.attend_session import REST_S
+from recoveryd.diagnose import Context
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
@@ -78,7 +79,7 @@ def _planned(home: Home, store: Store, entry: Result) -> Result:
     assert kind is not None
     loads, plans = [], []
     with Ledger(home.root / "own" / "ledger.db") as ledger:
-        recovery = Recovery(ledger, Config(), home.root / "own")
+        recovery = Recovery(Context(ledger, Config(), home.root / "own"))
         for _ in range(3):
             started = time.monotonic()
             store.load(failure.session)

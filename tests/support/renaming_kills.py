@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 from recoveryd.clients import Config
+from recoveryd.clients.opencode.client_faults import ids_started_again
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.silence import ids_started_again
 from recoveryd.clients.store import Store
 from recoveryd.core import failpoint
 from recoveryd.core.model import Kind, Outcome
+from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import settle, undo
 from recoveryd.ledger.ledger import Ledger
@@ -68,7 +69,7 @@ def _killed(store: Store, session: str, state: Path, steps: int) -> bool:
         silence = ids_started_again(store.load(session), NOW)
         assert silence is not None
         with Ledger(state / "ledger.db") as ledger:
-            recovery = Recovery(ledger, Config(), state, clock=lambda: NOW / 1000)
+            recovery = Recovery(Context(ledger, Config(), state, clock=lambda: NOW / 1000))
             event = recovery.attempt(store, silence.failure, Kind.WRAPPED_IDS)
         os._exit(0 if event.outcome is Outcome.HEALED else 1)
     _, status = os.waitpid(child, 0)

@@ -12,6 +12,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.client import Server
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Failure, Kind
+from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.tell.callbacks import Callbacks
@@ -155,11 +156,11 @@ class Bench:
         self.state = folder / "state"
         self.state.mkdir(mode=0o700, exist_ok=True)
         self.ledger = Ledger(self.state / "ledger.db")
-        self.recovery = Recovery(self.ledger, Config(**config), self.state, callbacks=callbacks)
+        self.recovery = Recovery(Context(self.ledger, Config(**config), self.state), callbacks=callbacks)
 
     def listens(self, server: Server) -> None:
         """From now on `server` is the program that runs."""
-        for client in self.recovery.clients.all():
+        for client in self.recovery.context.clients.all():
             vars(client).update(server=server)
 
     def attempt(self, tree: Tree, session: str) -> Event:

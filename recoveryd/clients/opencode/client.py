@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.opencode import (
+    client_faults,
     compactions,
     config_problems,
     doctor_checks,
@@ -17,7 +18,6 @@ from recoveryd.clients.opencode import (
     prompting,
     records,
     shell_settings,
-    silence,
     wrapped_ids,
 )
 from recoveryd.clients.opencode.opencode_store import of_opencode
@@ -35,6 +35,7 @@ from recoveryd.core import (
     Block,
     Check,
     ConfigProblem,
+    Diagnosis,
     Editor,
     Edits,
     Failure,
@@ -43,7 +44,6 @@ from recoveryd.core import (
     Message,
     Refusal,
     Session,
-    Silence,
     Wire,
 )
 
@@ -117,14 +117,14 @@ class Opencode:
         # What it could have cleared after the refusal and did not, it does not clear.
         return () if clears is False or (clears is None and now) else now or then
 
-    def hidden(self, store: Store, session: str) -> Silence | None:
+    def hidden(self, store: Store, session: str) -> Diagnosis | None:
         """Only sessions that name a tail are read."""
         if "new" not in of_opencode(store).forms() or not of_opencode(store).names_tail(session):
             return None
-        return silence.hidden(store.load(session))
+        return client_faults.hidden(store.load(session))
 
     def next_failure(self, session: Session) -> Failure | None:
-        return silence.next_failure(session)
+        return client_faults.next_failure(session)
 
     def resumed_by(self, message: Message) -> str | None:
         return prompting.resumed_by(message)
@@ -138,17 +138,17 @@ class Opencode:
     def stopped(self, message: Message) -> bool:
         return prompting.stopped(message)
 
-    def ids_started_again(self, store: Store, session: str, now: float) -> Silence | None:
+    def ids_started_again(self, store: Store, session: str, now: float) -> Diagnosis | None:
         """Only sessions that have an old id are read."""
         ms = int(now * 1000)
         if not wrapped_ids.tells_old(of_opencode(store).greatest_id(session), ms) or not goes_by_ids(
             store, self.server, session
         ):
             return None
-        return silence.ids_started_again(store.load(session), ms)
+        return client_faults.ids_started_again(store.load(session), ms)
 
-    def cut_off(self, session: Session) -> Silence | None:
-        return silence.cut_off(session)
+    def cut_off(self, session: Session) -> Diagnosis | None:
+        return client_faults.cut_off(session)
 
     def under_way(self, store: Store, session: str) -> str | None:
         return self._running_turns.under_way(store, session)

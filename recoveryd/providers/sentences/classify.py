@@ -48,7 +48,8 @@ def classify(error: RecordedError) -> Refused | None:
     limit, sent = named.sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said = only.said if only is not None else ""
-    return Refused(kind, named_ids(error), position, field, said, named.items(error.texts), limit, sent, most)
+    items = named.items(error.texts)
+    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, by_error=True)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

@@ -19,7 +19,8 @@ from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.store import Store
 from recoveryd.core import Event, Failure, Kind, Outcome
-from recoveryd.diagnose import Diagnosis, Next, Triage
+from recoveryd.core.diagnosis import Diagnosis
+from recoveryd.diagnose import Context, Next, Triage, diagnose
 from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
@@ -44,7 +45,12 @@ class Place:
         self.rest()
         with self.ledger() as ledger:
             config = Config()
-            return Triage(ledger, config, lambda *_: None, self.clients).judge(self.store, THREAD).next
+            context = Context(ledger, config, self.state, clients=self.clients)
+            return Triage(context, lambda *_: None).judge(self.store, THREAD).next
+
+    def diagnosis(self) -> Diagnosis | None:
+        with self.ledger() as ledger:
+            return diagnose(Context(ledger, Config(), self.state), self.store, THREAD)
 
     def ledger(self) -> Ledger:
         return Ledger(paths.ledger_file(self.state))
@@ -153,14 +159,14 @@ def test_a_thread_whose_turn_runs_is_left_alone(place: Place) -> None:
 
 def test_a_healthy_thread_is_not_stuck(place: Place) -> None:
     place.rollout.healthy()
-    assert Diagnosis(place.clients, None).of(place.store, THREAD) is None
+    assert place.diagnosis() is None
     assert place.heal() is None
 
 
 def test_a_first_line_with_a_byte_order_mark_is_explained_in_words(place: Place) -> None:
     place.rollout.healthy()
     place.rollout.path.write_bytes(b"\xef\xbb\xbf" + place.rollout.bytes())
-    found = Diagnosis(place.clients, None).of(place.store, THREAD)
+    found = place.diagnosis()
     assert found is not None
     assert (found.kind, found.evidence["says"]) == (
         Kind.UNSENDABLE_PART,

@@ -14,7 +14,7 @@ from recoveryd.core.model import Outcome
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
-from tests.clients.opencode.test_silence import old
+from tests.clients.opencode.test_client_faults import old
 from tests.support.trees import Bench, Tree, write_over
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.find import recorded
-from recoveryd.core.context import Size
+from recoveryd.core.length import Size
 from recoveryd.core.model import Kind
 from recoveryd.providers import classify, size_of
 

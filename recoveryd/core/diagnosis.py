@@ -1,11 +1,11 @@
-"""Why a session does not go on, with the evidence: a value."""
+"""What a session is stuck on, with the evidence: a value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recoveryd.core.model import Failure, Json, Kind, Message
+from recoveryd.core.model import Failure, Json, Kind, Message, Refused
 
 # Reason codes of what has no kind: a prompt that nothing stored explains, and an error in the newest answer.
 UNANSWERED = "unanswered_prompt"
@@ -14,18 +14,24 @@ ELSEWHERE = "refused_elsewhere"  # that is about something else than the history
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """Why a session does not go on although no error says so. `kind` is None where nothing explains it; then there is a
-    `code`.
+class Diagnosis:
+    """What keeps a session from going on, and what says so.
 
-    `ignored`: the client can't have asked a model for the newest prompt.
+    `failure` is the turn that failed, or the prompt that nothing came of. `refused` is the cause, classified once and
+    used for the repair too; None where nothing explains the failure: then there is a `code`. `ignored`: the client
+    can't have asked a model for the newest prompt.
     """
 
     failure: Failure
-    kind: Kind | None
+    refused: Refused | None
     evidence: Json = field(default_factory=dict)
     ignored: bool = False
     code: str = UNANSWERED
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of the cause; None where nothing explains the failure."""
+        return self.refused.kind if self.refused is not None else None
 
     @property
     def reason(self) -> str:

@@ -1,7 +1,7 @@
-"""Sessions that are stuck without an error of a provider: what explains them, by building the next request ourselves.
+"""Find what a session is stuck on where no provider's error tells: by building the next request ourselves.
 
-How it shows: an answer without parts and an error of the client's own, one that never ends, or a prompt that is never
-answered. The error text does not name the cause.
+It shows as an answer without parts and an error of the client's own, as an answer that never ends, or as a prompt that
+is never answered. The error text does not name the cause.
 """
 
 from __future__ import annotations
@@ -10,12 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from recoveryd.clients import CanShorten, Client, Store
-from recoveryd.core import Claims, Failure, Kind, Session, Silence, Violation, Wire, moment, waiting_prompts
+from recoveryd.core import (
+    Claims,
+    Diagnosis,
+    Failure,
+    Kind,
+    Refused,
+    Session,
+    Violation,
+    Wire,
+    moment,
+    waiting_prompts,
+)
 from recoveryd.providers import NO_RULES, rules_for
 
 
-def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Silence | None:
-    """That the client can't build the next request in any way. `failure`: as it was recorded, if it was."""
+def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
+    """Find the parts with which the client can't build the next request. `failure`: as recorded, if it was."""
     newest = session.newest
     if newest is None:
         return None
@@ -24,27 +35,29 @@ def unsendable(client: Client, store: Store, session: Session, failure: Failure 
     made = failure or client.next_failure(session)
     if made is None:
         return None
-    return _stopped(made, _in_the_way(session, client.wires(store, made)))
+    return _unsendable_part(made, _in_the_way(session, client.wires(store, made)))
 
 
-def unreadable(client: Client, store: Store, session: Session) -> Silence | None:
-    """That the client can't read what is stored, so that the next prompt may fail before a word of it is stored."""
+def unreadable(client: Client, store: Store, session: Session) -> Diagnosis | None:
+    """Find the parts that the client can't read, so that the next prompt may fail before a word of it is stored."""
     made = client.next_failure(session)
     if made is None:
         return None
     wires = client.wires(store, made)
     if not _in_the_way(session, wires, unread=True):
         return None
-    return _stopped(made, _in_the_way(session, wires))
+    return _unsendable_part(made, _in_the_way(session, wires))
 
 
-def hidden(client: Client, store: Store, session: str) -> Silence | None:
-    """That a compaction which failed hides what was said before it."""
+def hidden(client: Client, store: Store, session: str) -> Diagnosis | None:
+    """Find messages that a failed compaction hides."""
     return client.hidden(store, session) if isinstance(client, CanShorten) else None
 
 
-def unanswered(client: Client, store: Store, session: Session) -> Silence | None:
-    """A prompt without an answer that nothing else explains: what a provider would refuse of it, or nothing."""
+def unanswered(client: Client, store: Store, session: Session) -> Diagnosis | None:
+    """Find a prompt without an answer, and what a provider would refuse of it, if anything. For where nothing else
+    explains it.
+    """
     waiting = waiting_prompts(sorted(session.messages, key=lambda message: message.by_time))
     known = client.next_failure(session)
     if not waiting or known is None:
@@ -54,23 +67,25 @@ def unanswered(client: Client, store: Store, session: Session) -> Silence | None
     wires = client.wires(store, failure)
     provider = rules_for(known, wires)
     if provider is NO_RULES:
-        return Silence(failure, None, evidence)  # it is not known what the provider takes
+        return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
     for wire in wires:
         refused = next(iter(provider.check(wire.build(session), Claims())), None)
         if refused is not None:
-            return Silence(failure, refused.kind, {**evidence, **_told(refused)})
-    return Silence(failure, None, evidence)
+            return Diagnosis(failure, Refused(refused.kind), {**evidence, **_told(refused)})
+    return Diagnosis(failure, None, evidence)
 
 
-def _stopped(failure: Failure, parts: Mapping[str, str]) -> Silence | None:
+def _unsendable_part(failure: Failure, parts: Mapping[str, str]) -> Diagnosis | None:
     if not parts:
         return None
     says = "; ".join(dict.fromkeys(parts.values()))
-    return Silence(failure, Kind.UNSENDABLE_PART, {"parts": list(parts), "says": says, "message": failure.message})
+    evidence = {"parts": list(parts), "says": says, "message": failure.message}
+    return Diagnosis(failure, Refused(Kind.UNSENDABLE_PART), evidence)
 
 
 def _in_the_way(session: Session, wires: Sequence[Wire], *, unread: bool = False) -> dict[str, str]:
-    """The parts for which no request can be built in any way of the client, and why; none when it can in one.
+    """Return the parts that keep the client from building a request, each with the reason; none where one of its ways
+    works.
 
     `unread`: those alone that it can't read.
     """

@@ -1,4 +1,4 @@
-"""Find what a session is stuck on without an error: ids that started again, turns that were never ended. Pure."""
+"""Find the faults of the client's own: ids that started again, turns without an end, messages that are hidden. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from collections.abc import Mapping
 from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import address
-from recoveryd.core import Failure, Json, Kind, Message, RecordedError, Session, Silence, waiting_prompts
+from recoveryd.core import (
+    Diagnosis,
+    Failure,
+    Json,
+    Kind,
+    Message,
+    RecordedError,
+    Refused,
+    Session,
+    waiting_prompts,
+)
 
 
-def ids_started_again(session: Session, now_ms: int) -> Silence | None:
+def ids_started_again(session: Session, now_ms: int) -> Diagnosis | None:
     """Find out whether ids started again in a session whose client goes by ids. No turn of it may be running."""
     found = wrapped_ids.wrapped(session, now_ms)
     if found is None:
@@ -19,23 +29,24 @@ def ids_started_again(session: Session, now_ms: int) -> Silence | None:
     waiting = waiting_prompts((*found.old, *found.new))
     ignored = bool(waiting) and wrapped_ids.ignores_prompts(session)
     evidence = {**found.evidence, "unanswered": [message.id for message in waiting], "ignored": ignored}
-    return Silence(_failure(session, waiting[-1] if waiting else last), Kind.WRAPPED_IDS, evidence, ignored)
+    return Diagnosis(_failure(session, waiting[-1] if waiting else last), Refused(Kind.WRAPPED_IDS), evidence, ignored)
 
 
-def cut_off(session: Session) -> Silence | None:
+def cut_off(session: Session) -> Diagnosis | None:
     """Find out whether its last turn was never ended."""
     message = interrupted_turn.open_turn(session)
     if message is None:
         return None
-    return Silence(_failure(session, message), Kind.INTERRUPTED_TURN, interrupted_turn.evidence(message))
+    return Diagnosis(_failure(session, message), Refused(Kind.INTERRUPTED_TURN), interrupted_turn.evidence(message))
 
 
-def hidden(session: Session) -> Silence | None:
+def hidden(session: Session) -> Diagnosis | None:
     """Find out whether a failed compaction keeps what stands before its tail from being sent."""
     failure, lost = next_failure(session), compactions.hidden(session)
     if failure is None or not lost:
         return None
-    return Silence(failure, Kind.CONTEXT_OVERFLOW, {"hidden_messages": len(lost), "first": lost[0], "last": lost[-1]})
+    evidence = {"hidden_messages": len(lost), "first": lost[0], "last": lost[-1]}
+    return Diagnosis(failure, Refused(Kind.CONTEXT_OVERFLOW), evidence)
 
 
 def next_failure(session: Session) -> Failure | None:

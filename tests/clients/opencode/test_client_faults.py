@@ -16,12 +16,12 @@ from recoveryd import recover
 from recoveryd.cli import main
 from recoveryd.clients import Config
 from recoveryd.clients.client import Prompt
-from recoveryd.clients.find import Clients
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
+from recoveryd.diagnose import Context
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.resume import Leave, Situation, decide
 from recoveryd.ledger.ledger import Ledger
@@ -62,7 +62,8 @@ def triage(tmp_path: Path) -> Iterator[Callable[..., Triage]]:
 
     def make(**config: Any) -> Triage:
         opened.append(Ledger(tmp_path / f"ledger{len(opened)}.db"))
-        return Triage(opened[-1], (made := Config(**config)), lambda *_: None, Clients(made), lambda: time.time() + 5)
+        context = Context(opened[-1], Config(**config), tmp_path, clock=lambda: time.time() + 5)
+        return Triage(context, lambda *_: None)
 
     yield make
     for ledger in opened:
@@ -213,7 +214,7 @@ def test_a_turn_that_may_be_under_way_is_neither_shown_nor_ended(
     assert scan("--repair") == (0, {**scan()[1], "stuck": []})
     assert triage(kinds=("interrupted_turn",)).judge(tree.store, session).next is Next.AGAIN
     bench = Bench(tmp_path, kinds=("interrupted_turn",))
-    from recoveryd.clients.opencode.silence import cut_off as found
+    from recoveryd.clients.opencode.client_faults import cut_off as found
 
     silence = found(tree.store.load(session))
     assert silence is not None

@@ -1,0 +1,95 @@
+"""Find what a session is stuck on by one tree of questions, the cheapest first. Pure: what looks things up is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from recoveryd.clients import Look
+from recoveryd.core import Diagnosis, Failure, Json
+from recoveryd.providers import classify, provider_of, turned_away
+
+
+class Finder(Protocol):
+    """Looks for one cause a method; None: that is not the cause. What a method raises ends the search."""
+
+    def cut_off(self) -> Diagnosis | None:
+        """Find a turn that was never ended, and can't be under way."""
+
+    def unreadable(self) -> Diagnosis | None:
+        """Find a part that the client can't read."""
+
+    def repaired(self, failure: Failure) -> bool:
+        """Whether a failure was repaired, and what was written then is still stored: any other fault came later."""
+
+    def ids_started_again(self) -> Diagnosis | None:
+        """Find ids because of which the client takes new prompts for old ones, or will."""
+
+    def unsendable(self, failure: Failure | None) -> Diagnosis | None:
+        """Find a part that the client can't build a request with. `failure`: as it was recorded, if it was."""
+
+    def hidden(self) -> Diagnosis | None:
+        """Find messages that are no longer sent since a compaction failed: the client tells nobody."""
+
+    def unanswered(self) -> Diagnosis | None:
+        """Find a prompt that nothing came of, where nothing else explains it."""
+
+
+def standing_failure(look: Look) -> tuple[Look, Diagnosis | None]:
+    """Choose the recorded failure that the next prompt would meet again: the look with that one, and its diagnosis.
+
+    No failure where another provider was asked since; no diagnosis where its words are not known. A request that is
+    turned away before its history is read, say by a rate limit, leaves the refusal before it in force.
+    """
+    if look.failure is None:
+        return look, None
+    failures = (look.failure, *look.earlier)
+    said = ((one, classify(one.error)) for one in failures)
+    told = ((one, refused) for one, refused in said if refused is not None or not turned_away(one.error))
+    failure, refused = next(told, (look.failure, None))
+    if refused is None or (failure is not look.failure and _asks_another(look, failure)):
+        failure, refused = look.failure, None
+    if _asks_another(look, failure):
+        return replace(look, failure=None), None
+    return replace(look, failure=failure), Diagnosis(failure, refused, recorded(failure)) if refused else None
+
+
+def recorded(failure: Failure) -> Json:
+    """Return the evidence of a recorded error: its name and status, without its words."""
+    return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}
+
+
+def _asks_another(look: Look, failure: Failure) -> bool:
+    """Whether the newest prompt asks another provider than failed, or one model of it that has other rules."""
+    provider, model = look.asked
+    if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
+        return False
+    rules = provider_of(failure)
+    return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
+
+
+def find_cause(look: Look, recorded: Diagnosis | None, find: Finder, *, spoke: bool) -> Diagnosis | None:
+    """Find what keeps a session from going on; None when nothing does.
+
+    `recorded`: the diagnosis of the recorded failure, if its words are known; `spoke`: whether a provider answered with
+    that failure.
+    """
+    if recorded is not None and not look.newer:
+        broken = find.unreadable() if find.repaired(recorded.failure) else None
+        return broken or recorded
+    if look.running and not look.silent:
+        return find.cut_off() or find.unreadable() or recorded
+    if look.newer or (look.failure is not None and not spoke):
+        found = _unanswered(look, recorded, find)
+    else:
+        found = None if look.running else find.ids_started_again()
+    return found or find.unreadable() or (None if look.running else find.hidden())
+
+
+def _unanswered(look: Look, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
+    """Find the cause where no provider is known to have answered or refused the newest prompt."""
+    old = None if look.running else find.ids_started_again()
+    if old is not None and old.ignored:
+        return old
+    found = find.unsendable(None if look.newer else look.failure) or recorded or old
+    return found if found is not None or look.failure is not None else find.unanswered()

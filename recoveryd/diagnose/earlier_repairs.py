@@ -1,0 +1,72 @@
+"""Tell what was repaired in a session before, and whether it still holds."""
+
+from __future__ import annotations
+
+from recoveryd.clients import Store, is_of
+from recoveryd.core import Diagnosis, Entry, Failure, Kind, Outcome, Try, kind_info
+from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.guard import since_success
+from recoveryd.ledger import Ledger, digest
+
+_RECENT = 20  # recoveries of a session that are looked at
+
+
+def standing(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
+    """Return the repair of what a session is stuck on, if it is still stored: the next prompt will be accepted.
+
+    Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
+    can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything.
+    """
+    if found.kind is Kind.UNSENDABLE_PART:
+        return None
+    return repaired(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
+
+
+def repaired(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
+    """Return a repair of a failure that is still stored as it was written; None where there is none.
+
+    `shortened`: a session that was made shorter counts, too.
+    """
+    made = ledger.repairs(failure.session, failure.message)
+    found = (entry for entry in made if shortened or not kind_info(entry.kind).shortened)
+    return next((entry for entry in found if _made(store, entry) and _stands(store, ledger, entry)), None)
+
+
+def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
+    """Whether a failure was repaired, and all that was ever written for it is still stored: what is broken is new."""
+    made = [entry for entry in ledger.repairs(failure.session, failure.message) if _made(store, entry)]
+    return bool(made) and all(_stands(store, ledger, entry) for entry in made)
+
+
+def _made(store: Store, entry: Entry) -> bool:
+    """Whether a repair was ended whole. A copy of the store keeps what its user took back in the store itself."""
+    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and not is_of(store, entry.store))
+
+
+def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    left = ledger.left(entry.id)
+    return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
+
+
+def unread(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:
+    """Return the repair before a failure, and what its user has to do, where the client has not read it since.
+
+    Such a failure tells nothing of what is stored: the client sent what it had in memory.
+    """
+    made = (entry for entry in context.ledger.history(_RECENT, failure.session) if entry.store == store.id)
+    newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
+    if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
+        return None
+    late = context.clients.of(store).unread(store, failure.session, newest.time)
+    return (newest, late) if late else None
+
+
+def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[Try]:
+    """List what was tried on a session in vain. `answered`: its `Look.last_answer`."""
+    made = context.ledger.tries(store.id, failure.session, answered, failure.message)
+    return since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
+
+
+def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+    """Return the newest repair of the session, if the user took it back and no prompt was answered since."""
+    return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)
