@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 
-from loguru import logger
-
 from recoveryd.core import RecoverydError, note
+
+logger = logging.getLogger(__name__)
 
 
 class LogOnce:
@@ -22,7 +23,7 @@ class LogOnce:
         """
         known = self.knows(reason or text)
         if self.new(about, reason or text) and not known:
-            logger.warning("{}", text)
+            logger.warning("%s", text)
 
     def knows(self, reason: str) -> bool:
         """Whether this was said last about anything, with or without what can be done about it."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
-
-from loguru import logger
 
 from recoveryd.clients import Store, is_of, root, untouched
 from recoveryd.core import (
@@ -26,6 +25,8 @@ from recoveryd.diagnose import Context, standing, state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
+
+logger = logging.getLogger(__name__)
 
 
 class Book:
@@ -96,7 +97,7 @@ class Book:
             if own and settled.outcome is Outcome.FAILED:
                 self._ledger.drop(entry.id)
                 continue
-            logger.warning("{} {} {}: {}", entry.session, entry.id, settled.outcome, settled.detail)
+            logger.warning("%s %s %s: %s", entry.session, entry.id, settled.outcome, settled.detail)
             if own and settled.outcome is Outcome.HEALED:
                 healed = self._as_made(event, entry)
         return healed

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loguru import logger
-
 from recoveryd.core import Event
 from recoveryd.tell.words import marked
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +42,4 @@ def safely(name: str, function: Callable[..., object] | None, *arguments: object
     try:
         function(*arguments)
     except Exception:
-        logger.exception("{} failed; the recovery goes on", name)
+        logger.exception("%s failed; the recovery goes on", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -12,12 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks
 from recoveryd.tell.hooks import Commands, run, told
+from tests.support.logged import logged
 
 EVENT = Event(
     "r1", "/s", "ses_1", "A title \udc80", "msg_1", Kind.EMPTY_CONTENT, Outcome.HEALED, "Filled 1 gap", ("placeholder",)
@@ -29,10 +30,8 @@ KEEPS = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
 
 @pytest.fixture
 def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
-    yield lines
-    logger.remove(sink)
+    with logged(logging.DEBUG) as entries:
+        yield entries
 
 
 def python(code: str, *more: str) -> tuple[str, ...]:
