@@ -14,6 +14,7 @@ from recoveryd.clients import SETTLE_S, Config, Store, client_title, find_stores
 from recoveryd.core import RecoverydError
 from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
+from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
@@ -112,7 +113,7 @@ class Daemon:
             self._schedule,
             notifier,
             self._log_once,
-            self._callbacks,
+            self._callbacks.then(self._otel.callbacks),
             self._inbox.put,
             lambda store: self._patrol.mine(store),
         )
@@ -133,6 +134,7 @@ class Daemon:
             self._healer.finish()
         finally:
             self._textfile.remove()
+            self._otel.close()
             notifier.close()
 
     def _begin_anew(self) -> None:
@@ -141,7 +143,9 @@ class Daemon:
         self._asked.clear()
         self._swept.clear()
         self._service_status.unready()
-        self._textfile = Textfile(self.config.metrics.textfile, partial(client_title, config=self.config))
+        titles = partial(client_title, config=self.config)
+        self._textfile = Textfile(self.config.metrics.textfile, titles)
+        self._otel = Otel(self.config.otel.endpoint, titles)
 
     def _loop(self, ledger: Ledger) -> None:
         self._tick_later()
@@ -182,6 +186,7 @@ class Daemon:
         if self.stores.keys() <= self._swept.keys():
             self._service_status.ready(self.stores.values(), ledger, self._healer.told)
             self._textfile.write(ledger, self.stores.values(), self._healer.told)
+            self._otel.count(ledger, self.stores.values(), self._healer.told)
 
     def _alive(self) -> None:
         """Tell the service manager that this thread lives."""

@@ -107,6 +107,25 @@ class Metrics(Section):
     )
 
 
+def _collector(text: str) -> str:
+    """Return the address of a collector. Raises ValueError for one that is neither on this machine nor behind TLS."""
+    from urllib.parse import urlsplit  # late: few have one
+
+    parts = urlsplit(text)
+    here = parts.hostname in ("localhost", "::1") or (parts.hostname or "").startswith("127.")
+    if not parts.hostname or parts.scheme not in ("http", "https") or (parts.scheme == "http" and not here):
+        raise ValueError("no TLS")
+    return text
+
+
+class Otel(Section):
+    """`[otel]`: where recoveries are sent as OTLP, over HTTP. Nothing is without it."""
+
+    endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+        default=None, description='an address such as "http://127.0.0.1:4318"; of another machine with https'
+    )
+
+
 class Log(Section):
     """`[log]`: how much is logged."""
 
@@ -139,6 +158,7 @@ class BaseConfig(Section):
     hooks: Hooks = Field(default=Hooks(), description="a table, [hooks]")
     ledger: LedgerLimits = Field(default=LedgerLimits(), description="a table, [ledger]")
     metrics: Metrics = Field(default=Metrics(), description="a table, [metrics]")
+    otel: Otel = Field(default=Otel(), description="a table, [otel]")
     log: Log = Field(default=Log(), description="a table, [log]")
 
     @property

@@ -10,8 +10,8 @@ from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.failure_words import cause, remedy, repairable, told
 from recoveryd.tell.hooks import Commands
+from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
-from recoveryd.tell.metrics import metrics
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.teller import Teller
 from recoveryd.tell.toast import Toast
@@ -19,6 +19,7 @@ from recoveryd.tell.where import places
 from recoveryd.tell.words import marked
 
 __all__ = [
+    "DURABLE_BOUNDS",
     "METRICS_BEGIN",
     "Callbacks",
     "Commands",

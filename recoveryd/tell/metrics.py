@@ -10,7 +10,7 @@ from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.ledger import Ended
 
 FIRST = "# HELP recoveryd_recoveries "  # how a file of ours begins
-_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)  # seconds
+DURABLE_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)  # seconds
 # Only gauges and a histogram: of the other types the two formats have other names.
 _RECOVERIES = "Recoveries in the ledger by what became of them; one that is undone moves to that outcome."
 _DURABLE = "From the start of a repair until it was on the disk."
@@ -52,7 +52,7 @@ def _head(name: str, kind: str, help: str, unit: str = "") -> Iterator[str]:
 
 
 def _histogram(name: str, client: str, values: list[float]) -> Iterator[str]:
-    for bound in _BOUNDS:
+    for bound in DURABLE_BOUNDS:
         count = sum(value <= bound for value in values)
         yield _series(f"{name}_bucket", {"client": client, "le": str(bound)}, count)
     yield _series(f"{name}_bucket", {"client": client, "le": "+Inf"}, len(values))
