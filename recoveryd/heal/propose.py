@@ -24,7 +24,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Context, left_alone
 from recoveryd.heal.shorten import shortened
-from recoveryd.providers import NO_RULES, Provider, classify, rules_for, size_of, unknown
+from recoveryd.providers import NO_RULES, Provider, binds_thinking, classify, rules_for, size_of, unknown
 from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
 from recoveryd.tell import actions_of, names, places, sentence
 
@@ -116,8 +116,8 @@ class Proposer:
         refused = classify(failure.error)
         evidence = replace(refused, kind=kind) if refused is not None else Refused(kind)
         claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
-        editor, kinds = client.editor(self._marks(name)), frozenset(self._config.kinds)
-        planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known))
+        editor, kinds, binds = client.editor(self._marks(name)), frozenset(self._config.kinds), _may_bind(failure, kind)
+        planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known, binds))
         if isinstance(planned, Refusal):
             return planned
         asked, late = planned.claims, client.unread(store, session.id, self._context.clock())
@@ -203,3 +203,8 @@ def _rules(client: Client, wires: Sequence[Wire], failure: Failure, kind: Kind) 
     if KINDS[kind].by_client:
         return provider
     return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
+
+
+def _may_bind(failure: Failure, kind: Kind) -> bool:
+    """Whether thinking may be tied to all before it. Of what was rejected that is not certain, whatever the model."""
+    return KINDS[kind].signature or binds_thinking(failure, failure.error.texts)

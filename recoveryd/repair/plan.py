@@ -43,6 +43,7 @@ class Case:
     so far. `kinds`: those that may be repaired; each edit of a plan answers a violation of one of them. `claims` and
     `known` are those of an earlier plan for the same failure, and the kinds that it found: once something is edited,
     the place that the error names is another one, and what the error is about may be healed while the rest is not.
+    `binds`: the model may tie its thinking to all that stands before it.
     """
 
     session: Session
@@ -55,6 +56,7 @@ class Case:
     claims: Claims | None = None
     kinds: frozenset[Kind] = ALL_KINDS
     known: tuple[Kind, ...] = ()
+    binds: bool = True
 
 
 def plan(case: Case) -> Plan | Refusal:
@@ -67,7 +69,9 @@ def plan(case: Case) -> Plan | Refusal:
     # A provider says either kind of a rejected signature, and the rules find one of them: who allowed what was said
     # means both.
     allowed = case.kinds | explained_by(said) if about.signature else case.kinds
-    search = Search(case.session, case.wires, case.provider, case.editor, claims, case.settings, allowed)
+    search = Search(
+        case.session, case.wires, case.provider, case.editor, claims, case.settings, allowed, binds=case.binds
+    )
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
     if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *case.known)):
         return Refusal("the rules find nothing in the stored session that explains this error", understood=False)

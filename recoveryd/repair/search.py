@@ -63,6 +63,8 @@ class Search:
         claims: Claims,
         settings: Settings,
         kinds: Collection[Kind] = ALL_KINDS,
+        *,
+        binds: bool = True,
     ) -> None:
         self._session = session
         self._kinds = kinds
@@ -72,6 +74,7 @@ class Search:
         self._editor = editor
         self._claims = claims
         self._settings = settings
+        self._binds = binds
         self._known = stored(session)
         self._place = {message.id: index for index, message in enumerate(session.messages)}
         self._before = [wire.build(session) for wire in wires]
@@ -174,7 +177,7 @@ class Search:
         for request in requests:
             if found := self._provider.check(request, self._claims):
                 return request, found
-        for before, after in zip(self._before, requests, strict=True) if edited else ():
+        for before, after in zip(self._before, requests, strict=True) if edited and self._binds else ():
             if loose := self._provider.bound(before, after):
                 reason = "this thinking may be bound to what was edited before it"
                 return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, loose[0], reason)]

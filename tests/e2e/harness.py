@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.install import DEFAULT_VERSION, ensure
 from tests.e2e.provider import Provider, Request
-from tests.support.build import Planted
+from tests.support.build import BINDS, Planted
 from tests.support.plant import write_sqlite, write_tree
 
 
@@ -92,7 +92,8 @@ def running(
     Raises `UnavailableError` where the client cannot be had.
     """
     binary = ensure(version)
-    with Provider(**temper) as provider, client(binary, root, provider.url, config=config) as started:
+    model: dict[str, Any] = {"model": BINDS["modelID"]} if temper.get("bound") else {}
+    with Provider(**temper) as provider, client(binary, root, provider.url, config=config, **model) as started:
         # The database, and the project in it, are made at the first call for a folder.
         started.call("GET", "/session")
         yield Harness(started, provider)

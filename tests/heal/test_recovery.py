@@ -34,7 +34,7 @@ from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.repair.plan import Plan, objections, plan
 from recoveryd.settings import paths
 from recoveryd.tell.callbacks import Callbacks
-from tests.support.build import SessionBuilder
+from tests.support.build import BINDS, MODEL, SessionBuilder
 from tests.support.database import Base
 from tests.support.examples import examples
 from tests.support.generate import generate, soup
@@ -764,3 +764,18 @@ def test_a_subagent_is_told_under_the_title_of_its_root(tree: Tree, bench: Bench
     assert bench.attempt(tree, child).title == "What the user began"
     write_over(tree.root / "session" / "global" / f"{root}.json", parentID=child)
     assert root_title(tree.store, child) in ("What the user began", "A detail"), "a circle ends"
+
+
+@pytest.mark.parametrize(("model", "lost"), [(BINDS, 1), (MODEL, 0)], ids=["binds", "does not"])
+def test_thinking_behind_an_edit_goes_only_where_the_model_binds_it(
+    tree: Tree, bench: Bench, model: dict[str, str], lost: int
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY, model=model)
+    before = tree.store.load(session)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    kept, had = (
+        sum(part.type == "reasoning" for message in now.messages for part in message.parts)
+        for now in (tree.store.load(session), before)
+    )
+    assert (had, had - kept) == (2, lost)

@@ -21,7 +21,7 @@ from recoveryd.heal.resumer import Resumer
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.ledger.seen_and_resumed import Resumes
 from recoveryd.settings.overrides import ignore
-from tests.support.build import text
+from tests.support.build import BINDS, text
 from tests.support.fake_client import Fake, listening
 from tests.support.trees import Tree
 
@@ -80,7 +80,7 @@ def test_it_goes_on_as_the_user_asked(scene: Scene) -> None:
     assert (event.resumed, event.not_resumed) == (True, "")
     [body] = scene.prompts()
     assert body["parts"][0]["text"] == "go on, please"
-    assert (body["agent"], body["model"]["modelID"]) == ("build", "claude-sonnet-4-5")
+    assert (body["agent"], body["model"]["modelID"]) == ("build", BINDS["modelID"])
     assert scene.resumes() == ["r1"]
 
 

@@ -55,13 +55,14 @@ __all__ = [
 ]
 
 MODEL = {"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}
+BINDS = {"providerID": "anthropic", "modelID": "claude-opus-5-1"}  # ties its thinking to all that stands before it
 ZERO = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 
 
 class SessionBuilder:
     """Adds message behind message to one session, with ids and times that grow as the client's do.
 
-    `now_ms` is the time of the first message (default: an hour ago); every message takes a second.
+    `now_ms` is the time of the first message (default: an hour ago); every message takes a second. `model` is asked.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class SessionBuilder:
         directory: str = "/planted",
         project: str = "global",
         version: str = "1.1.53",
+        model: dict[str, str] | None = None,
     ) -> None:
+        self._model = model or MODEL
         self._rng = random.Random(seed)
         self._ms = int(time.time() * 1000) - 3_600_000 if now_ms is None else now_ms
         self._counter = 0
@@ -96,7 +99,7 @@ class SessionBuilder:
         """A user message: texts and parts in order. Returns the message, still to be changed at will."""
         message = {"id": self._id("msg"), "sessionID": self.session["id"], "role": "user"}
         message |= {"time": {"created": self._ms}, "summary": {"title": "asked", "diffs": []}}
-        return self._add({**message, "agent": agent, "model": dict(MODEL), **fields}, content)
+        return self._add({**message, "agent": agent, "model": dict(self._model), **fields}, content)
 
     def assistant(
         self,
@@ -122,7 +125,7 @@ class SessionBuilder:
         if error:
             message["error"] = error
         parent = next((m["id"] for m in reversed(self.messages) if m["role"] == "user"), self._id("msg"))
-        message |= {"parentID": parent, **MODEL, "mode": "build", "agent": "build"}
+        message |= {"parentID": parent, **self._model, "mode": "build", "agent": "build"}
         message |= {"path": {"cwd": self.directory, "root": "/"}, "cost": 0, "tokens": SPENT if finish else ZERO}
         return self._add({**message, **({"finish": finish} if finish else {}), **fields}, parts)
 

@@ -16,7 +16,7 @@ from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.tell.callbacks import Callbacks
-from tests.support.build import SessionBuilder
+from tests.support.build import BINDS, SessionBuilder
 from tests.support.parts import Part, api_error, reasoning, text, tool
 from tests.support.plant import dump, write_tree
 from tests.support.refused import kind_of
@@ -57,6 +57,7 @@ class Tree:
         self, turns: Turns = behind_a_call, words: str = MISSING, title: str = "My session", **fields: Any
     ) -> str:
         """A session whose last prompt was refused with these words."""
+        fields.setdefault("model", BINDS)
         session = SessionBuilder(int(time.time() * 1000) - 60_000, title=title, **fields)
         turns(session)
         self._builders[session.session["id"]] = session
@@ -88,7 +89,7 @@ class Tree:
     def asked(self, turns: Turns, before_s: int = 60) -> str:
         """A session whose last prompt nothing has come of; `before_s`: how many seconds ago its turns began."""
         now = int(time.time() * 1000)
-        session = SessionBuilder(now - before_s * 1000, title="My session")
+        session = SessionBuilder(now - before_s * 1000, title="My session", model=BINDS)
         turns(session)
         session.user("continue")["time"]["created"] = now
         self._builders[session.session["id"]] = session
