@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tests.support.build import BINDS
+
 MODEL = "claude-sonnet-4-5"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "TEST_RECOVERYD_LOCKS")
 
@@ -199,7 +201,6 @@ def _settings(provider_url: str, model: str) -> dict[str, Any]:
     limit = {"context": 200_000, "output": 32_000}
     modalities = {"input": ["text", "image", "pdf"], "output": ["text"]}
     described = {
-        "name": model,
         "reasoning": True,
         "tool_call": True,
         "attachment": True,
@@ -218,7 +219,7 @@ def _settings(provider_url: str, model: str) -> dict[str, Any]:
             "anthropic": {
                 "npm": "@ai-sdk/anthropic",
                 "options": {"baseURL": provider_url, "apiKey": "x"},
-                "models": {model: described},
+                "models": {name: {**described, "name": name} for name in (model, BINDS["modelID"])},
             }
         },
     }

@@ -16,7 +16,6 @@ from tests.e2e.harness import Harness, Outcome
 from tests.e2e.heals import files
 from tests.e2e.provider import Request
 from tests.e2e.strict import Strict
-from tests.support.build import MODEL
 from tests.support.generate import Generated
 
 SIDE_BY_SIDE = 6
@@ -127,7 +126,7 @@ def _prompt_all(harness: Harness, cases: Sequence[Case], thinking: Callable[[Cas
 
     def ask(case: Case) -> Any:
         # As a TUI does, which always names the model: a client that fails on a part then stores the prompt at least.
-        return harness.client.prompt(case.id, f"go on {marks[case.id]}", thinking(case), 150, model=dict(MODEL))
+        return harness.client.prompt(case.id, f"go on {marks[case.id]}", thinking(case), 150, model=harness.model)
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         results = list(pool.map(ask, cases))

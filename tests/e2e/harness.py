@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.install import DEFAULT_VERSION, ensure
 from tests.e2e.provider import Provider, Request
-from tests.support.build import BINDS, Planted
+from tests.support.build import BINDS, MODEL, Planted
 from tests.support.plant import write_sqlite, write_tree
 
 
@@ -39,8 +39,14 @@ class Harness:
     client: Client
     provider: Provider
 
+    @property
+    def model(self) -> dict[str, str]:
+        """What to ask, as a prompt names it: a provider that binds thinking is asked with a model that does."""
+        return dict(BINDS if self.provider.strict.bound else MODEL)
+
     def plant(self, planted: Planted) -> str:
-        """Write a session into the store of the running client; returns its id."""
+        """Write a session into the store of the running client, as one with the model to ask; returns its id."""
+        planted.rename(MODEL, self.model)
         if self.client.database.exists():
             write_sqlite(planted, self.client.database, directory=str(self.client.directory))
         else:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from tests.e2e.client import MODEL, Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.heals import files
@@ -27,7 +26,6 @@ from tests.support.long_sessions import FIRST, LONG, Long
 LIMIT = 200_000  # tokens
 SHARE = 0.7
 OFF = {"compaction": {"auto": False, "prune": False}}
-BOUND_MODEL = "claude-opus-5-1"
 PROMPTS = 3
 
 
@@ -111,13 +109,10 @@ def _bare(raw: bytes) -> bytes:
 def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool = True) -> list[Played]:
     """Plant and prompt all; wait for the daemon; undo, heal again as a person does, and go on with each."""
     played: list[Played] = []
-    model = {"providerID": "anthropic", "modelID": harness.client.model}
     for case in cases:
         planted = case.build()
-        for message in planted.messages:
-            message.update({"modelID": harness.client.model} if message["role"] == "assistant" else {"model": model})
         harness.plant(planted)
-        refused = harness.prompt(planted.id, "go on", thinking=True, model=model)
+        refused = harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
         settle(harness, planted.id)
         played.append(Played(case, planted, refused, records(harness, planted.id)))
     found = daemon.wait_settled([one.id for one in played]) if heals else daemon.by_session()
@@ -141,13 +136,8 @@ def place(
     root: Path, version: str, *, config: dict[str, Any] | None = None, bound: bool = False, words: str = TOO_LONG
 ) -> Iterator[tuple[Harness, Daemon]]:
     """A client of this version, a provider with a limit, and a daemon on its store."""
-
-    class Named(Client):
-        def __init__(self, *arguments: Any, **fields: Any) -> None:
-            super().__init__(*arguments, **{**fields, "model": BOUND_MODEL if bound else MODEL})
-
     with (
-        running(root / "client", version, config=config, client=Named, bound=bound, limit=LIMIT) as harness,
+        running(root / "client", version, config=config, bound=bound, limit=LIMIT) as harness,
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
         harness.provider.strict.words = words

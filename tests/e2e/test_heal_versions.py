@@ -18,7 +18,6 @@ from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
 from tests.e2e.install import JSON_STORE, UnavailableError, versions
 from tests.shapes import BROKEN, HEALTHY, Shape, is_old
-from tests.support.build import MODEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -68,7 +67,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def _prompt(harness: Harness, session: str, shape: Shape) -> Outcome:
     """As a TUI does, which always names the model: a client that fails on a part then stores the prompt at least."""
-    return harness.prompt(session, thinking=shape.thinking, model=dict(MODEL))
+    return harness.prompt(session, thinking=shape.thinking, model=harness.model)
 
 
 def _play(harness: Harness, daemon: Daemon, version: str) -> Played:

@@ -30,6 +30,14 @@ class Planted:
         """The session's id."""
         return str(self.session["id"])
 
+    def rename(self, model: dict[str, str], to: dict[str, str]) -> None:
+        """Name another model where this one is named: a client drops the signatures of a model that it doesn't ask."""
+        for message in self.messages:
+            if message["role"] == "user" and message.get("model") == model:
+                message["model"] = dict(to)
+            elif message.items() >= model.items():
+                message |= to
+
 
 def ascending(prefix: str, ms: int, counter: int, rng: random.Random) -> str:
     """An id as the client makes it: prefix, 12 hex digits of the time (cut to 48 bits), 14 random characters."""
