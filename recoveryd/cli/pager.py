@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import suppress
 
+_LEFT = (0, 128 + signal.SIGINT, 128 + signal.SIGPIPE)  # how a pager ends that was read, also to a shell
+
 
 def pages(text: str) -> bool:
-    """Show `text` in `$PAGER` (less), and return whether it was shown: not where it fits, or nobody is there."""
+    """Show `text` in `$PAGER` (less), and return whether it was shown: not where it fits, nobody is there, or the pager
+    failed.
+    """
     words = _pager()
     if not words or not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") in (None, "dumb"):
         return False
@@ -31,7 +36,7 @@ def pages(text: str) -> bool:
     while process.poll() is None:
         with suppress(KeyboardInterrupt):  # is for the pager
             process.wait()
-    return True
+    return process.returncode in _LEFT or process.returncode < 0  # a signal is the reader's own, say Ctrl-C
 
 
 def _pager() -> list[str]:

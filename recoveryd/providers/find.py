@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from recoveryd.core import Failure, Kind, RecordedError, Size, Wire
 from recoveryd.providers.anthropic import bound_thinking
 from recoveryd.providers.anthropic import sentences as anthropic
-from recoveryd.providers.anthropic.provider import ANTHROPIC
+from recoveryd.providers.anthropic.provider import ANTHROPIC, Anthropic
 from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
 from recoveryd.providers.bedrock.provider import BEDROCK
@@ -102,7 +102,7 @@ def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:
 
 def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
     """Whether the model that is asked ties its thinking to all before it; `said`: what it refused in this session."""
-    return provider_of(failure) is ANTHROPIC and bound_thinking.binds(failure.model, said)
+    return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(failure.model, said)
 
 
 def unknown(failure: Failure) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from recoveryd.clients.find import recorded
 from recoveryd.core.model import Failure
-from recoveryd.providers.find import provider_of, unknown
+from recoveryd.providers.find import binds_thinking, provider_of, unknown
 
 ANTHROPIC = "anthropic"
 
@@ -162,3 +162,34 @@ def test_another_family_is_known_by_its_door(url: str | None, provider: str, mod
 
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
     assert "only the rules of Claude" in unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))
+
+
+BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
+
+
+@pytest.mark.parametrize(
+    ("url", "provider", "model", "binds"),
+    [
+        (None, "anthropic", "claude-opus-5-1", True),
+        (None, "anthropic", "claude-sonnet-5.2-20260801", True),
+        (None, "anthropic", "claude-opus-6", True),
+        (None, "anthropic", "claude-opus-6-20270101", True),
+        (None, "anthropic", "claude-opus-5-20260101", False),
+        (None, "anthropic", "claude-opus-4-5-20251101", False),
+        (None, "anthropic", "claude-3-7-sonnet-latest", False),
+        (BEDROCK_URL, "amazon-bedrock", "us.anthropic.claude-opus-5-1-20260801-v1:0", True),
+        (BEDROCK_URL, "amazon-bedrock", "us.anthropic.claude-opus-4-1-20250805-v1:0", False),
+        (None, "openrouter", "anthropic/claude-opus-5.1", True),
+        ("https://api.openai.com/v1/responses", "openai", "gpt-5.2", False),
+    ],
+)
+def test_thinking_is_bound_by_the_model_wherever_it_is_asked(
+    url: str | None, provider: str, model: str, binds: bool
+) -> None:
+    asks = failed(url, provider, model)
+    assert provider_of(asks) is not None
+    assert binds_thinking(asks, []) is binds
+    said = [
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation"
+    ]
+    assert binds_thinking(asks, said) is (provider != "openai")

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recoveryd.core import Block, Json, Request
 
-_VERSION = re.compile(r"(?<!\d)(\d{1,2})[-.](\d{1,2})(?!\d)")
+_VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")  # of claude-opus-5-20260101 the 5
 _SINCE = (5, 1)
 _SAID = "bound to a different conversation"
 
 
 def binds(model: str, said: Iterable[str]) -> bool:
     """Whether a model ties its thinking to all before it: by its version, or since a refusal said so."""
-    version = _VERSION.search(model)
-    return (version is not None and (int(version[1]), int(version[2])) >= _SINCE) or any(_SAID in text for text in said)
+    version = _VERSION.search(model, max(model.rfind("claude"), 0))
+    newer = version is not None and (int(version[1]), int(version[2] or 0)) >= _SINCE
+    return newer or any(_SAID in text for text in said)
 
 
 def unbound(before: Request, after: Request) -> list[Block]:
