@@ -177,11 +177,12 @@ class _Finder:
         return found
 
     def hidden(self) -> Diagnosis | None:
-        """Looked for only while a failure is the newest that is stored; else `scan` finds it."""
+        """As long as that compaction is what failed last; what is older is for `scan`."""
         if self._look.failure is None or self._look.newer:
             return None
         self._wait()
-        return without_error.hidden(self._client, self._store, self._session)
+        found = without_error.hidden(self._client, self._store, self._session)
+        return found if found is not None and found.evidence["compaction"] == self._look.failure.message else None
 
     def unanswered(self) -> Diagnosis | None:
         """Not looked for: a daemon does nothing about it."""

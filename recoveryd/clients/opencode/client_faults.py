@@ -42,10 +42,10 @@ def cut_off(session: Session) -> Diagnosis | None:
 
 def hidden(session: Session) -> Diagnosis | None:
     """Find out whether a failed compaction keeps what stands before its tail from being sent."""
-    failure, lost = next_failure(session), compactions.hidden(session)
+    failure, (failed, lost) = next_failure(session), compactions.hidden(session)
     if failure is None or not lost:
         return None
-    evidence = {"hidden_messages": len(lost), "first": lost[0], "last": lost[-1]}
+    evidence = {"compaction": failed, "hidden_messages": len(lost), "first": lost[0], "last": lost[-1]}
     return Diagnosis(failure, Refused(Kind.CONTEXT_OVERFLOW), evidence)
 
 

@@ -89,14 +89,17 @@ def _good(part: Part, made: list[Message]) -> bool:
     return bool(sound) and not (first_failed and (part.data or {}).get("tail_start_id"))
 
 
-def hidden(session: Session) -> list[str]:
-    """The messages that are not sent since a compaction failed: those before what it named as the tail."""
+def hidden(session: Session) -> tuple[str, list[str]]:
+    """The newest answer to a compaction that failed, and the messages that are not sent since: those before what it
+    named as the tail. "" where it has no answer, and no messages where all are sent.
+    """
     ids = [message.id for message in session.messages]
     for part in failed(session):
         tail = (part.data or {}).get("tail_start_id")
         if tail in ids and ids.index(tail) < ids.index(part.message_id):
-            return ids[: ids.index(tail)]
-    return []
+            answers = (m.id for m in reversed(session.messages) if m.data.get("parentID") == part.message_id)
+            return next(answers, ""), ids[: ids.index(tail)]
+    return "", []
 
 
 def is_summary(session: Session, message_id: str) -> bool:

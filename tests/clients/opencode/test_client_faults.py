@@ -21,7 +21,7 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
-from recoveryd.diagnose import Context
+from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.resume import Leave, Situation, decide
 from recoveryd.ledger.ledger import Ledger
@@ -510,3 +510,29 @@ def test_an_answered_session_that_is_healed_is_not_told_to_go_on(tree: Tree) -> 
         prompt=Prompt(),
     )
     assert decide(case) == Leave("its last prompt was answered")
+
+
+@pytest.mark.parametrize(("later", "does"), [(False, Next.RECOVER), (True, Next.NOTHING)])
+def test_what_a_failed_compaction_hid_is_given_back_by_itself_only_at_the_time(
+    tmp_path: Path, triage: Callable[..., Triage], later: bool, does: Next
+) -> None:
+    """A rate limit of weeks later is no reason to change what is sent: `scan` tells of it."""
+    base = Base(tmp_path / "data" / "opencode.db", clock=time.time)
+    s = SessionBuilder(int(time.time() * 1000) - MINUTE, version="1.18.33")
+    s.user("the first thing")
+    s.assistant("said early")
+    tail = s.user("the second thing")
+    s.assistant("said late")
+    marker = s.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+    s.assistant(error=api_error("Your credit balance is too low"), finish=None, summary=True, parentID=marker["id"])
+    if later:
+        s.user("go on")
+        s.assistant("went on")
+        s.user("and on")
+        s.assistant(error=api_error("Number of requests has exceeded your rate limit", 429), finish=None)
+    write_sqlite(s.planted(), base.path)
+    session = s.session["id"]
+    assert triage().judge(base.store, session).next is does
+    with Ledger(tmp_path / "asked.db") as ledger:
+        told = diagnose(Context(ledger, Config(), tmp_path), base.store, session)
+    assert told is not None and told.kind is Kind.CONTEXT_OVERFLOW
