@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import note
+from recoveryd.core.collector import without_collector
 from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, Diagnosis, waiting_prompts
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
 from recoveryd.core.edits import deeds, edited, merged, stored
@@ -138,4 +139,5 @@ __all__ = [
     "texts_of",
     "waiting_prompts",
     "warn",
+    "without_collector",
 ]

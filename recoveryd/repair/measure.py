@@ -7,7 +7,7 @@ each stretch between two answers has its own tokens a character: code, words and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,19 @@ _ENOUGH = 4_000  # characters that have to be measured for a rate to be one
 _OVERHEAD = 24  # characters that frame a block
 
 
+class _Scales:
+    """Weighs each body once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Json, int]] = {}  # by identity of what is weighed: held, so it stays its own
+
+    def weight(self, body: Json) -> int:
+        known = self._known.get(id(body))
+        if known is None:
+            known = self._known[id(body)] = body, weight(body)
+        return known[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Tokens a character, by message, and the tokens of what is no block: system and tools.
@@ -34,14 +47,10 @@ class Measure:
     usual: float
     measured: bool  # false: nothing but a guess
     exact: bool = False
-    # By identity of what is weighed, which is held, so it stays its own.
-    _weighed: dict[int, tuple[Json, int]] = field(default_factory=dict, repr=False, compare=False)
+    scales: _Scales = field(default_factory=_Scales, repr=False, compare=False)
 
     def tokens(self, block: Block) -> float:
-        known = self._weighed.get(id(block.body))
-        if known is None:
-            known = self._weighed[id(block.body)] = block.body, weight(block.body)
-        return known[1] * self.rates.get(block.message_id, self.usual)
+        return self.scales.weight(block.body) * self.rates.get(block.message_id, self.usual)
 
     def total(self, request: Request) -> float:
         """The tokens of a request, also of one that was edited."""
@@ -72,6 +81,7 @@ class _Line:
     messages: list[str] = field(default_factory=list)
     before: dict[str, int] = field(default_factory=dict)
     whole: int = 0
+    scales: _Scales = field(default_factory=_Scales)
 
 
 def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without_base: bool = False) -> Measure:
@@ -91,7 +101,7 @@ def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without
         for message in stretch.messages
     }
     base = _base(line, known, rates, rate)
-    plain = Measure(base, rates, rate, measured)
+    plain = Measure(base, rates, rate, measured, scales=line.scales)
     if not refused.asked:
         return plain
     return _closed(plain, line, known, refused.asked + (base if without_base else 0))
@@ -103,7 +113,7 @@ def _lined(request: Request) -> _Line:
         if block.message_id not in line.before:
             line.messages.append(block.message_id)
             line.before[block.message_id] = line.whole
-        line.whole += weight(block.body)
+        line.whole += line.scales.weight(block.body)
     return line
 
 
@@ -165,15 +175,15 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     )
     rate = (asked - plain.base - before) / since if since else 0.0
     if of_this_model and plain.usual / _APART <= rate <= plain.usual * _APART:
-        return Measure(plain.base, {**plain.rates, **dict.fromkeys(newest, rate)}, plain.usual, True, exact=True)
+        return replace(plain, rates={**plain.rates, **dict.fromkeys(newest, rate)}, measured=True, exact=True)
     whole = sum(plain.rates.get(message, plain.usual) * characters for message, characters in _sizes(line))
     factor = (asked - plain.base) / whole if whole else 0.0
     if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
-        return Measure(asked - whole, plain.rates, plain.usual, True, exact=True)
+        return replace(plain, base=asked - whole, measured=True, exact=True)
     if factor < 1 / _APART:
         return plain
     rates = {message: rate * factor for message, rate in plain.rates.items()}
-    return Measure(plain.base, rates, plain.usual * factor, True, exact=True)
+    return replace(plain, rates=rates, usual=plain.usual * factor, measured=True, exact=True)
 
 
 def _sizes(line: _Line) -> Iterable[tuple[str, int]]:

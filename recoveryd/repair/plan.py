@@ -20,6 +20,7 @@ from recoveryd.core import (
     Violation,
     Wire,
     explained_by,
+    without_collector,
 )
 from recoveryd.providers import Provider
 from recoveryd.repair.fixes import REPAIRS, Settings
@@ -59,6 +60,7 @@ class Case:
     binds: bool = True
 
 
+@without_collector()
 def plan(case: Case) -> Plan | Refusal:
     """Find the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
     said = case.evidence.kind

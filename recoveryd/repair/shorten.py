@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recoveryd.core import KINDS, Block, Claims, Edits, Kind, Refusal, Request, Size, Violation, merged
+from recoveryd.core import (
+    KINDS,
+    Block,
+    Claims,
+    Edits,
+    Kind,
+    Refusal,
+    Request,
+    Size,
+    Violation,
+    merged,
+    without_collector,
+)
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.measure import Measure, heavy_bytes, measure
@@ -43,6 +55,7 @@ class Shorter:
         return self.measure.total(request)
 
 
+@without_collector()
 def shorten(case: Long) -> Shorter | Refusal:
     """The least that makes the next request fit; checked against the measure and the provider's rules."""
     request = case.wires[0].build(case.session)
@@ -58,7 +71,7 @@ def shorten(case: Long) -> Shorter | Refusal:
     before = size.total(request)
     limit = case.size.limit - case.size.output if case.size.limit else 0
     target = _target(case, before)
-    obstacle = _obstacle(case, request, size, limit)
+    obstacle = _obstacle(case, size, limit, before)
     if obstacle is not None:
         return obstacle
     work = Work(case, size, target, request)
@@ -101,8 +114,7 @@ def _longest_answered(case: Long) -> float:
     return max((usage.given for usage in case.usages if usage.same_model), default=0)
 
 
-def _obstacle(case: Long, request: Request, size: Measure, limit: float) -> Refusal | None:
-    before = size.total(request)
+def _obstacle(case: Long, size: Measure, limit: float, before: float) -> Refusal | None:
     if not case.size.limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
@@ -138,8 +150,8 @@ def _make_room(work: Work, limit: float) -> None:
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    most = sum(option.saves for step in sorts for option in step(work))
-    for step in sorts if most >= work.need else ():
+    all_do = steps.most(option for step in sorts for option in step(work)) >= work.need
+    for step in sorts if all_do else ():
         if work.fits:
             return
         ordered = step is steps.oldest_thinking

@@ -99,10 +99,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that may be done, and the tokens that it saves."""
+    """One thing that may be done, to `block`, and the tokens that it saves."""
 
+    block: Block
     saves: float
     do: Callable[[], Edits]
+
+
+def most(options: Iterable[Option]) -> float:
+    """The tokens that all of them together save, each of a block but once."""
+    return sum({(option.block.type, option.block.part_id): option.saves for option in options}.values())
 
 
 def enough(options: Sequence[Option], need: float, target: float, *, ordered: bool = False) -> list[Edits]:
@@ -164,7 +170,7 @@ def present_outputs(work: Work, spare: int = 3) -> Iterable[Option]:
 
 
 def _cleared(work: Work, block: Block) -> Option:
-    return Option(work.measure.tokens(block) - _CLEARED, partial(work.editor.clear_output, block))
+    return Option(block, work.measure.tokens(block) - _CLEARED, partial(work.editor.clear_output, block))
 
 
 def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
@@ -173,7 +179,7 @@ def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
         if texts:
             part = sum(len(text) - LONGEST_INPUT for text in texts) / max(1, sum(map(len, _texts(block.body))))
             saves = work.measure.tokens(block) * part
-            yield Option(saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
+            yield Option(block, saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
 
 
 def _texts(value: object) -> list[str]:
@@ -187,7 +193,9 @@ def _texts(value: object) -> list[str]:
 def oldest_thinking(work: Work) -> Iterable[Option]:
     """From the start, which leaves what a provider binds in order; not that of the open turn."""
     for block in work.outline.thinking():
-        yield Option(work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking"))
+        yield Option(
+            block, work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking")
+        )
 
 
 def replace_by_extract(work: Work) -> bool:

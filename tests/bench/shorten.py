@@ -46,7 +46,7 @@ def plan(turns: int = 5_000) -> list[Figure]:
         "tokens_after": made.after,
     }
     said = "the records of the session parsed once"
-    return [Figure("plan_of_a_long_session", "s", took, floor, said, took / floor, 15.0, more=more)]
+    return [Figure("plan_of_a_long_session", "s", took, floor, said, took / floor, 8.0, more=more)]
 
 
 def _session(turns: int) -> Session:

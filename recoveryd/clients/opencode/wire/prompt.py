@@ -176,7 +176,8 @@ def _sound(metadata: object) -> bool:
 
 
 def _well_formed(text: str, form: Form) -> str:
-    return HALF.sub("\ufffd", text) if form.mends_unicode else text
+    mended = form.mends_unicode and not text.isascii()  # which is told at once, of most texts
+    return HALF.sub("\ufffd", text) if mended else text
 
 
 def _text(data: Json, form: Form) -> Json:

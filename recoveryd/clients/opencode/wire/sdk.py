@@ -115,23 +115,22 @@ class SdkWire(ABC):
         return draft
 
     def _entry(self, one: Said, draft: _Draft) -> Iterable[Entry]:
-        pieces = [piece for piece in one.pieces if self._takes(one.role, piece, draft)]
-        if one.role == "tool":
-            yield Entry("user", tuple(self.results(pieces)), one.origin)
-            return
-        blocks = (self.prompt if one.role == "user" else self.answer)(pieces)
+        try:
+            blocks = self._blocks(one.role, one.pieces)
+        except CannotSend:  # the whole request fails; all pieces that are to blame are named
+            blocks = self._blocks(one.role, [piece for piece in one.pieces if self._takes(one.role, piece, draft)])
         if blocks is not None:
-            yield Entry(one.role, tuple(blocks), one.origin)
+            yield Entry("assistant" if one.role == "assistant" else "user", tuple(blocks), one.origin)
+
+    def _blocks(self, role: str, pieces: Sequence[Piece]) -> list[Block] | None:
+        if role == "tool":
+            return self.results(pieces)
+        return (self.prompt if role == "user" else self.answer)(pieces)
 
     def _takes(self, role: str, piece: Piece, draft: _Draft) -> bool:
-        """Whether the SDK can send a piece; where it can't, the whole request fails."""
+        """Whether the SDK can send a piece."""
         try:
-            if piece.kind == "result":
-                self.results([piece])
-            elif role == "user":
-                self.prompt([piece])
-            else:
-                self.answer([piece])
+            self._blocks(role, [piece])
         except CannotSend as error:
             draft.fail(piece.part, error)
             return False
