@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
@@ -16,8 +17,6 @@ from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
 from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, repairable
-
-logger = logging.getLogger(__name__)
 
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
@@ -49,7 +48,7 @@ def recover(
         stores = find_stores(config)
     found, unread = holding(stores, session_id)
     for error in unread.values():  # one broken store never stops the others
-        logger.warning("%s", error.message)
+        logger.warning("{}", error.message)
     if not found:
         raise NotFoundError(f"There is no session {session_id} in any store.")
     with Ledger(paths.ledger_file(state)) as ledger:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd.cli import main
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
-from tests.support.logged import as_logged_before, logged
 from tests.support.trees import Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
@@ -123,7 +123,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     def call(*argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         try:
@@ -133,8 +133,7 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         said = capsys.readouterr()
         return code, said.out, said.err
 
-    with as_logged_before():
-        yield call
+    return call
 
 
 @pytest.fixture(autouse=True)
@@ -146,5 +145,7 @@ def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
     """What is logged from INFO on."""
-    with logged(form="%(levelname)s %(message)s") as entries:
-        yield entries
+    logged: list[str] = []
+    sink = logger.add(lambda text: logged.append(str(text).rstrip("\n")), level="INFO", format="{level} {message}")
+    yield logged
+    logger.remove(sink)

@@ -134,7 +134,7 @@ def test_everything_that_is_promised_is_there_and_costs_nothing_before() -> None
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = recoveryd.nothing_like_it
     code = (
-        "import sys, recoveryd; print(*[m for m in sys.modules if m.startswith(('recoveryd.', 'pydantic', 'logging'))])"
+        "import sys, recoveryd; print(*[m for m in sys.modules if m.startswith(('recoveryd.', 'pydantic', 'loguru'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == ""

@@ -50,7 +50,9 @@ def _run(argv: Sequence[str] | None) -> int:
         arguments = make_parser().parse_args(words or ["--help"])
         from recoveryd.settings import setup  # late: the help needs no configuration
 
-        setup("ERROR" if arguments.quiet else "DEBUG" if arguments.verbose else "WARNING")  # `run`, `demo`: their own
+        setup(
+            "ERROR" if arguments.quiet else "DEBUG" if arguments.verbose else "WARNING"
+        )  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
         return int(arguments.run(arguments))
     except RecoverydError as error:
         if as_json:

@@ -55,20 +55,13 @@ def _kept(file: Path) -> tuple[list[bytes], int]:
     newest file they are."""
     entries: list[bytes] = []
     content = b""
-    for one in (*sorted(file.parent.glob(f"{file.stem}.*{file.suffix}"), key=_written), file):
+    for one in (*sorted(file.parent.glob(f"{file.stem}.*{file.suffix}")), file):
         try:
             content = one.read_bytes()
         except FileNotFoundError:  # there is none yet, or it was removed just now
             content = b""
         entries += _entries(content)
     return entries, len(content)
-
-
-def _written(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _entries(content: bytes) -> Iterator[bytes]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import io
-import logging
 import os
 import sys
 from typing import TextIO, cast
+
+from loguru import logger
 
 from recoveryd.cli.common import config_of
 from recoveryd.clients import Config
@@ -15,8 +16,6 @@ from recoveryd.core import ConfigError, RecoverydError, __version__
 from recoveryd.daemon import Daemon
 from recoveryd.disk import private_files
 from recoveryd.settings import paths, setup
-
-logger = logging.getLogger(__name__)
 
 
 class _Nowhere(io.TextIOBase):
@@ -46,13 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.launchd:
             raise
         setup("INFO", log, stream)
-        logger.error("recoveryd does not run:\n%s", error)
+        logger.error("recoveryd does not run:\n{}", error)
         return 0
-    logger.info("recoveryd %s starts (pid %s)%s", __version__, os.getpid(), _idle(config))
+    logger.info("recoveryd {} starts (pid {}){}", __version__, os.getpid(), _idle(config))
     try:
         Daemon(config, state_dir=state, load=load).run(signals=True)
     except RecoverydError as error:
-        logger.error("recoveryd ends: %s", error)
+        logger.error("recoveryd ends: {}", error)
         return error.exit_code
     except Exception:
         logger.exception("recoveryd ends by a fault of its own")

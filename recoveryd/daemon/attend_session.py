@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Literal
+
+from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
 from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
@@ -19,8 +20,6 @@ from recoveryd.ledger import Handled, Judged, Record, new_id
 from recoveryd.providers import VERSION
 from recoveryd.settings import held, paused
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
-
-logger = logging.getLogger(__name__)
 
 REST_S = 3.0
 
@@ -94,7 +93,7 @@ class Healer:
             text = f"session {session}: {error.message} {error.hint}".strip()
             self._log_once.say((store.id, session), text, error.message)
         except Exception:
-            logger.exception("session %s: a fault of recoveryd; the session is left alone", session)
+            logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
         (self._open.add if attended == "open" else self._open.discard)((store.id, session))
         return attended
 
@@ -124,7 +123,7 @@ class Healer:
         failure, kind = (found.failure, found.kind) if found is not None else (None, None)
         if failure is None or kind is None or verdict.next is Next.NOTHING:
             if verdict.reason:
-                logger.debug("session %s: %s", session, verdict.reason)
+                logger.debug("session {}: {}", session, verdict.reason)
             return "done"
         if self._held_back(store, session):
             return "open"
@@ -166,12 +165,12 @@ class Healer:
             return
         _, planned = self._recovery.propose(store, failure, kind)
         if isinstance(planned, Refusal):
-            logger.warning("session %s: %s: would be left alone: %s", failure.session, kind, planned.reason)
+            logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
             return
-        logger.warning("session %s: %s: %s", failure.session, kind, planned.would)
+        logger.warning("session {}: {}: {}", failure.session, kind, planned.would)
         for line in by_place(planned.places, planned.actions, kind, done=False):
-            logger.warning("session %s: would be done in %s", failure.session, line)
-        logger.warning("session %s: nothing is written: %s", failure.session, self._config.idle)
+            logger.warning("session {}: would be done in {}", failure.session, line)
+        logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
     def _ended(self, store: Store, failure: Failure, event: Event) -> None:
         """Tell how a recovery ended. A failed one may succeed later: it is told once and looked at again."""
@@ -181,7 +180,7 @@ class Healer:
         if event.outcome is Outcome.PENDING:
             self._log_once.say(about, f"session {event.session}: {event.detail}")
         elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
-            logger.info("%s: by its user", marked(event))
+            logger.info("{}: by its user", marked(event))
         elif event.outcome is not Outcome.FAILED:
             self._teller.tell(store, failure, event if self._ending else self._resumer.go_on(store, failure, event))
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Config, Store, client_title, find_stores, sole
 from recoveryd.core import RecoverydError
@@ -26,8 +27,6 @@ from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, Notifier
 from recoveryd.watch import Watcher
-
-logger = logging.getLogger(__name__)
 
 SWEEP_S = 60.0
 _PRUNE_S = 86_400.0
@@ -170,7 +169,7 @@ class Daemon:
         try:
             config = self._load()
         except RecoverydError as error:
-            logger.error("The configuration is refused, and the one before stays:\n%s", error)
+            logger.error("The configuration is refused, and the one before stays:\n{}", error)
         else:
             if config != self.config:
                 logger.info("the configuration was read again and has changed")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable
 
-from recoveryd.core import RecoverydError, note
+from loguru import logger
 
-logger = logging.getLogger(__name__)
+from recoveryd.core import RecoverydError, note
 
 
 class LogOnce:
@@ -23,7 +22,7 @@ class LogOnce:
         """
         known = self.knows(reason or text)
         if self.new(about, reason or text) and not known:
-            logger.warning("%s", text)
+            logger.warning("{}", text)
 
     def knows(self, reason: str) -> bool:
         """Whether this was said last about anything, with or without what can be done about it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
+
+from loguru import logger
 
 from recoveryd.clients import Store, client_title, is_of
 from recoveryd.core import BusyError, RecoverydError
@@ -18,8 +19,6 @@ from recoveryd.disk import StoreLock, recovery_lock
 from recoveryd.heal import follow, settle
 from recoveryd.ledger import SeenSessions
 from recoveryd.providers import VERSION
-
-logger = logging.getLogger(__name__)
 
 
 class Patrol:
@@ -168,10 +167,10 @@ class Patrol:
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:
             count = len(known.keys() | seen)
-            logger.info("watching %s (%s session%s)", store.root, count, "" if count == 1 else "s")
+            logger.info("watching {} ({} session{})", store.root, count, "" if count == 1 else "s")
             if old:
                 logger.info(
-                    "%s sessions got stuck more than %g hours ago: `recoveryd scan` lists them",
+                    "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",
                     len(old),
                     self._lookback_hours,
                 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import replace
+
+from loguru import logger
 
 from recoveryd.clients import Store, is_of, root, untouched
 from recoveryd.core import (
@@ -25,8 +26,6 @@ from recoveryd.diagnose import Context, standing, state_of
 from recoveryd.heal.undo import settle, taken_back
 from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
-
-logger = logging.getLogger(__name__)
 
 
 class Book:
@@ -97,7 +96,7 @@ class Book:
             if own and settled.outcome is Outcome.FAILED:
                 self._ledger.drop(entry.id)
                 continue
-            logger.warning("%s %s %s: %s", entry.session, entry.id, settled.outcome, settled.detail)
+            logger.warning("{} {} {}: {}", entry.session, entry.id, settled.outcome, settled.detail)
             if own and settled.outcome is Outcome.HEALED:
                 healed = self._as_made(event, entry)
         return healed

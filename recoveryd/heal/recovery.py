@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+
+from loguru import logger
 
 from recoveryd.clients import Stamp, Store, root_title, stand
 from recoveryd.core import (
@@ -38,8 +39,6 @@ from recoveryd.heal.stop_turn import settled, stop_turn
 from recoveryd.ledger import LedgerError, new_id
 from recoveryd.repair import thinking
 from recoveryd.tell import Callbacks, marked, safely
-
-logger = logging.getLogger(__name__)
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
@@ -150,7 +149,7 @@ class Recovery:
         except RecoverydError as error:
             return self._failed(store, failure, event, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
-            logger.exception("%s: a fault of recoveryd", marked(event))
+            logger.exception("{}: a fault of recoveryd", marked(event))
             return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
 
     def _confirm(self, store: Store, failure: Failure, event: Event) -> Event:
@@ -165,7 +164,7 @@ class Recovery:
         found = diagnose(self.context, store, event.session)
         if event.id not in self._proposed and found is not None:  # made by a process that is gone: it knew the error
             failure = found.failure
-        logger.info("%s: the client wrote over the repair; it is made again", marked(event))
+        logger.info("{}: the client wrote over the repair; it is made again", marked(event))
         return self._repair(store, failure, event)
 
     def _not_now(self, store: Store, event: Event, detail: str) -> Event:
@@ -179,7 +178,7 @@ class Recovery:
     def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
         known = self._book.entry(event)
         if known is not None and known.outcome is Outcome.HEALED:
-            logger.warning("%s: could not be confirmed: %s", marked(event), detail)
+            logger.warning("{}: could not be confirmed: {}", marked(event), detail)
             return event
         event = replace(event, outcome=Outcome.FAILED, detail=detail)
         return self._book.close(store, failure, event) if close else event
@@ -214,7 +213,7 @@ class Recovery:
             try:
                 store.apply(planned.changes)
             except ConflictError as error:
-                logger.info("%s: %s It is planned again.", marked(event), error.message)
+                logger.info("{}: {} It is planned again.", marked(event), error.message)
                 continue
             written = True
             self._proposed[event.id] = replace(planned, changes=(), edits=())
@@ -244,7 +243,7 @@ class Recovery:
                 return session, planned, read
             if written or not self._stop_turn(store, session, failure):
                 for line in thinking(session, planned.edits, event.kind):
-                    logger.debug("%s: %s", marked(event), line)
+                    logger.debug("{}: {}", marked(event), line)
                 return session, planned, read
 
     def _still_stuck(self, store: Store, failure: Failure, session: Session, *, written: bool) -> bool:
@@ -261,7 +260,7 @@ class Recovery:
     def _went_on(self, store: Store, failure: Failure, event: Event, *, written: bool) -> Event:
         """The session is not stuck on the failure any more: nothing is written, and what was written stays."""
         if written:
-            logger.info("%s: the client wrote over the repair, and the session went on since", marked(event))
+            logger.info("{}: the client wrote over the repair, and the session went on since", marked(event))
             return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
         made = self._book.standing(store, failure, event)
         return made or self._not_now(store, event, "It is not stuck on this any more: it went on, or was seen to.")
@@ -287,7 +286,7 @@ class Recovery:
         self._at_rest(store, failure, event)
         if store.stamp(failure.session) == read:
             return True
-        logger.info("%s: the client wrote while the repair was planned; it is planned again", marked(event))
+        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(event))
         return False
 
     def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
@@ -316,7 +315,7 @@ class Recovery:
         failpoint.reach("read back")
         left = proposed.objections(store.load(event.session))
         for reason in left:
-            logger.warning("%s: read back, the rules object: %s", marked(event), reason)
+            logger.warning("{}: read back, the rules object: {}", marked(event), reason)
         return not left
 
     def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import replace
+
+from loguru import logger
 
 from recoveryd.clients import Asked, Look, Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError
@@ -13,8 +14,6 @@ from recoveryd.heal.resume import Leave, Resume, Situation, decide
 from recoveryd.ledger import Resumes
 from recoveryd.providers import provider_of
 from recoveryd.tell import marked
-
-logger = logging.getLogger(__name__)
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time
 _POLL_S = 0.02
@@ -96,13 +95,13 @@ class Resumer:
             return self._left(event, problem, asked=asked)
         if became is not Asked.REFUSED and self._arrived(store, failure, event, before):
             off = " without thinking" if how.thinking_off else ""
-            logger.info("%s: resumed%s", marked(event), off)
+            logger.info("{}: resumed{}", marked(event), off)
             return replace(event, resumed=True)
         return self._not_resumed(event, problem or "the client took the prompt, but did not store it")
 
     def _left(self, event: Event, reason: str, *, asked: bool) -> Event:
         """Nobody is told what was left alone, but who asked."""
-        logger.info("%s: not resumed: %s", marked(event), reason)
+        logger.info("{}: not resumed: {}", marked(event), reason)
         return replace(event, not_resumed=reason) if asked else event
 
     def _arrived(self, store: Store, failure: Failure, event: Event, before: Look) -> bool:
@@ -117,5 +116,5 @@ class Resumer:
         return False
 
     def _not_resumed(self, event: Event, problem: str) -> Event:
-        logger.warning("%s: could not be resumed: %s", marked(event), problem)
+        logger.warning("{}: could not be resumed: {}", marked(event), problem)
         return replace(event, not_resumed=problem)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from loguru import logger
+
 from recoveryd.core import Event
 from recoveryd.tell.words import marked
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +41,4 @@ def safely(name: str, function: Callable[..., object] | None, *arguments: object
     try:
         function(*arguments)
     except Exception:
-        logger.exception("%s failed; the recovery goes on", name)
+        logger.exception("{} failed; the recovery goes on", name)

@@ -7,7 +7,6 @@ a command prints goes to the log. One that fails, hangs or is not there changes 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import queue
 import signal
@@ -18,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
+from loguru import logger
+
 from recoveryd.core import Event, clean
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.words import marked
-
-logger = logging.getLogger(__name__)
 
 ABORT_LIMIT_S = 2.0  # a repair waits for it
 COMPLETE_LIMIT_S = 30.0
@@ -67,7 +66,7 @@ class Commands:
         if running is not None and running.poll() is None:
             _kill(running)
         if left:
-            logger.warning("on_complete was not run for the last %s recoveries: recoveryd is stopping", left)
+            logger.warning("on_complete was not run for the last {} recoveries: recoveryd is stopping", left)
 
     def _on_abort(self, session: str) -> None:
         run("on_abort", self._hooks.on_abort, {"event": "abort", "session": session}, ABORT_LIMIT_S)
@@ -76,7 +75,7 @@ class Commands:
         try:
             self._events.put_nowait(told(event))
         except queue.Full:
-            logger.warning("%s: on_complete was not run: %s wait for it already", marked(event), _WAITING)
+            logger.warning("{}: on_complete was not run: {} wait for it already", marked(event), _WAITING)
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="hooks", daemon=True)
@@ -132,7 +131,7 @@ def run(
                 list(argv), stdin=given, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            logger.warning("%s could not be started (%s): %s", name, clean(argv[0], 100), error)
+            logger.warning("{} could not be started ({}): {}", name, clean(argv[0], 100), error)
             return False
         started(process)
         try:
@@ -144,7 +143,7 @@ def run(
             process.wait()
         _log(name, printed)
     if ended:
-        logger.warning("%s (%s) %s; nothing else depends on it", name, clean(argv[0], 100), ended)
+        logger.warning("{} ({}) {}; nothing else depends on it", name, clean(argv[0], 100), ended)
     return not ended
 
 
@@ -159,4 +158,4 @@ def _log(name: str, printed: IO[bytes]) -> None:
     lines = printed.read(_LINES * _WIDTH).decode("utf-8", "replace").splitlines()
     for line in lines[:_LINES]:
         if said := clean(line, _WIDTH):
-            logger.info("%s: %s", name, said)
+            logger.info("{}: {}", name, said)

@@ -5,7 +5,6 @@ A thread of its own takes them. It waits for the end of a burst and tells it as 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -13,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 
+from loguru import logger
+
 from recoveryd.core import clean
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.freedesktop import LIMIT_S
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, merged
-
-logger = logging.getLogger(__name__)
 
 __all__ = ["Button", "Delivery", "Fate", "Notifier", "Toast"]
 
@@ -155,6 +154,6 @@ def _settle(toast: Toast, deliveries: list[Delivery], problem: str) -> None:
     """Set the fate of notices; `problem` is why they were not shown, "" if they were."""
     title, body, why = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH), clean(problem, 200)
     if problem:
-        logger.info("Notice, here because %s: %s: %s", why, title, body)
+        logger.info("Notice, here because {}: {}: {}", why, title, body)
     for delivery in deliveries:
         delivery.settle(Fate.LOGGED if problem else Fate.SHOWN)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+
+from loguru import logger
 
 from recoveryd.clients import Clients, Config, Store
 from recoveryd.core import Event, Failure, Outcome, RecoverydError, clean
@@ -14,8 +15,6 @@ from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 from recoveryd.tell.words import buttons, details, headline, marked, notice
-
-logger = logging.getLogger(__name__)
 
 Press = Callable[[str, Store, Failure, Event], object]
 
@@ -47,8 +46,8 @@ class Teller:
         """Tell an event everywhere: as a notice only if it is news, in the log unless it is there by now (`logged`)."""
         self.told += 1
         well = event.outcome is Outcome.HEALED and not event.refused_since
-        level = logging.DEBUG if logged else logging.INFO if well else logging.WARNING
-        logger.log(level, "%s", headline(event))
+        level = "DEBUG" if logged else "INFO" if well else "WARNING"
+        logger.log(level, "{}", headline(event))
         self._on_complete(event)
         event = replace(event, changes=())  # buttons wait for minutes, and read them in the ledger
         if self._told_before(event):
@@ -66,7 +65,7 @@ class Teller:
 
     def answer(self, event: Event, title: str, body: str) -> None:
         """Show in a notice what came of a button."""
-        logger.info("%s: %s: %s", marked(event), title, body)
+        logger.info("{}: {}: {}", marked(event), title, body)
         self._notifier.send(Toast(title, body))
 
     def close(self) -> None:

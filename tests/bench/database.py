@@ -32,7 +32,7 @@ CONFIRM_S = 1.5  # the daemon reads a repair back after a second
 DAY_MS = 86_400_000
 # The interpreter with the packages of the daemon, that asks what can't be asked less of.
 _FLOOR = """
-import watchdog.observers, pydantic, platformdirs, logging, sqlite3, sys, time
+import watchdog.observers, pydantic, platformdirs, loguru, sqlite3, sys, time
 started = time.monotonic()
 path, *values = sys.argv[1:]
 db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

@@ -16,7 +16,9 @@ SETTLED_S = 3.0  # after the start, before counting
 WAKE_UPS = 1.0  # in 30 s
 RSS_MIB = 45.0
 # The interpreter with the packages that the daemon can't do without, and nothing else.
-_BARE = "import watchdog.observers, pydantic, platformdirs, logging, sqlite3, time; print(flush=True); time.sleep(60)"
+_BARE = (
+    "import watchdog.observers, pydantic, platformdirs, loguru, sqlite3; import time; print(flush=True); time.sleep(60)"
+)
 
 
 def idle(root: Path, seconds: float) -> list[Figure]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import pickle
 import signal
@@ -15,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from loguru import logger
 
 from recoveryd.core import failpoint
 
@@ -57,7 +58,7 @@ def run(work: Callable[[], Any], at_step: AtStep | None = None) -> Ended:
 def _child(work: Callable[[], Any], at_step: AtStep | None, pipe: int) -> None:
     """Ends the process."""
     try:
-        logging.disable()
+        logger.remove()
         count = 0
 
         def reach(name: str) -> None:

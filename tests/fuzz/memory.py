@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from loguru import logger
 
 from recoveryd.api import recover
 from recoveryd.clients.opencode.files.store import OpencodeFiles
@@ -76,7 +77,7 @@ def _planted(name: str, folder: Path) -> Path:
 
 
 def _recover(storage: Path, session: str) -> tuple[float, float, str]:
-    logging.getLogger("recoveryd").addHandler(logging.NullHandler())  # and no other
+    logger.remove()
     state = storage.parent / "state"
     started = time.monotonic()
     event = recover(session, state_dir=state, stores=[OpencodeFiles(storage)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import resource
 import shutil
@@ -16,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from loguru import logger
 
 from tests.fuzz.drive import Driver, HangError, Tally
 from tests.fuzz.patients import patient
@@ -52,7 +53,7 @@ def run(
 ) -> Report:
     """At least so many inputs. A round has a seed of its own, `seed` + its number, and can be run alone."""
     report = Report(seed)
-    logging.getLogger("recoveryd").addHandler(logging.NullHandler())  # and no other
+    logger.remove()
     started = time.monotonic()
     number = 0
     with patch(

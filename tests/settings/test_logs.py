@@ -13,14 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd.core.version import __version__
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.settings import logs, paths
 from tests.conftest import Run
-from tests.support.logged import as_logged_before
-
-logger = logging.getLogger("recoveryd.some.room")
 
 
 class Terminal(io.StringIO):
@@ -33,10 +31,17 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     """Puts back what `setup` changes in the process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in logs._QUIETER}
-    with warnings.catch_warnings(), as_logged_before():
+    with warnings.catch_warnings():
         yield
     logging.captureWarnings(capture=False)
+    logger.remove()
+    logger.configure(patcher=None)
+    logger.add(sys.stderr)
+    root.handlers[:] = handlers
+    root.setLevel(level)
     for name, usual in levels.items():
         logging.getLogger(name).setLevel(usual)
 
@@ -49,7 +54,7 @@ def err() -> Terminal:
 def test_lines_go_to_the_stream_and_to_a_private_file(tmp_path: Path, err: Terminal) -> None:
     path = tmp_path / "recoveryd.log"
     logs.setup("INFO", path, err)
-    logger.info("watching %s", "/store")
+    logger.info("watching {}", "/store")
     logger.debug("not shown")
     (line,) = err.lines()
     assert line[8:] == " INFO    watching /store"
@@ -91,7 +96,7 @@ def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path, err: Te
 
 
 def test_the_file_is_rotated_and_few_are_kept(tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_FULL", 1000)
+    monkeypatch.setattr(logs, "_ROTATE", "1 KB")
     logs.setup("INFO", tmp_path / "recoveryd.log", err)
     for _ in range(20):
         logger.info("x" * 600)
@@ -121,7 +126,7 @@ def test_a_file_that_can_not_be_written_is_said_and_costs_nothing_else(tmp_path:
 def test_no_text_can_start_a_line_or_colour_one(tmp_path: Path, err: Terminal) -> None:
     path = tmp_path / "recoveryd.log"
     logs.setup("INFO", path, err)
-    logger.info("title %s", "a\n12:00:00 ERROR b\r\x1b[31m\u202e\x9b {level} <red> \ud83d")
+    logger.info("title {}", "a\n12:00:00 ERROR b\r\x1b[31m\u202e\x9b {level} <red> \ud83d")
     for text in (err.getvalue(), path.read_text()):
         first, second = text.splitlines()
         assert first.endswith("title a")
@@ -137,7 +142,7 @@ def test_an_exception_shows_no_variables(err: Terminal) -> None:
     try:
         fail("hunter" + "2")
     except ValueError:
-        logger.exception("session %s: a fault", "ses_1")
+        logger.exception("session {}: a fault", "ses_1")
     assert "ValueError: {odd} format" in err.getvalue()
     assert "hunter2" not in err.getvalue()
 
@@ -180,7 +185,7 @@ def test_warnings_are_lines_and_those_of_watchdog_are_none(err: Terminal) -> Non
 def test_the_journal_gets_priorities_instead_of_times(tmp_path: Path) -> None:
     code = (
         "import os, sys; s = os.fstat(2); os.environ['JOURNAL_STREAM'] = f'{s.st_dev}:{s.st_ino}';"
-        "from recoveryd.settings import logs; import logging; logger = logging.getLogger('a'); logs.setup('DEBUG');"
+        "from recoveryd.settings import logs; from loguru import logger; logs.setup('DEBUG');"
         "logger.debug('d'); logger.info('i'); logger.warning('w'); logger.error('e')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)

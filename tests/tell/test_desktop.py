@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import socket
 import sys
@@ -14,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd.tell import desktop, freedesktop
 from recoveryd.tell.desktop import KEPT, Desktop, can_show
 from recoveryd.tell.toast import Button, Toast
 from tests.live.screen import until
 from tests.support.bus import Service, descriptors, running_bus
-from tests.support.logged import logged
 
 TOAST = Toast("Session healed: Fix the <build>", "Took out 1 & closed the turn.\nUndo: recoveryd undo r1")
 SILENT = "the notification service did not answer in 0.2 seconds"
@@ -60,8 +59,10 @@ def bus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def faults() -> Iterator[list[str]]:
     """What is logged as a warning or worse."""
-    with logged(logging.WARNING) as entries:
-        yield entries
+    logged: list[str] = []
+    sink = logger.add(lambda text: logged.append(str(text)), level="WARNING", format="{message}")
+    yield logged
+    logger.remove(sink)
 
 
 def threads() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import tempfile
@@ -13,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks
 from recoveryd.tell.hooks import Commands, run, told
-from tests.support.logged import logged
 
 EVENT = Event(
     "r1", "/s", "ses_1", "A title \udc80", "msg_1", Kind.EMPTY_CONTENT, Outcome.HEALED, "Filled 1 gap", ("placeholder",)
@@ -30,8 +29,10 @@ KEEPS = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
 
 @pytest.fixture
 def log() -> Iterator[list[str]]:
-    with logged(logging.DEBUG) as entries:
-        yield entries
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
+    yield lines
+    logger.remove(sink)
 
 
 def python(code: str, *more: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import os
 import socket
 import threading
@@ -13,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loguru import logger
+
 from recoveryd.clients.connection_owner import Owner, owner
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.processes import Listener
@@ -20,8 +21,6 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 
 if TYPE_CHECKING:
     from recoveryd.clients.http import Answer
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://127.0.0.1:4096"
 _REMEMBERED_S = 10.0
@@ -98,7 +97,7 @@ class LocalServers:
             return True
         self.shut_out[url] = whose
         # Another user's client at the usual address is no news; at the address that is configured it is.
-        self._say_once(f"{not_asked(url, whose)}.", logging.WARNING if url == self._configured else logging.INFO)
+        self._say_once(f"{not_asked(url, whose)}.", "WARNING" if url == self._configured else "INFO")
         return False
 
     def _headers(self, url: str) -> dict[str, str]:
@@ -126,10 +125,10 @@ class LocalServers:
     def _user(self) -> str:
         return self._username or os.environ.get("OPENCODE_SERVER_USERNAME") or "opencode"
 
-    def _say_once(self, text: str, level: int = logging.WARNING) -> None:
+    def _say_once(self, text: str, level: str = "WARNING") -> None:
         if text not in self._said:
             self._said.add(text)
-            logger.log(level, "%s", text)
+            logger.log(level, "{}", text)
 
 
 def not_asked(url: str, whose: Owner) -> str:

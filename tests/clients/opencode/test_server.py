@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import logging
 import os
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from socket import socket
 
 import pytest
+from loguru import logger
 
 from recoveryd.clients import connection_owner
 from recoveryd.clients.client import Asked, Prompt
@@ -32,7 +32,6 @@ from recoveryd.clients.opencode.versions import forms_of
 from recoveryd.clients.opencode.wire.form import NEW, OLD, PAGED
 from recoveryd.clients.store import About
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening, saying
-from tests.support.logged import logged
 
 SESSION = FAILURE.session
 ENOUGH = 4.0  # seconds: twice what a whole question may take
@@ -153,10 +152,14 @@ def test_a_password_file_that_cannot_be_read_is_a_sentence(
 ) -> None:
     path = tmp_path / "password"
     make(path)
-    with logged(logging.WARNING) as said:
+    said: list[str] = []
+    sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
+    try:
         client = OpencodeServer(OpencodeSettings(server_url=fake.url, password_file=path))
         assert client.versions("/store", SESSION, DIRECTORY) == ((1, 18, 33),)
         client.toast(FAILURE, DIRECTORY, "t", "x", "info")
+    finally:
+        logger.remove(sink)
     [sentence] = said
     assert sentence.startswith(f"The password file {path} can't be read (")
     assert sentence.endswith("): the client is asked without a password.")
