@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,3 +194,34 @@ def test_thinking_is_bound_by_the_model_wherever_it_is_asked(
         "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation"
     ]
     assert binds_thinking(asks, said) is (provider != "openai")
+
+
+@pytest.mark.parametrize(
+    ("url", "model", "protocol", "holds"),
+    [
+        ("https://api.openai.com/v1/responses", "an-alias-of-ours", "", True),
+        ("https://chatgpt.com/backend-api/codex/responses", "gpt-5.2-codex", "openai.responses", True),
+        ("https://api.openai.com/v1/responses/compact", "gpt-5.2", "openai.responses", True),
+        ("https://ours.openai.azure.com/openai/responses?api-version=1", "our-deployment", "openai.responses", True),
+        ("http://127.0.0.1:4000/v1/responses", "gpt-5.2", "", True),
+        ("http://127.0.0.1:4000/v1/responses", "openai/o4-mini", "openai.responses", True),
+        (None, "gpt-5.2", "", True),
+        (None, "", "openai.responses", True),
+        ("http://127.0.0.1:1234/v1/responses", "my-model", "openai.responses", False),
+        ("http://127.0.0.1:1234/v1/responses", "my-model", "", False),
+        ("http://127.0.0.1:11434/v1/responses", "gpt-oss:20b", "openai.responses", False),
+        ("http://127.0.0.1:11434/v1/responses", "qwen3-coder", "", False),
+        ("https://api.x.ai/v1/responses", "gpt-5.2", "openai.responses", False),
+        ("https://dashscope.aliyuncs.com/compatible-mode/v1/responses", "gpt-5.2", "", False),
+        ("https://api.openai.com/v1/chat/completions", "gpt-5.2", "", False),
+        (None, "grok-4", "openai.responses", False),
+    ],
+)
+def test_who_answers_at_responses_is_openai_by_the_host_or_the_model(
+    url: str | None, model: str, protocol: str, holds: bool
+) -> None:
+    """Others speak this API, too, with rules of their own: they are named and left alone."""
+    asks = replace(failed(url, "openai", model), protocol=protocol)
+    assert (family(asks) == "openai") is holds
+    if not holds and "chat" not in str(url):
+        assert "in the form of OpenAI's" in unknown(asks)

@@ -7,42 +7,13 @@ from __future__ import annotations
 import re
 
 from recoveryd.core import Failure
+from recoveryd.providers import makers
 from recoveryd.providers.endpoint import address, is_of
 
 _NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
-# Other makers' models, some of which are served in Anthropic's form, with rules of their own about thinking.
-_OTHERS = re.compile(
-    r"deepseek|kimi|moonshot|minimax|abab|glm|z-?ai|zhipu|qwen|qwq|mimo|longcat|doubao|seed-|ernie|hunyuan|step-|gpt"
-    r"|codex|gemini|gemma|grok|llama|mistral|mixtral|magistral|devstral|codestral|ministral|nova-|nemotron|phi-|granite"
-)
-# Makers that answer at `/messages` themselves, whatever the model is called there: some take Claude's names for theirs.
-_OTHER_HOSTS = (
-    "deepseek.com",
-    "moonshot.cn",
-    "moonshot.ai",
-    "kimi.com",
-    "minimax.io",
-    "minimax.chat",
-    "minimaxi.com",
-    "z.ai",
-    "bigmodel.cn",
-    "aliyuncs.com",
-    "volces.com",
-    "bytepluses.com",
-    "xiaomimimo.com",
-    "longcat.chat",
-    "siliconflow.cn",
-    "siliconflow.com",
-    "modelscope.cn",
-    "baidubce.com",
-    "tencent.com",
-    "stepfun.com",
-    "stepfun.ai",
-    "x.ai",
-    "openai.com",
-    "mistral.ai",
-)
+_OTHERS = re.compile(rf"{makers.MODELS}|gpt|codex")
+_OTHER_HOSTS = (*makers.HOSTS, "openai.com")
 
 
 def spoke(failure: Failure) -> bool:

@@ -6,18 +6,13 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
-from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.openai import claims, items, media, rules
+from recoveryd.providers.openai import claims, endpoint, items, media, rules
 
 _LIMITS = CallLimits(
     re.compile(r"[^a-zA-Z0-9_-]"),
     items.LONGEST_NAME,
     longest_id=items.LONGEST_ID,
     longest_input=items.LONGEST_ARGUMENTS,
-)
-# Of a client that speaks more than one protocol. OpenCode's own gateway passes on to OpenAI.
-_ENDPOINT = Endpoint(
-    "openai.responses", re.compile(r"/responses$"), ("openai.com", "opencode.ai"), re.compile(r"openai")
 )
 
 
@@ -30,11 +25,10 @@ class Openai:
     call_limits = _LIMITS
 
     def spoke(self, failure: Failure) -> bool:
-        return failure.protocol in self.protocols or (not failure.protocol and _ENDPOINT.spoke(failure))
+        return endpoint.spoke(failure)
 
     def disowned(self, failure: Failure) -> str:
-        del failure
-        return ""
+        return endpoint.disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         return rules.check(request, claims)

@@ -1,0 +1,47 @@
+"""Tell by the address, else by the names, whether a request went to OpenAI's models by its Responses API."""
+
+from __future__ import annotations
+
+import re
+
+from recoveryd.core import Failure
+from recoveryd.providers import makers
+from recoveryd.providers.endpoint import Endpoint, address, is_of
+
+# OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
+_OWN = ("openai.com", "chatgpt.com", "azure.com")
+_RESPONSES = Endpoint(
+    "openai.responses", re.compile(r"/responses(?:/compact)?$"), (*_OWN, "opencode.ai"), re.compile(r"openai")
+)
+_MODELS = re.compile(r"gpt-|codex|computer-use|(?<![a-z])o[1-9](?![a-z])")
+# What others serve of it they serve by programs of their own.
+_OTHERS = re.compile(rf"{makers.MODELS}|gpt-oss|claude|opus|sonnet|haiku|fable")
+_OTHER_HOSTS = (*makers.HOSTS, "anthropic.com")
+
+
+def spoke(failure: Failure) -> bool:
+    """Tell whether OpenAI's rules hold for the request behind a failure: the address is the best witness.
+
+    Proxies pass on to it, and local servers and other makers speak its API with rules of their own: there the name of
+    the model has to be one of OpenAI's. Without an address the name of the provider has to do.
+    """
+    return _RESPONSES.spoke(failure) and _may_be_openais(failure)
+
+
+def disowned(failure: Failure) -> str:
+    """Say why a request in this form is not held to OpenAI's rules, as a clause; "" for any other request."""
+    host, path = address(failure)
+    if failure.protocol != _RESPONSES.protocol and not _RESPONSES.path.search(path):
+        return ""
+    who = failure.provider or "this provider"
+    at = f"{who} at {host}" if host else who
+    model = f"model ({failure.model})" if failure.model else "model"
+    return f"{at} is asked in the form of OpenAI's, but the {model} is not known to be OpenAI's and has other rules"
+
+
+def _may_be_openais(failure: Failure) -> bool:
+    host, _ = address(failure)
+    name = failure.model.lower()
+    if _OTHERS.search(name) or is_of(host, _OTHER_HOSTS):
+        return False
+    return is_of(host, _OWN) or not name or _MODELS.search(name) is not None
