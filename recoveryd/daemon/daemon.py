@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from recoveryd.tell import Callbacks, Notifier
 from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0
+TURN_S = 0.05  # a sweep goes on for so long before whatever is due gets its turn: a failure in another store, say
 _PRUNE_S = 86_400.0
 
 
@@ -62,6 +63,7 @@ class Daemon:
         self._locks: dict[Path, StoreLock] = {}
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
+        self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
         self._tell(SdNotify({}))
         self._stopping = self._renewing = False
 
@@ -122,7 +124,6 @@ class Daemon:
             self._healer,
             self._log_once,
             stopping=lambda: self._stopping,
-            progress=self._alive,
             locks=self._locks,
         )
         try:
@@ -141,6 +142,7 @@ class Daemon:
         self._schedule = Schedule()
         self._asked.clear()
         self._swept.clear()
+        self._sweeping.clear()
         self._service_status.unready()
         titles = partial(client_title, config=self.config)
         self._textfile = Textfile(self.config.metrics.textfile, titles)
@@ -221,14 +223,31 @@ class Daemon:
             self._healer.later(store, session)
         elif key not in self._schedule:  # never put off: a client that streams would do so for ever
             wait = self._swept.get(store_id, 0) + SETTLE_S - time.monotonic()
-            self._schedule.at(max(wait, 0), key, lambda: self._sweep(store))
+            self._sweep_later(store, max(wait, 0))
 
-    def _sweep(self, store: Store, *, again: bool = False) -> None:
+    def _sweep_later(self, store: Store, seconds: float = 0, *, again: bool = False) -> None:
+        self._schedule.at(seconds, (store.id, ""), partial(self._sweep, store, again=again))
+
+    def _sweep(self, store: Store, *, again: bool) -> None:
+        """Begin a sweep; while one is under way, the next begins behind it."""
+        if store.id in self._sweeping:
+            self._sweep_later(store, TURN_S, again=again)
+            return
         self._asked.discard(store.id)
+        self._sweeping[store.id] = self._patrol.sweep(store, again=again)
+        self._go_on(store)
+
+    def _go_on(self, store: Store) -> None:
+        """Go on with a sweep until it ends or its turn is over."""
+        until, unfinished = time.monotonic() + TURN_S, False
         try:
-            self._patrol.sweep(store, again=again)
+            unfinished = any(time.monotonic() >= until for _ in self._sweeping[store.id])
         finally:
-            self._swept[store.id] = time.monotonic()
+            if unfinished:
+                self._schedule.at(0, ("sweep", store.id), partial(self._go_on, store))
+            else:
+                del self._sweeping[store.id]
+                self._swept[store.id] = time.monotonic()
 
     def _tick_later(self) -> None:
         self._schedule.at(self._tick_s, "tick", self._tick)
@@ -239,8 +258,8 @@ class Daemon:
         self._watcher.check()
         for problem in self._watcher.problems():
             self._log_once.say(("watch", problem), problem)
-        for store in list(self.stores.values()):
-            self._log_once.safely(store.id, partial(self._sweep, store, again=True))
+        for store in self.stores.values():
+            self._sweep_later(store, again=True)
 
     def _find_again(self) -> None:
         """Find stores that are new, and symlinks that were pointed elsewhere."""

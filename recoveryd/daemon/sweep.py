@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,8 +24,7 @@ from recoveryd.providers import VERSION
 class Patrol:
     """Sweeps stores. `stores` is the daemon's own table, which may change.
 
-    `progress` is called after each session; `locks` are those that are held already, by folder. Their owner releases
-    them, and those that are added.
+    `locks` are those that are held already, by folder. Their owner releases them, and those that are added.
     """
 
     def __init__(
@@ -36,7 +35,6 @@ class Patrol:
         log_once: LogOnce,
         *,
         stopping: Callable[[], bool],
-        progress: Callable[[], object] = lambda: None,
         locks: dict[Path, StoreLock] | None = None,
     ) -> None:
         config = context.config
@@ -52,7 +50,6 @@ class Patrol:
         self._lock_dir = context.lock_dir
         self._stopping = stopping
         self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
-        self._progress = progress
         self._locks = {} if locks is None else locks
         self._marks: dict[str, dict[str, str]] = {}
 
@@ -84,17 +81,18 @@ class Patrol:
         lock = self._locks.get(store.lock_path)
         return lock is not None and lock.holds()
 
-    def sweep(self, store: Store, *, again: bool = False) -> None:
+    def sweep(self, store: Store, *, again: bool = False) -> Iterator[None]:
         """Look at every session that changed since it was last found in order; the first one catches up.
 
-        `again`: also at those that are open. Raises nothing of the store's.
+        Yields after each session, so that the caller can go on with other things between two of them. `again`: also at
+        those that are open. Raises nothing of the store's.
         """
         try:
             if again:
                 self._settled.discard(store.id)
             if store.exists():
                 self._lock(store)
-                self._sweep_sessions(store, self._healer.open(store) if again else ())
+                yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
                 missing = " and ".join(dict.fromkeys(self._title(other.id) for other in self.stores.values()))
@@ -142,7 +140,7 @@ class Patrol:
                 self._healer.later(store, session)  # it may be as it was remembered, and stuck
         self._settled.add(store.id)
 
-    def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> None:
+    def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> Iterator[None]:
         first = store.id not in self._marks
         if first:
             self._marks[store.id] = self._still_good(self._seen.remembered(store.id))
@@ -158,11 +156,11 @@ class Patrol:
             if self._stopping():
                 return
             attended = self._healer.attend(store, session)
-            self._progress()
             if attended == "old":
                 old[session] = mark
             elif attended != "open":
                 fresh[session] = mark
+            yield
         self._remember(store, fresh)
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:

@@ -1,0 +1,48 @@
+"""One daemon and the stores of several clients: none of them waits for another."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from recoveryd.clients.codex.store import CodexThreads
+from recoveryd.clients.store import Store
+from tests.support.rollouts import Rollout
+from tests.support.running import is_healed, running, until
+from tests.support.trees import Tree
+
+
+class Endless(CodexThreads):
+    """A store that has always one more session to look at, until it is let go."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.listing, self.let_go = threading.Event(), threading.Event()
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        for number in itertools.count():
+            if self.let_go.is_set():
+                return
+            time.sleep(0.001)  # the disk
+            yield f"01a201b9-82b1-7263-872f-{number:012x}", "mark"
+            self.listing.set()
+
+
+def test_what_is_refused_in_a_small_store_is_healed_while_a_huge_one_is_looked_through(tmp_path: Path) -> None:
+    Rollout(tmp_path / "codex").healthy()
+    huge, tree = Endless(tmp_path / "codex" / "sessions"), Tree(tmp_path)
+    before = tree.stuck()
+    stores: tuple[Store, ...] = (huge, tree.store)
+    with running(tmp_path, *stores) as daemon:
+        until(lambda: is_healed(tree, before), "what was stuck at the start waits for the huge store")
+        until(huge.listing.is_set)
+        during = tree.stuck()
+        until(lambda: len(daemon.events) == 2, "what was refused meanwhile waits for the huge store")
+        assert huge.id not in daemon.daemon._swept
+        huge.let_go.set()
+        daemon.idle()
+    assert [event.session for event in daemon.events] == [before, during]
+    assert is_healed(tree, during)
