@@ -10,7 +10,7 @@ from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
-from recoveryd.diagnose import Context, diagnose, standing, unread
+from recoveryd.diagnose import Case, Context, diagnose, standing, unread
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow, recover_one
 from recoveryd.ledger import Ledger
@@ -70,11 +70,11 @@ def _done(context: Context, store: Store, found: Diagnosis) -> bool:
 
 def _recover(store: Store, session: str, recovery: Recovery) -> Event | None:
     found = diagnose(recovery.context, store, session)
-    if found is None or found.kind is None or _done(recovery.context, store, found):
+    if found is None or found.refused is None or _done(recovery.context, store, found):
         return None
-    if KINDS[found.kind].opt_in and found.kind not in recovery.context.config.kinds:
+    if KINDS[found.refused.kind].opt_in and found.kind not in recovery.context.config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
-    event = recover_one(recovery, store, found.failure, found.kind)
+    event = recover_one(recovery, Case.begin(store, found.failure, found.refused))
     if event.outcome is not Outcome.PENDING:
         recovery.on_complete(event)
     return event

@@ -29,7 +29,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "repair": "core providers",
         "watch": "core disk clients",
         "diagnose": "core clients providers settings ledger",
-        "tell": "core clients settings ledger repair",
+        "tell": "core clients settings ledger repair diagnose",
         "heal": "core disk clients providers settings ledger repair diagnose tell",
         "daemon": "core disk clients providers settings ledger repair diagnose tell heal watch",
         "service": "core disk clients providers settings ledger repair diagnose tell heal watch",

@@ -24,6 +24,7 @@ from recoveryd.heal.recovery import Recovery
 from tests.crash_matrix import child, work
 from tests.crash_matrix.places import EMPTY, PLACES, JsonPlace, Place, SqlitePlace
 from tests.support.build import Planted, SessionBuilder
+from tests.support.cases import case, case_of
 from tests.support.parts import api_error, text
 from tests.support.running import running, until
 
@@ -103,9 +104,9 @@ def test_a_clock_that_jumps_back_after_the_failure(place: Place) -> None:
         while (verdict := triage.judge(place.store, session)).next is Next.AGAIN and verdict.wait:
             time.sleep(verdict.wait)
         assert verdict.next is Next.RECOVER and verdict.diagnosis is not None and verdict.kind is not None
-        event = recovery.attempt(place.store, verdict.diagnosis.failure, verdict.kind)
+        event = recovery.attempt(case(place.store, verdict.diagnosis.failure, verdict.kind)).event
         assert event.outcome is Outcome.HEALED
-        assert recovery.confirm(place.store, verdict.diagnosis.failure, event).outcome is Outcome.HEALED
+        assert recovery.confirm(case_of(place.store, verdict.diagnosis.failure, event)).event.outcome is Outcome.HEALED
         assert triage.judge(place.store, session).next is Next.NOTHING
     assert work.take_back(place, session) == []
 

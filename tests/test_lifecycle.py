@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from recoveryd.core.errors import BusyError
-from recoveryd.core.model import Event, Kind, Outcome
+from recoveryd.core.model import Event, Outcome
 from recoveryd.heal import lifecycle as module
 from recoveryd.heal.lifecycle import Lifecycle
 from recoveryd.tell.words import headline, notice
+from tests.support.cases import case, case_of
 from tests.support.judge import refusal
-from tests.support.refused import kind_of
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 
 
@@ -31,8 +31,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def begun(tree: Tree, lifecycle: Lifecycle, session: str) -> Event:
-    failure = tree.failure(session)
-    return lifecycle.begin(tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
+    return lifecycle.begin(case(tree.store, tree.failure(session))).event
 
 
 def test_several_are_repaired_first_and_then_read_back(
@@ -42,7 +41,7 @@ def test_several_are_repaired_first_and_then_read_back(
     monkeypatch.setattr(module, "CONFIRM_S", 0.4)
     sessions = [tree.stuck(blank_answer, EMPTY) for _ in range(4)]
     ended: list[Event] = []
-    lifecycle = Lifecycle(bench.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle = Lifecycle(bench.recovery, lambda case: ended.append(case.event))
     for session in sessions:
         assert begun(tree, lifecycle, session).outcome is Outcome.HEALED
     assert ended == [], "nothing is told before it is certain"
@@ -57,7 +56,7 @@ def test_several_are_repaired_first_and_then_read_back(
 
 def test_what_is_no_heal_is_told_at_once(tree: Tree, bench: Bench) -> None:
     ended: list[Event] = []
-    lifecycle = Lifecycle(bench.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle = Lifecycle(bench.recovery, lambda case: ended.append(case.event))
     event = begun(tree, lifecycle, tree.stuck(words=EMPTY))
     assert event.outcome is Outcome.NOT_UNDERSTOOD
     assert ended == [event] and lifecycle.waiting() == []
@@ -77,7 +76,7 @@ def test_what_nobody_read_back_is_taken_up_once_by_another_process(
         tree.answered(session)
     before = tree.files()
     later, ended = Bench(tmp_path), list[Event]()
-    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle = Lifecycle(later.recovery, lambda case: ended.append(case.event))
     for _ in range(2):
         lifecycle.take_up(tree.store)
         lifecycle.finish()
@@ -94,9 +93,9 @@ def test_what_its_own_process_reads_back_meanwhile_is_told_by_that_one_alone(
     failure = tree.failure(session := tree.stuck(blank_answer, EMPTY))
     event = bench.attempt(tree, session)
     later, ended = Bench(tmp_path), list[Event]()
-    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle = Lifecycle(later.recovery, lambda case: ended.append(case.event))
     lifecycle.take_up(tree.store)
-    assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    assert bench.recovery.confirm(case_of(tree.store, failure, event)).event.outcome is Outcome.HEALED
     lifecycle.finish()
     assert ended == [] and lifecycle.waiting() == []
     later.ledger.close()
@@ -110,7 +109,7 @@ def test_what_was_taken_up_and_put_off_in_the_middle_is_told_in_the_end(
     event = bench.attempt(tree, session)
     write_over(tree.part(session, "text", 1), text=" ")
     later, ended = Bench(tmp_path), list[Event]()
-    lifecycle = Lifecycle(later.recovery, lambda _store, _failure, event: ended.append(event))
+    lifecycle = Lifecycle(later.recovery, lambda case: ended.append(case.event))
     lifecycle.take_up(tree.store)
     held = iter([None, "it is paused"])
     monkeypatch.setattr(later.recovery, "_held", lambda *_: next(held, None))
@@ -129,9 +128,7 @@ def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
 ) -> None:
     jobs: list[tuple[float, Hashable, Callable[[], object]]] = []
     ended: list[Event] = []
-    lifecycle = Lifecycle(
-        bench.recovery, lambda _store, _failure, event: ended.append(event), lambda *job: jobs.append(job)
-    )
+    lifecycle = Lifecycle(bench.recovery, lambda case: ended.append(case.event), lambda *job: jobs.append(job))
     session = tree.stuck(blank_answer, EMPTY)
     event = begun(tree, lifecycle, session)
     write_over(tree.part(session, "text", 1), text=" ")
@@ -157,9 +154,9 @@ def test_what_is_told_late_says_that_the_session_was_refused_since(tree: Tree, b
     """It stands as it was made, and the provider said something new of it meanwhile: no word of a heal alone."""
     session = tree.stuck()
     failure, event = tree.failure(session), bench.attempt(tree, session)
-    assert not bench.recovery.confirm(tree.store, failure, event).refused_since
+    assert not bench.recovery.confirm(case_of(tree.store, failure, event)).event.refused_since
     tree.refused(session, "messages.3: a rule that is new")
-    late = bench.recovery.confirm(tree.store, failure, event)
+    late = bench.recovery.confirm(case_of(tree.store, failure, event)).event
     assert (late.outcome, late.refused_since) == (Outcome.HEALED, True)
     assert headline(late).endswith("; a later prompt was refused for a reason that is not known")
     shown = notice(late)

@@ -12,10 +12,9 @@ from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
 from recoveryd.clients import Store, holding
-from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, RefusedError
-from recoveryd.diagnose import Context, diagnose, standing
+from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, Refused, RefusedError
+from recoveryd.diagnose import Case, Context, diagnose, standing
 from recoveryd.heal import Recovery, follow, recover_one
-from recoveryd.ledger import new_id
 from recoveryd.settings import paths
 from recoveryd.tell import by_place, cause
 
@@ -36,10 +35,10 @@ def compact(arguments: argparse.Namespace) -> int:
             with suppress(RecoverydError):
                 follow(store, ledger)
         recovery = Recovery(Context(ledger, config, paths.state_dir()), share=share)
-        failure, name = _failure(recovery.context, store, arguments.session), new_id()
+        case = Case.begin(store, _failure(recovery.context, store, arguments.session), Refused(_KIND))
         if store.look(arguments.session).running:
             raise RefusedError("A turn of this session is running, or was cut off.", "Try again when it has ended.")
-        session, planned = recovery.propose(store, failure, _KIND, name)
+        session, planned = recovery.propose(case)
         data: dict[str, Any] = {
             "store": store.id,
             "client": store.client,
@@ -59,7 +58,7 @@ def compact(arguments: argparse.Namespace) -> int:
             )
         if is_asked(arguments) and not agreed("Make it shorter?"):
             return render(Result({}, lambda out: out.print("Nothing was changed."), WRONG), as_json=False)
-        return _done(arguments, data, recover_one(recovery, store, failure, _KIND, name))
+        return _done(arguments, data, recover_one(recovery, case))
 
 
 def _failure(context: Context, store: Store, session: str) -> Failure:

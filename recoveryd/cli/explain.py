@@ -15,7 +15,7 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
 from recoveryd.clients import Store, Whose, holding, recorded
-from recoveryd.core import Failure, Kind, RecordedError, UsageError
+from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
 from recoveryd.providers import WHOSE, candidates, classify, elsewhere
@@ -119,5 +119,6 @@ def _told(finding: Finding, whose: Whose) -> Result:
 
 def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
-    fine = Finding(Failure(store.id, session, "", 0), store.about(session).title, None, words)
+    nothing = Diagnosis(Failure(store.id, session, "", 0), None, code="")
+    fine = Finding(nothing, store.about(session).title, words)
     return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))

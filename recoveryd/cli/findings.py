@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
@@ -25,13 +25,13 @@ from recoveryd.core import (
     Outcome,
     RecoverydError,
     Refusal,
+    Refused,
     StoreError,
     Try,
     kind_info,
 )
-from recoveryd.diagnose import Context, diagnose, left_alone, standing, undone, unread
+from recoveryd.diagnose import Case, Context, diagnose, left_alone, standing, undone, unread
 from recoveryd.heal import Recovery
-from recoveryd.ledger import new_id
 from recoveryd.tell import cause, told
 
 UNREADABLE = "unreadable"
@@ -51,12 +51,15 @@ _NOT_UNDERSTOOD = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A stuck session: what killed it, and what would be (or was) done about it."""
+    """A stuck session: what it is stuck on, and what would be (or was) done about it.
 
-    failure: Failure
+    `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `_UNEXPLAINED`.
+    """
+
+    diagnosis: Diagnosis
     title: str
-    kind: Kind | None
-    action: str
+    action: str = ""
+    case: Case | None = None
     parts: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     healed: bool = False
@@ -65,8 +68,21 @@ class Finding:
     ignored: bool = False
     undone: Try | None = None  # it was repaired, and the user took that back
     stamp: str = ""  # what the session was like when its repair was planned
-    reason: str = ""  # a stable code: the kind, or a key of _UNEXPLAINED
-    evidence: Json = field(default_factory=dict)  # ids, times, and which rule
+
+    @property
+    def failure(self) -> Failure:
+        """What failed."""
+        return self.diagnosis.failure
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of the failure; None where nothing explains it."""
+        return self.diagnosis.kind
+
+    @property
+    def evidence(self) -> Json:
+        """What says so: ids, times, and which rule."""
+        return self.diagnosis.evidence
 
     @property
     def silent(self) -> bool:
@@ -76,7 +92,7 @@ class Finding:
     @property
     def elsewhere(self) -> bool:
         """Whether it ended in an error that is not about the history: a rate limit, a lost connection, an account."""
-        return self.reason == ELSEWHERE
+        return self.diagnosis.reason == ELSEWHERE
 
     @property
     def stuck(self) -> bool:
@@ -91,8 +107,9 @@ class Finding:
     @property
     def cause(self) -> str:
         """What it is stuck on, in words, and as the stable code."""
-        about = _UNEXPLAINED.get(self.reason) if self.kind is None else None
-        return f"{about or cause(self.kind)} ({self.reason})"
+        reason = self.diagnosis.reason
+        about = _UNEXPLAINED.get(reason) if self.kind is None else None
+        return f"{about or cause(self.kind)} ({reason})"
 
     @property
     def said(self) -> str:
@@ -130,7 +147,7 @@ class Finding:
             "healed": self.healed,
             "recovery": self.recovery if self.healed else None,
             "undone": self.undone.recovery if self.undone else None,
-            "reason": self.reason,
+            "reason": self.diagnosis.reason,
             "evidence": dict(self.evidence),
         }
 
@@ -138,15 +155,14 @@ class Finding:
 def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find what a session is stuck on; None when it is not. An error on the way becomes the finding's action."""
     context = recovery.context
-    unread = Finding(Failure(store.id, session, "", 0), "", None, "", reason=UNREADABLE)
+    unread = Finding(Diagnosis(Failure(store.id, session, "", 0), None, code=UNREADABLE), "")
     try:
         diagnosis = diagnose(context, store, session)
         if diagnosis is None:
             return None
         about = store.about(session)
         unread = replace(unread, title=about.title)
-        found = Finding(diagnosis.failure, about.title, diagnosis.kind, "")
-        found = replace(found, reason=diagnosis.reason, evidence=diagnosis.evidence)
+        found = Finding(diagnosis, about.title)
         healed = _healed(store, context, found, diagnosis)
         if healed is not None:
             return healed
@@ -170,20 +186,23 @@ def _healed(store: Store, context: Context, found: Finding, diagnosis: Diagnosis
         done, says = late[0], f"; {late[1]}"
     if done is None:
         return None
-    kind = done.kind or found.kind
+    if done.kind is not None and done.kind is not diagnosis.kind:
+        diagnosis = replace(diagnosis, refused=Refused(done.kind))
     action = done.detail if says in done.detail else done.detail + says
-    told = replace(found, kind=kind, action=action, reason=str(kind), recovery=done.id)
-    return replace(told, healed=True, earlier=True)
+    return replace(found, diagnosis=diagnosis, action=action, recovery=done.id, healed=True, earlier=True)
 
 
 def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     """Plan the repair, and tell what would be done."""
-    ledger, failure, kind, name = recovery.context.ledger, found.failure, found.kind, new_id()
-    if kind is None:
+    ledger, failure, refused = recovery.context.ledger, found.failure, found.diagnosis.refused
+    if refused is None:
         about = str(found.evidence.get("about", ""))
-        return replace(found, action=_NOT_UNDERSTOOD[found.reason].format(session=failure.session, about=about))
+        return replace(
+            found, action=_NOT_UNDERSTOOD[found.diagnosis.reason].format(session=failure.session, about=about)
+        )
     found = replace(found, undone=undone(store, ledger, failure), stamp=store.stamp(failure.session).digest)
-    found = _proposed(store, recovery, found, name)
+    case = Case.begin(store, failure, refused)
+    found = _proposed(recovery, case, replace(found, case=case))
     cut_off = [entry for entry in ledger.pending() if entry.session == failure.session and is_of(store, entry.store)]
     if cut_off:
         what = "undo of" if cut_off[0].outcome is Outcome.UNDOING else "repair"
@@ -192,21 +211,20 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     return found
 
 
-def _proposed(store: Store, recovery: Recovery, found: Finding, name: str) -> Finding:
-    failure, kind = found.failure, found.kind
-    assert kind is not None
+def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
+    store = case.store
     try:
-        _, planned = recovery.propose(store, failure, kind, name)
+        _, planned = recovery.propose(case)
     except (ActiveError, LeftAloneError) as error:
         return replace(found, action=f"not repaired: {error.message[:1].lower()}{error.message[1:]}")
     reason = store.live()
-    if reason is None and not KINDS[kind].open_turn and store.look(failure.session).running:
+    if reason is None and not KINDS[case.kind].open_turn and store.look(case.session).running:
         reason = "a turn of it is running, or was cut off; look again when it has ended"
     if reason is None and isinstance(planned, Refusal):
         reason = planned.reason
     if reason is not None or isinstance(planned, Refusal):
         return replace(found, action=f"not repaired: {reason}")
-    return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=name)
+    return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=case.recovery)
 
 
 def show_finding(out: Console, finding: Finding, whose: Whose | None = None) -> None:

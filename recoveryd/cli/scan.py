@@ -196,17 +196,17 @@ def _repair(recovery: Recovery, ledger: Ledger, seen: _Seen, *, named: bool) -> 
     `named`: by the user, who may want a repair that was undone to be made again.
     """
     ended: dict[tuple[str, str], Event] = {}  # by store and session: a copy of the session may be in another store
-    lifecycle = Lifecycle(recovery, lambda store, failure, event: ended.update({(store.id, failure.session): event}))
+    lifecycle = Lifecycle(recovery, lambda case: ended.update({(case.store.id, case.session): case.event}))
     for number, store in seen.due:
         finding = seen.found[number]
-        assert finding.kind is not None
+        assert finding.case is not None
         if _stamp(store, finding.failure.session) != finding.stamp:
             seen.found[number] = replace(
                 finding, action="not repaired: the session changed meanwhile; scan again", changes=()
             )
         else:
             still = partial(_not_undone, store, ledger, finding.failure, named=named)
-            lifecycle.begin(store, finding.failure, finding.kind, finding.recovery, still)
+            lifecycle.begin(finding.case, still)
     lifecycle.finish()
     for number, store in seen.due:
         finding = seen.found[number]

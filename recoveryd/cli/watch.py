@@ -27,7 +27,7 @@ from recoveryd.cli.common import config_of, open_ledger, stores_of
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Store, Whose
-from recoveryd.core import Entry, Event, Failure, RecoverydError, UsageError
+from recoveryd.core import RecoverydError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Answer, Resumer, by_hand
 from recoveryd.settings import paths
@@ -163,22 +163,15 @@ def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
     if config.dry_run:
         return "Nothing is written: `dry_run` is set in the configuration."
     with open_ledger() as ledger:
-        event = _event(ledger.get(row.recovery))
-        return _told(by_hand.undo(Context(ledger, config, paths.state_dir()), row.store, event))
+        context = Context(ledger, config, paths.state_dir())
+        return _told(by_hand.undo(context, by_hand.made(row.store, ledger.get(row.recovery))))
 
 
 def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
     with open_ledger() as ledger:
-        entry, config = ledger.get(row.recovery), config_of(arguments)
-        context = Context(ledger, config, paths.state_dir())
-        failure = Failure(row.store.id, row.session, entry.message, 0)
-        return _told(by_hand.go_on(context, row.store, Resumer(context), failure, _event(entry)))
-
-
-def _event(entry: Entry) -> Event:
-    return Event(
-        *(getattr(entry, name) for name in ("id", "store", "session", "title", "message", "kind", "outcome", "detail"))
-    )
+        context = Context(ledger, config_of(arguments), paths.state_dir())
+        case = by_hand.made(row.store, ledger.get(row.recovery))
+        return _told(by_hand.go_on(context, Resumer(context), case))
 
 
 def _told(answer: Answer) -> str:

@@ -20,7 +20,7 @@ from recoveryd.clients.find import (
     recorded,
     sole,
 )
-from recoveryd.clients.quiet import SETTLE_S, Quiet
+from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
     About,
@@ -72,4 +72,5 @@ __all__ = [
     "stand",
     "states",
     "untouched",
+    "wait_until_quiet",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
-from recoveryd.clients.store import Stamp
-from recoveryd.core import note
+from recoveryd.clients.store import Stamp, Store
+from recoveryd.core import ActiveError, note
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
+_PATIENCE_S = 2.0
 
 
 class Quiet:
@@ -34,3 +35,16 @@ class Quiet:
                 note(self._seen, session, (stamp.digest, since))
             age = time.monotonic() - since
         return max(0.0, seconds - age)
+
+
+def wait_until_quiet(store: Store, session: str, clock: Callable[[], float] = time.time) -> Stamp:
+    """Wait until nobody has written to a session for `SETTLE_S`; return its stamp, which changes with the next write.
+
+    ActiveError: it is still written to after two seconds.
+    """
+    deadline, quiet = time.monotonic() + _PATIENCE_S, Quiet(clock)
+    while wait := quiet.wait(session, stamp := store.stamp(session), SETTLE_S):
+        if time.monotonic() > deadline:
+            raise ActiveError("The client is writing to this session: it is left alone until it is quiet.")
+        time.sleep(wait)
+    return stamp

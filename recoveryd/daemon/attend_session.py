@@ -10,13 +10,13 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Failure, Kind, Outcome, RecoverydError, Refusal
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose import Context, Next, Triage, left_alone, undone
+from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone, undone
 from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, by_hand
-from recoveryd.ledger import Handled, Judged, Record, new_id
+from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
 from recoveryd.settings import held, paused
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
@@ -120,8 +120,7 @@ class Healer:
         if verdict.next is Next.TOO_OLD:
             return "old"
         found = verdict.diagnosis
-        failure, kind = (found.failure, found.kind) if found is not None else (None, None)
-        if failure is None or kind is None or verdict.next is Next.NOTHING:
+        if found is None or found.refused is None or verdict.next is Next.NOTHING:
             if verdict.reason:
                 logger.debug("session {}: {}", session, verdict.reason)
             return "done"
@@ -130,13 +129,19 @@ class Healer:
         if verdict.next is Next.RECOVER:
             for recovery in self._lifecycle.due():  # a thousand may fail at once: none waits for the end
                 self._log_once.safely("confirm", partial(self._lifecycle.confirm, recovery))
-            return self._recover(store, failure, kind, verdict.handled)
-        began, title = root(store, session)
-        event = gave_up_event(new_id(), failure, kind, verdict.reason, title)
-        judged = Judged(verdict.state, VERSION, verdict.answered, began)
-        self._ledger.record(Record(event.id, failure, title, kind, event.detail, judged=judged), Outcome.GAVE_UP)
-        self._teller.tell(store, failure, event)
+            return self._recover(Case.begin(store, found.failure, found.refused), verdict.handled)
+        self._give_up(Case.begin(store, found.failure, found.refused), verdict)
         return "done"
+
+    def _give_up(self, case: Case, verdict: Verdict) -> None:
+        """Record and tell, for the last time, that a session had all its recoveries."""
+        began, title = root(case.store, case.session)
+        detail = f"{verdict.reason} It is left alone until a prompt is answered."
+        judged = Judged(verdict.state, VERSION, verdict.answered, began)
+        self._ledger.record(
+            Record(case.recovery, case.failure, title, case.kind, detail, judged=judged), Outcome.GAVE_UP
+        )
+        self._teller.tell(case.became(Outcome.GAVE_UP, detail).updated(title=title))
 
     def _held_back(self, store: Store, session: str) -> bool:
         """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
@@ -147,23 +152,25 @@ class Healer:
         self._log_once.forget("pause")
         return left_alone(self._context, store, session)
 
-    def _recover(self, store: Store, failure: Failure, kind: Kind, known: Handled | None) -> Attended:
+    def _recover(self, case: Case, known: Handled | None) -> Attended:
         if self._config.idle:
-            self._foretell(store, failure, kind)
+            self._foretell(case)
             return "open"  # a dry run does not count
+        failure, ledger = case.failure, self._ledger
         key = failure.store, failure.session, failure.message
 
         def still() -> bool:
-            return self._ledger.handled(*key) == known and undone(store, self._ledger, failure) is None
+            return ledger.handled(*key) == known and undone(case.store, ledger, failure) is None
 
-        event = self._lifecycle.begin(store, failure, kind, still=still)
-        return "open" if _stays_open(event) else "done"
+        case = self._lifecycle.begin(case, still)
+        return "open" if _stays_open(case.event) else "done"
 
-    def _foretell(self, store: Store, failure: Failure, kind: Kind) -> None:
+    def _foretell(self, case: Case) -> None:
         """Log once what a repair would do, edit by edit."""
-        if not self._log_once.new((store.id, failure.message), self._config.idle):
+        failure, kind = case.failure, case.kind
+        if not self._log_once.new((case.store.id, failure.message), self._config.idle):
             return
-        _, planned = self._recovery.propose(store, failure, kind)
+        _, planned = self._recovery.propose(case)
         if isinstance(planned, Refusal):
             logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
             return
@@ -172,8 +179,9 @@ class Healer:
             logger.warning("session {}: would be done in {}", failure.session, line)
         logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
-    def _ended(self, store: Store, failure: Failure, event: Event) -> None:
+    def _ended(self, case: Case) -> None:
         """Tell how a recovery ended. A failed one may succeed later: it is told once and looked at again."""
+        event = case.event
         about = (event.store, event.message)
         if _stays_open(event):
             self._open.add((event.store, event.session))
@@ -182,23 +190,22 @@ class Healer:
         elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
             logger.info("{}: by its user", marked(event))
         elif event.outcome is not Outcome.FAILED:
-            self._teller.tell(store, failure, event if self._ending else self._resumer.go_on(store, failure, event))
+            self._teller.tell(case if self._ending else self._resumer.go_on(case))
         else:
             logged = self._log_once.knows(event.detail)  # at the look
             if self._log_once.new(about, event.detail):
-                self._teller.tell(store, failure, event, logged=logged)
+                self._teller.tell(case, logged=logged)
         self._schedule.at(REST_S, "rest", release_memory)  # once no other recovery follows
 
-    def _press(self, title: str, store: Store, failure: Failure, event: Event) -> None:
+    def _press(self, title: str, case: Case) -> None:
         """Hand what a button asks for to the daemon's thread. Called in the thread of a notice."""
-        obey = self._undo if title == "Undo" else self._continue
-        self._call(partial(obey, store, failure, event))
+        self._call(partial(self._undo if title == "Undo" else self._continue, case))
 
-    def _undo(self, store: Store, _: Failure, event: Event) -> None:
-        self._answer(by_hand.undo(self._context, store, event))
+    def _undo(self, case: Case) -> None:
+        self._answer(by_hand.undo(self._context, case))
 
-    def _continue(self, store: Store, failure: Failure, event: Event) -> None:
-        self._answer(by_hand.go_on(self._context, store, self._resumer, failure, event))
+    def _continue(self, case: Case) -> None:
+        self._answer(by_hand.go_on(self._context, self._resumer, case))
 
     def _answer(self, answer: Answer) -> None:
         self._teller.answer(answer.event, answer.heading, f"{answer.event.title}: {answer.says}")
@@ -207,9 +214,3 @@ class Healer:
 def _stays_open(event: Event) -> bool:
     """Whether another look may end otherwise though nobody wrote meanwhile."""
     return event.outcome in _LOOKED_AT_AGAIN and not event.until_written
-
-
-def gave_up_event(name: str, failure: Failure, kind: Kind, reason: str, title: str = "") -> Event:
-    """Make the last notice of a session that had all its recoveries."""
-    detail = f"{reason} It is left alone until a prompt is answered."
-    return Event(name, failure.store, failure.session, title, failure.message, kind, Outcome.GAVE_UP, detail)

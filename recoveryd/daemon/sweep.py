@@ -16,7 +16,7 @@ from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, recovery_lock
-from recoveryd.heal import follow, settle
+from recoveryd.heal import finish_interrupted, follow
 from recoveryd.ledger import SeenSessions
 from recoveryd.providers import VERSION
 
@@ -49,7 +49,7 @@ class Patrol:
         self._judged_by = f"{VERSION}.{config.digest}:"
         self._lock_dir = context.lock_dir
         self._stopping = stopping
-        self._settled: set[str] = set()  # stores whose cut-off recoveries were brought to an end
+        self._finished: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._locks = {} if locks is None else locks
         self._marks: dict[str, dict[str, str]] = {}
 
@@ -89,7 +89,7 @@ class Patrol:
         """
         try:
             if again:
-                self._settled.discard(store.id)
+                self._finished.discard(store.id)
             if store.exists():
                 self._lock(store)
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
@@ -108,16 +108,16 @@ class Patrol:
         if lock is None or not lock.holds():
             if lock is not None:
                 lock.release()
-            self._settled -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
+            self._finished -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
             self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._lock_dir, store.id)
             lock.acquire()
         lock.watch(store.id, self._idle)
-        if store.id not in self._settled:
+        if store.id not in self._finished:
             follow(store, self._ledger)
-            self._settle(store)
+            self._finish_interrupted(store)
             self._healer.take_up(store)
 
-    def _settle(self, store: Store) -> None:
+    def _finish_interrupted(self, store: Store) -> None:
         """Finish or roll back recoveries that a crash or a full disk interrupted.
 
         Those of sessions that are retried anyway are skipped: the retry does it.
@@ -133,12 +133,11 @@ class Patrol:
             return
         for session in cut_off.difference(waiting):
             with recovery_lock(store.lock_path, self._lock_dir, store.id):
-                ended = settle(store, self._ledger, session)
-            for settled in ended:
-                text = f"{settled.entry.id}: {settled.detail} ({settled.outcome})"
-                self._log_once.say((store.id, settled.entry.id), text)
+                ended = finish_interrupted(store, self._ledger, session)
+            for one in ended:
+                self._log_once.say((store.id, one.entry.id), f"{one.entry.id}: {one.detail} ({one.outcome})")
                 self._healer.later(store, session)  # it may be as it was remembered, and stuck
-        self._settled.add(store.id)
+        self._finished.add(store.id)
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> Iterator[None]:
         first = store.id not in self._marks

@@ -17,16 +17,16 @@ from recoveryd.core import (
     Claims,
     Entry,
     Failure,
-    Kind,
     NotFoundError,
     RecoverydError,
     Refusal,
+    Refused,
     Session,
     Violation,
     __version__,
     is_session_id,
 )
-from recoveryd.diagnose import Context, unsendable
+from recoveryd.diagnose import Case, Context, unsendable
 from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
@@ -112,7 +112,9 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
     if failure is None:
         return {**made, "failure": None}
     refused = classify(failure.error)
-    kind = refused.kind if refused is not None else entry.kind if entry is not None else None
+    if refused is None and entry is not None and entry.kind is not None:
+        refused = Refused(entry.kind)
+    kind = refused.kind if refused is not None else None
     made["failure"] = {
         "message": shaper.messages.of(failure.message),
         "kind": kind,
@@ -125,8 +127,8 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
         wires = client.wires(store, failure)
         found = {wire.form_name: objections(session, [wire], provider, Claims()) for wire in wires}
     made["objections"] = {name: [_violation(one, shaper) for one in each] for name, each in found.items()}
-    if kind is not None:
-        made["plan"] = _plan(recovery, store, failure, kind, session, shaper)
+    if refused is not None:
+        made["plan"] = _plan(recovery, Case.begin(store, failure, refused), session, shaper)
     return made
 
 
@@ -154,16 +156,14 @@ def _violation(found: Violation, shaper: Shaper) -> dict[str, Any]:
     }
 
 
-def _plan(
-    recovery: Recovery, store: Store, failure: Failure, kind: Kind, session: Session, shaper: Shaper
-) -> dict[str, Any]:
+def _plan(recovery: Recovery, case: Case, session: Session, shaper: Shaper) -> dict[str, Any]:
     """Tell what would be edited now. Of an error on the way only the type is told, not its words."""
     try:
-        _, planned = recovery.propose(store, failure, kind)
+        _, planned = recovery.propose(case)
     except Exception as error:
         return {"fault": type(error).__name__}
     if isinstance(planned, Refusal):
-        known = planned.reason in (KINDS[kind].unrepaired, _NOTHING_EXPLAINS)
+        known = planned.reason in (KINDS[case.kind].unrepaired, _NOTHING_EXPLAINS)
         return {"refused": planned.reason if known else OTHER, "understood": planned.understood}
     return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
 

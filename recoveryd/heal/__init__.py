@@ -11,7 +11,7 @@ from recoveryd.heal.lifecycle import Lifecycle, recover_one
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
-from recoveryd.heal.undo import settle, take_back
+from recoveryd.heal.undo import finish_interrupted, take_back
 
 __all__ = [
     "Answer",
@@ -20,8 +20,8 @@ __all__ = [
     "Resumer",
     "by_hand",
     "find",
+    "finish_interrupted",
     "follow",
     "recover_one",
-    "settle",
     "take_back",
 ]

@@ -1,31 +1,29 @@
-"""What to write about a stuck session, of whatever kind, and how to tell that what is read back is sound."""
+"""Plan what to write about a stuck session, of whatever kind, and how to tell that what is read back is sound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from recoveryd.clients import Client, Store
+from recoveryd.clients import Client
 from recoveryd.core import (
     KINDS,
     ActiveError,
     Change,
     Claims,
     Edit,
-    Failure,
     Kind,
     LeftAloneError,
     Marks,
     Refusal,
-    Refused,
     Session,
     Wire,
 )
-from recoveryd.diagnose import Context, left_alone
+from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.shorten import shortened
-from recoveryd.providers import NO_RULES, Provider, binds_thinking, classify, rules_for, size_of, unknown
-from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
+from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
+from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.tell import actions_of, names, places, sentence
 
 
@@ -82,42 +80,35 @@ class Proposer:
         self._config = context.config
         self._clients = context.clients
 
-    def propose(
-        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None = None
-    ) -> Proposal | Refusal:
-        """`name` is the recovery's id; `earlier` is what was proposed for the same failure before the client wrote."""
-        self.heed(store, session.id)
-        if kind not in self._config.kinds:
-            return Refusal(f"{kind} is not among the kinds that your configuration names")
-        if KINDS[kind].cured_by_client:
-            return self._cured(store, session, kind, name, self._context.now_ms)
-        return self._editing(store, session, failure, kind, name, earlier)
+    def propose(self, case: Case, session: Session, earlier: Proposal | None = None) -> Proposal | Refusal:
+        """Plan what to write about a case, given the session as it is now, or tell why nothing is.
 
-    def heed(self, store: Store, session: str) -> None:
-        """LeftAloneError if the user wants this session left alone by now."""
-        if left_alone(self._context, store, session):
+        `earlier` is what was proposed for the same failure before the client wrote.
+        """
+        self.heed(case)
+        if case.kind not in self._config.kinds:
+            return Refusal(f"{case.kind} is not among the kinds that your configuration names")
+        return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)
+
+    def heed(self, case: Case) -> None:
+        """Raise LeftAloneError if the user wants the session left alone by now."""
+        if left_alone(self._context, case.store, case.session):
             raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
 
-    def _editing(
-        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str, earlier: Proposal | None
-    ) -> Proposal | Refusal:
+    def _editing(self, case: Case, session: Session, earlier: Proposal | None) -> Proposal | Refusal:
+        store, failure, kind = case.store, case.failure, case.kind
         client = self._clients.of(store)
         wires = client.wires(store, failure)
-        provider = _rules(client, wires, failure, kind)
+        provider = _rules(client, wires, case)
         if isinstance(provider, Refusal):
             return provider
-        if (shorter := self._shorter(store, session, failure, kind, name)) is not None:
+        if (shorter := self._shorter(case, session)) is not None:
             return shorter
         # Of other kinds a turn that runs is left alone in any case; this one it may look like.
         busy = client.at_work(store, session) if KINDS[kind].open_turn else None
         if busy is not None:
             raise ActiveError(f"It is left alone: {busy}.")
-        settings = Settings(self._config.placeholder, self._config.cancelled_text, self._config.keep_thinking)
-        refused = classify(failure.error)
-        evidence = replace(refused, kind=kind) if refused is not None else Refused(kind)
-        claims, known = (earlier.claims, earlier.kinds) if earlier else (None, ())
-        editor, kinds, binds = client.editor(self._marks(name)), frozenset(self._config.kinds), _may_bind(failure, kind)
-        planned = plan(Case(session, failure, evidence, settings, wires, provider, editor, claims, kinds, known, binds))
+        planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
             return planned
         asked, late = planned.claims, client.unread(store, session.id, self._context.clock())
@@ -130,35 +121,52 @@ class Proposer:
             actions=actions_of(planned.edits),
             kind=kind,
             objections=still,
-            kinds=tuple(dict.fromkeys((*known, *planned.kinds))),
+            kinds=tuple(dict.fromkeys((*(earlier.kinds if earlier else ()), *planned.kinds))),
             edits=planned.edits,
             places=places(session, planned.edits),
             claims=asked,
             also=f"; {late}" if late else "",
         )
 
-    def _marks(self, name: str) -> Marks:
-        return Marks(name, self._context.now_ms)
+    def _given(
+        self, case: Case, session: Session, wires: Sequence[Wire], provider: Provider, earlier: Proposal | None
+    ) -> PlanInput:
+        config = self._config
+        return PlanInput(
+            session=session,
+            failure=case.failure,
+            evidence=case.refused,
+            settings=Settings(config.placeholder, config.cancelled_text, config.keep_thinking),
+            wires=wires,
+            provider=provider,
+            editor=self._clients.of(case.store).editor(self._marks(case)),
+            claims=earlier.claims if earlier else None,
+            kinds=frozenset(config.kinds),
+            known=earlier.kinds if earlier else (),
+            binds=_may_bind(case),
+        )
 
-    def _shorter(
-        self, store: Store, session: Session, failure: Failure, kind: Kind, name: str
-    ) -> Proposal | Refusal | None:
-        """That less of it is sent, so that it is taken; None where its length is not the fault, or not all of it."""
-        if kind is Kind.MEDIA_REJECTED and size_of(failure.error).by_bytes:
-            fewer = self._less(store, session, failure, kind, name)
+    def _marks(self, case: Case) -> Marks:
+        return Marks(case.recovery, self._context.now_ms)
+
+    def _shorter(self, case: Case, session: Session) -> Proposal | Refusal | None:
+        """Plan that less of the session is sent; None where its length is not the fault, or not all of it."""
+        if case.kind is Kind.MEDIA_REJECTED and size_of(case.failure.error).by_bytes:
+            fewer = self._less(case, session)
             return None if isinstance(fewer, Refusal) else fewer
-        return self._less(store, session, failure, kind, name) if KINDS[kind].shortened else None
+        return self._less(case, session) if KINDS[case.kind].shortened else None
 
-    def _less(self, store: Store, session: Session, failure: Failure, kind: Kind, name: str) -> Proposal | Refusal:
-        client, by_hand = self._clients.of(store), self._share is not None
+    def _less(self, case: Case, session: Session) -> Proposal | Refusal:
+        store, failure, kind = case.store, case.failure, case.kind
+        by_hand = self._share is not None
         if not (self._config.compact.enabled or by_hand):
             return Refusal("`[compact] enabled` is off: /compact it, or run `recoveryd compact`")
-        known = self._clients.shortening(store, session, failure, self._marks(name))
+        known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
             return Refusal("sessions of this client can't be made shorter yet: /compact it, or start a new session")
         share = self._config.compact.target if self._share is None else self._share
-        wires = client.wires(store, failure)
-        done = shortened(session, failure, known, wires, rules_for(failure, wires), share=share, by_hand=by_hand)
+        wires = self._clients.of(store).wires(store, failure)
+        done = shortened(case, session, known, wires, rules_for(failure, wires), share=share, by_hand=by_hand)
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits
@@ -175,8 +183,9 @@ class Proposer:
             files=done.wholes,
         )
 
-    def _cured(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Proposal | Refusal:
-        cure = self._clients.of(store).cure(store, session, kind, name, now)
+    def _cured(self, case: Case, session: Session) -> Proposal | Refusal:
+        kind, marks = case.kind, self._marks(case)
+        cure = self._clients.of(case.store).cure(case.store, session, kind, marks.recovery, marks.now)
         if isinstance(cure, Refusal):
             return cure
         return Proposal(
@@ -191,8 +200,9 @@ class Proposer:
         )
 
 
-def _rules(client: Client, wires: Sequence[Wire], failure: Failure, kind: Kind) -> Provider | Refusal:
-    """What the next request is held to, or why nothing of this kind is edited."""
+def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refusal:
+    """Return the rules that the next request is held to, or why nothing of this kind is edited."""
+    kind, failure = case.kind, case.failure
     if KINDS[kind].unrepaired:
         return Refusal(KINDS[kind].unrepaired)
     if client.heals(kind):
@@ -205,6 +215,6 @@ def _rules(client: Client, wires: Sequence[Wire], failure: Failure, kind: Kind) 
     return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
 
 
-def _may_bind(failure: Failure, kind: Kind) -> bool:
+def _may_bind(case: Case) -> bool:
     """Whether thinking may be tied to all before it. Of what was rejected that is not certain, whatever the model."""
-    return KINDS[kind].signature or binds_thinking(failure, failure.error.texts)
+    return KINDS[case.kind].signature or binds_thinking(case.failure, case.failure.error.texts)

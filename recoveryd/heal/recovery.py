@@ -1,4 +1,4 @@
-"""One repair: wait for quiet, plan, stop the turn, keep the images, write, read back; and again a second later."""
+"""Make one repair: wait for quiet, plan, stop the turn, keep the originals, write, read back; and again later."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients import Stamp, Store, root_title, stand
+from recoveryd.clients import Stamp, Store, root_title, stand, wait_until_quiet
 from recoveryd.core import (
+    KINDS,
     REFUSED,
     ActiveError,
     BusyError,
@@ -17,8 +18,6 @@ from recoveryd.core import (
     ConflictError,
     DiskError,
     Event,
-    Failure,
-    Kind,
     LeftAloneError,
     Outcome,
     RecoverydError,
@@ -27,16 +26,15 @@ from recoveryd.core import (
     UnreadError,
     capital,
     failpoint,
-    kind_info,
     note,
 )
-from recoveryd.diagnose import Context, diagnose
+from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
-from recoveryd.heal.book import Book
 from recoveryd.heal.propose import Proposal, Proposer
+from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.shorten import put
-from recoveryd.heal.stop_turn import settled, stop_turn
-from recoveryd.ledger import LedgerError, new_id
+from recoveryd.heal.stop_turn import stop_turn
+from recoveryd.ledger import LedgerError
 from recoveryd.repair import thinking
 from recoveryd.tell import Callbacks, marked, safely
 
@@ -60,7 +58,7 @@ class Recovery:
     ) -> None:
         config = context.config
         self.context = context
-        self._book = Book(context)
+        self._recorder = Recorder(context)
         self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
         self._proposer = Proposer(context, share)
@@ -69,271 +67,275 @@ class Recovery:
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
     def on_abort(self, session_id: str) -> None:
-        """Before a session is touched: the parent system is told that its turn is over."""
+        """Tell the parent system, before a session is touched, that its turn is over."""
         safely(f"{session_id}: on_abort", self._callbacks.on_abort, session_id)
 
     def on_complete(self, event: Event) -> None:
-        """After a recovery, whatever it came to."""
+        """Tell the parent system how a recovery ended."""
         safely(f"{marked(event)}: on_complete", self._callbacks.on_complete, event)
 
-    def attempt(
-        self, store: Store, failure: Failure, kind: Kind, name: str = "", still: Callable[[], bool] = lambda: True
-    ) -> Event:
-        """Repair the session of `failure`; the outcome is in the ledger when this returns. Raises no store's error.
+    def attempt(self, case: Case, still: Callable[[], bool] = lambda: True) -> Case:
+        """Repair the session of a case; the outcome is in the ledger when this returns. Raises no error of the store.
 
-        `name`: the id that a proposal was given. `still`, asked under the lock: whether it is still to be done.
+        `still` is asked under the lock: whether it is still to be done.
         """
-        self._book.started = started = time.monotonic()
-        event = Event(name or new_id(), store.id, failure.session, "", failure.message, kind, Outcome.PENDING, "")
-        event = self._locked(store, failure, event, still)
-        if event.outcome is not Outcome.HEALED:
-            self._proposed.pop(event.id, None)
-        return replace(event, seconds=time.monotonic() - started)
+        self._recorder.started = started = time.monotonic()
+        case = self._locked(case, still)
+        if case.outcome is not Outcome.HEALED:
+            self._proposed.pop(case.recovery, None)
+        return case.updated(seconds=time.monotonic() - started)
 
-    def propose(self, store: Store, failure: Failure, kind: Kind, name: str = "") -> tuple[Session, Proposal | Refusal]:
-        """What `attempt` of this name would do, without doing it."""
-        session = store.load(failure.session)
-        planned = self._proposer.propose(store, session, failure, kind, name or new_id())
-        if isinstance(planned, Refusal):
-            planned = self._overtaken(store, session, failure, planned)
-        return session, planned
+    def propose(self, case: Case) -> tuple[Session, Proposal | Refusal]:
+        """Return what `attempt` would do about a case, without doing it, and the session as it is now."""
+        session = case.store.load(case.session)
+        planned = self._proposer.propose(case, session)
+        return session, self._overtaken(case, session, planned) if isinstance(planned, Refusal) else planned
 
-    def confirm(self, store: Store, failure: Failure, event: Event) -> Event:
-        """Read back once more, after the client had time to clean up; what it undid is applied again, once.
+    def confirm(self, case: Case) -> Case:
+        """Read a repair back once more, after the client had time to clean up; what it undid is written again, once.
 
-        `event` is what `attempt` gave. `pending`: not now; confirm it later.
+        `case` is what `attempt` returned. `pending`: it can't be read back now; confirm it later.
         """
-        event = self._locked(store, failure, replace(event, changes=self._book.changes(event)))
-        if event.outcome is not Outcome.PENDING:
-            self._proposed.pop(event.id, None)
-        return replace(event, refused_since=event.outcome is Outcome.HEALED and self._refused_since(store, event))
+        case = self._locked(case.updated(changes=self._recorder.changes(case)))
+        if case.outcome is not Outcome.PENDING:
+            self._proposed.pop(case.recovery, None)
+        return case.updated(refused_since=case.outcome is Outcome.HEALED and self._refused_since(case))
 
-    def _refused_since(self, store: Store, event: Event) -> bool:
+    def _refused_since(self, case: Case) -> bool:
         """Whether the newest answer holds an error of unknown words: who tells of a heal tells of that, too."""
         try:
-            found = diagnose(self.context, store, event.session)
+            found = diagnose(self.context, case.store, case.session)
         except RecoverydError:  # nothing can be told of it now
             return False
-        return found is not None and found.reason == REFUSED and found.failure.message != event.message
+        return found is not None and found.reason == REFUSED and found.failure.message != case.event.message
 
-    def unconfirmed(self, store: Store) -> list[tuple[Failure, Event]]:
-        """The repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""
-        return self._book.unconfirmed(store)
+    def unconfirmed(self, store: Store) -> list[Case]:
+        """List the repairs of a store that nobody read back yet, as `confirm` takes them. Errors of the ledger pass."""
+        return self._recorder.unconfirmed(store)
 
-    def confirmed(self, event: Event) -> bool:
+    def confirmed(self, case: Case) -> bool:
         """Whether a repair needs no reading back any more: another process did that, or it is none by now."""
-        entry = self._book.entry(event)
+        entry = self._recorder.entry(case)
         return entry is None or (entry.confirmed and entry.outcome is not Outcome.PENDING)
 
-    def _locked(self, store: Store, failure: Failure, event: Event, still: Callable[[], bool] = lambda: True) -> Event:
+    def _locked(self, case: Case, still: Callable[[], bool] = lambda: True) -> Case:
+        store = case.store
         try:
             with recovery_lock(store.lock_path, self.context.lock_dir, store.id):
-                if event.outcome is Outcome.PENDING:
+                if case.outcome is Outcome.PENDING:
                     if not still():
-                        return replace(event, detail="It was seen to meanwhile: repaired, or its repair undone.")
-                    made = None if self._by_hand else self._book.standing(store, failure, event)
-                    return made or self._repair(store, failure, event)
-                event = self._confirm(store, failure, event)
-                if event.outcome is Outcome.HEALED:
-                    self._book.confirm(event)
-                return event
+                        return case.updated(detail="It was seen to meanwhile: repaired, or its repair undone.")
+                    made = None if self._by_hand else self._recorder.standing(case)
+                    return made or self._repair(case)
+                case = self._confirm(case)
+                if case.outcome is Outcome.HEALED:
+                    self._recorder.confirm(case)
+                return case
         except (ActiveError, BusyError, BusyStoreError) as error:
-            return replace(self._not_now(store, event, error.message), until_written=isinstance(error, UnreadError))
+            return self._not_now(case, error.message).updated(until_written=isinstance(error, UnreadError))
         except LeftAloneError as error:  # on no record: it would keep us from it when that was taken back
-            left = self._not_now(store, event, error.message)
-            return left if event.outcome is Outcome.HEALED else replace(left, outcome=Outcome.REFUSED)
+            left = self._not_now(case, error.message)
+            return left if case.outcome is Outcome.HEALED else left.became(Outcome.REFUSED)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
         except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
-            return self._failed(store, failure, event, f"{error.message} {error.hint}".rstrip(), close=False)
+            return self._failed(case, f"{error.message} {error.hint}".rstrip(), close=False)
         except RecoverydError as error:
-            return self._failed(store, failure, event, error.message)
+            return self._failed(case, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
-            logger.exception("{}: a fault of recoveryd", marked(event))
-            return self._failed(store, failure, event, f"A fault of recoveryd: {type(error).__name__}: {error}.")
+            logger.exception("{}: a fault of recoveryd", marked(case.event))
+            return self._failed(case, f"A fault of recoveryd: {type(error).__name__}: {error}.")
 
-    def _confirm(self, store: Store, failure: Failure, event: Event) -> Event:
-        known = self._book.entry(event)
+    def _confirm(self, case: Case) -> Case:
+        known = self._recorder.entry(case)
         if known is None:  # taken back by an attempt that came between, which is told for itself
-            return replace(event, outcome=Outcome.UNDONE)
+            return case.became(Outcome.UNDONE)
         if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
-            return replace(event, outcome=known.outcome, detail=known.detail)
+            return case.became(known.outcome, known.detail)
         failpoint.reach("confirm")
-        if known.outcome is Outcome.HEALED and (stand(store, event.changes) or self._book.repaired_since(known)):
-            return event
-        found = diagnose(self.context, store, event.session)
-        if event.id not in self._proposed and found is not None:  # made by a process that is gone: it knew the error
-            failure = found.failure
-        logger.info("{}: the client wrote over the repair; it is made again", marked(event))
-        return self._repair(store, failure, event)
+        if known.outcome is Outcome.HEALED and (
+            stand(case.store, case.event.changes) or self._recorder.repaired_since(known)
+        ):
+            return case
+        found = diagnose(self.context, case.store, case.session)
+        if case.recovery not in self._proposed and found is not None:  # made by a process that is gone: it knew why
+            why = case.refused if found.refused is None else replace(found.refused, kind=case.kind)
+            case = replace(case, failure=found.failure, refused=why)
+        logger.info("{}: the client wrote over the repair; it is made again", marked(case.event))
+        return self._repair(case)
 
-    def _not_now(self, store: Store, event: Event, detail: str) -> Event:
-        """Nothing is recorded of what passes by itself: the failure stays open, and is looked at again."""
-        if event.outcome is Outcome.HEALED:  # what stands of it is known to the ledger, for a later look or a start
-            detail = f"Repaired ({event.id}), and the client wrote over the repair since. {detail}"
+    def _not_now(self, case: Case, detail: str) -> Case:
+        """Record nothing of what passes by itself: the failure stays open, and is looked at again."""
+        if case.outcome is Outcome.HEALED:  # what stands of it is known to the ledger, for a later look or a start
+            detail = f"Repaired ({case.recovery}), and the client wrote over the repair since. {detail}"
         else:
-            self._book.drop_untouched(store, event)
-        return replace(event, outcome=Outcome.PENDING, detail=detail, changes=())
+            self._recorder.drop_untouched(case)
+        return case.became(Outcome.PENDING, detail).updated(changes=())
 
-    def _failed(self, store: Store, failure: Failure, event: Event, detail: str, *, close: bool = True) -> Event:
-        known = self._book.entry(event)
+    def _failed(self, case: Case, detail: str, *, close: bool = True) -> Case:
+        known = self._recorder.entry(case)
         if known is not None and known.outcome is Outcome.HEALED:
-            logger.warning("{}: could not be confirmed: {}", marked(event), detail)
-            return event
-        event = replace(event, outcome=Outcome.FAILED, detail=detail)
-        return self._book.close(store, failure, event) if close else event
+            logger.warning("{}: could not be confirmed: {}", marked(case.event), detail)
+            return case
+        case = case.became(Outcome.FAILED, detail)
+        return self._recorder.close(case) if close else case
 
-    def _repair(self, store: Store, failure: Failure, event: Event) -> Event:
-        """Plan and write until it stands. An event that is healed already is made again, as the same recovery."""
-        written = event.outcome is Outcome.HEALED
-        self._allowed(store, failure.session)
+    def _repair(self, case: Case) -> Case:
+        """Plan and write until the repair is stored as planned. A case that is healed already is repaired again, as the
+        same recovery.
+        """
+        written = case.outcome is Outcome.HEALED
+        self._allowed(case)
         if not written:
-            settled(store, failure.session, self.context.clock)
-            self._at_rest(store, failure, event)
-            healed = self._book.settle(store, failure, event)
+            self._quiet(case)
+            self._at_rest(case)
+            healed = self._recorder.finish_interrupted(case)
             if healed is not None:
                 return healed
         applied = False
         for _ in range(ROUNDS):
-            made = self._planned(store, failure, event, written=written)
+            made = self._planned(case, written=written)
             if made is None:
-                return self._went_on(store, failure, event, written=written)
+                return self._went_on(case, written=written)
             session, planned, read = made
-            event = replace(event, title=session.title if session.parent is None else root_title(store, session.id))
+            case = case.updated(title=session.title if session.parent is None else root_title(case.store, session.id))
             if isinstance(planned, Refusal):
-                if written:
-                    return self._settled(store, failure, event, session, planned)
-                return self._refuse(store, failure, event, self._overtaken(store, session, failure, planned))
-            event = _told(event, planned, again=written)
-            self._book.keep(store, failure, event, written=written)
-            if not self._as_read(store, failure, event, read):
+                return self._judged(case, session, planned) if written else self._refuse(case, session, planned)
+            case = _told(case, planned, again=written)
+            self._recorder.keep(case, written=written)
+            if not self._as_read(case, read):
                 continue
             applied = True
             put(planned.files)
             try:
-                store.apply(planned.changes)
+                case.store.apply(planned.changes)
             except ConflictError as error:
-                logger.info("{}: {} It is planned again.", marked(event), error.message)
+                logger.info("{}: {} It is planned again.", marked(case.event), error.message)
                 continue
             written = True
-            self._proposed[event.id] = replace(planned, changes=(), edits=())
-            if self._stands(store, event, planned):
-                return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
+            self._proposed[case.recovery] = replace(planned, changes=(), edits=())
+            if self._stands(case, planned):
+                return self._recorder.close(case.became(Outcome.HEALED))
         if not applied:
             raise ActiveError("The client kept writing to this session: it is left alone until it is quiet.")
-        return self._unproven(store, failure, event, "The client kept writing to this session; its own version stays.")
+        return self._unproven(case, "The client kept writing to this session; its own version stays.")
 
-    def _planned(
-        self, store: Store, failure: Failure, event: Event, *, written: bool
-    ) -> tuple[Session, Proposal | Refusal, Stamp] | None:
-        """What to write, made from what is read when all is quiet and no turn runs, with the stamp of that.
+    def _planned(self, case: Case, *, written: bool) -> tuple[Session, Proposal | Refusal, Stamp] | None:
+        """Plan from what is read when all is quiet and no turn runs; also returns the stamp of that.
 
         None where the session is not stuck on this failure any more.
         """
-        assert event.kind is not None
         while True:
-            read = settled(store, failure.session, self.context.clock)
-            self._at_rest(store, failure, event)
-            session = store.load(failure.session)
-            if not self._still_stuck(store, failure, session, written=written):
+            read = self._quiet(case)
+            self._at_rest(case)
+            session = case.store.load(case.session)
+            if not self._still_stuck(case, session, written=written):
                 return None
-            earlier = self._proposed.get(event.id)
-            planned = self._proposer.propose(store, session, failure, event.kind, event.id, earlier)
+            planned = self._proposer.propose(case, session, self._proposed.get(case.recovery))
             if isinstance(planned, Refusal):
                 return session, planned, read
-            if written or not self._stop_turn(store, session, failure):
-                for line in thinking(session, planned.edits, event.kind):
-                    logger.debug("{}: {}", marked(event), line)
+            if written or not self._stop_turn(case, session):
+                for line in thinking(session, planned.edits, case.kind):
+                    logger.debug("{}: {}", marked(case.event), line)
                 return session, planned, read
 
-    def _still_stuck(self, store: Store, failure: Failure, session: Session, *, written: bool) -> bool:
-        """Whether `failure` is what keeps the session from going on: its user may have gone on since it was looked at.
+    def _still_stuck(self, case: Case, session: Session, *, written: bool) -> bool:
+        """Whether the failure is what keeps the session from going on: its user may have gone on since the look.
 
         What was `written` may have taken it away, and by hand there may be none: then as long as nothing came since.
         """
-        found = diagnose(self.context, store, session.id)
+        found = diagnose(self.context, case.store, session.id)
         if found is not None:
-            return found.failure.message == failure.message
+            return found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
-        return (written or self._by_hand) and newest == failure.message
+        return (written or self._by_hand) and newest == case.failure.message
 
-    def _went_on(self, store: Store, failure: Failure, event: Event, *, written: bool) -> Event:
-        """The session is not stuck on the failure any more: nothing is written, and what was written stays."""
+    def _went_on(self, case: Case, *, written: bool) -> Case:
+        """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""
         if written:
-            logger.info("{}: the client wrote over the repair, and the session went on since", marked(event))
-            return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        made = self._book.standing(store, failure, event)
-        return made or self._not_now(store, event, "It is not stuck on this any more: it went on, or was seen to.")
+            logger.info("{}: the client wrote over the repair, and the session went on since", marked(case.event))
+            return self._recorder.close(case.became(Outcome.HEALED))
+        made = self._recorder.standing(case)
+        return made or self._not_now(case, "It is not stuck on this any more: it went on, or was seen to.")
 
-    def _allowed(self, store: Store, session: str) -> None:
-        """ActiveError while nothing may be written, DiskError where nothing ever is."""
-        held = self._held(store, session)
+    def _quiet(self, case: Case) -> Stamp:
+        return wait_until_quiet(case.store, case.session, self.context.clock)
+
+    def _allowed(self, case: Case) -> None:
+        """Raise ActiveError while nothing may be written, DiskError where nothing ever is."""
+        held = self._held(case.store, case.session)
         if held is not None:
             raise ActiveError(f"Nothing is written: {held}.")
-        reason = store.live()
+        reason = case.store.live()
         if reason is not None:
             raise DiskError(reason)
 
-    def _at_rest(self, store: Store, failure: Failure, event: Event) -> None:
-        """ActiveError while a turn runs that the repair is not about."""
-        if store.look(failure.session).running and not kind_info(event.kind).open_turn:
+    def _at_rest(self, case: Case) -> None:
+        """Raise ActiveError while a turn runs that the repair is not about."""
+        if case.store.look(case.session).running and not KINDS[case.kind].open_turn:
             raise ActiveError("A turn of this session is running, or was cut off: it is left alone until it has ended.")
 
-    def _as_read(self, store: Store, failure: Failure, event: Event, read: Stamp) -> bool:
-        """Whether, right before the write, the session is as it was planned for: what was quiet then still is."""
-        self._allowed(store, failure.session)
-        self._proposer.heed(store, failure.session)
-        self._at_rest(store, failure, event)
-        if store.stamp(failure.session) == read:
+    def _as_read(self, case: Case, read: Stamp) -> bool:
+        """Whether, right before the write, the session is as it was planned for."""
+        self._allowed(case)
+        self._proposer.heed(case)
+        self._at_rest(case)
+        if case.store.stamp(case.session) == read:
             return True
-        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(event))
+        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(case.event))
         return False
 
-    def _unproven(self, store: Store, failure: Failure, event: Event, detail: str) -> Event:
-        """What was written is refused when read back: no half of it stays. Where nobody wrote, the fault is ours."""
-        outcome, back = self._book.taken_back(store, event)
-        if outcome is Outcome.FAILED:
+    def _unproven(self, case: Case, detail: str) -> Case:
+        """Take back what is still refused when it is read back: no half of it stays."""
+        outcome, back = self._recorder.taken_back(case)
+        if outcome is Outcome.FAILED:  # nobody else wrote: the fault is ours
             detail = f"Read back, the repair was still refused; it was taken back. {detail}"
         elif back:
             detail = f"The client wrote over a part of the repair, and the rest of it was taken back. {detail}"
-        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail))
+        return self._recorder.close(case.became(outcome, detail))
 
-    def _settled(self, store: Store, failure: Failure, event: Event, session: Session, planned: Refusal) -> Event:
-        """Planned again on what the client wrote over the repair: is the session accepted as it is now?"""
-        proposed = self._proposed.get(event.id)
+    def _judged(self, case: Case, session: Session, planned: Refusal) -> Case:
+        """End a case where no second plan was found for what the client wrote over the repair: healed if the rules
+        accept the session as it is now.
+        """
+        proposed = self._proposed.get(case.recovery)
         if proposed is not None and not proposed.objections(session):
-            return self._book.close(store, failure, replace(event, outcome=Outcome.HEALED))
-        return self._unproven(store, failure, event, f"{capital(planned.reason)}.")
+            return self._recorder.close(case.became(Outcome.HEALED))
+        return self._unproven(case, f"{capital(planned.reason)}.")
 
-    def _overtaken(self, store: Store, session: Session, failure: Failure, planned: Refusal) -> Refusal:
-        return self._book.overtaken(session, failure, planned, reads_once=self.context.clients.of(store).reads_once)
+    def _overtaken(self, case: Case, session: Session, planned: Refusal) -> Refusal:
+        return self._recorder.overtaken(
+            case, session, planned, reads_once=self.context.clients.of(case.store).reads_once
+        )
 
-    def _stands(self, store: Store, event: Event, proposed: Proposal) -> bool:
+    def _stands(self, case: Case, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""
-        if not stand(store, proposed.changes):
+        if not stand(case.store, proposed.changes):
             return False
         failpoint.reach("read back")
-        left = proposed.objections(store.load(event.session))
+        left = proposed.objections(case.store.load(case.session))
         for reason in left:
-            logger.warning("{}: read back, the rules object: {}", marked(event), reason)
+            logger.warning("{}: read back, the rules object: {}", marked(case.event), reason)
         return not left
 
-    def _stop_turn(self, store: Store, session: Session, failure: Failure) -> bool:
+    def _stop_turn(self, case: Case, session: Session) -> bool:
+        """Stop what runs behind the failure, once a failure. True if what was read is old by then."""
+        failure = case.failure
         if (key := (failure.store, failure.session, failure.message)) in self._stopped:
             return False
         note(self._stopped, key, value=True)
-        self.on_abort(failure.session)
-        return stop_turn(store, self.context.clients.of(store).server, session, failure)
+        self.on_abort(case.session)
+        return stop_turn(case.store, self.context.clients.of(case.store).server, session, failure)
 
-    def _refuse(self, store: Store, failure: Failure, event: Event, refusal: Refusal) -> Event:
+    def _refuse(self, case: Case, session: Session, planned: Refusal) -> Case:
+        refusal = self._overtaken(case, session, planned)
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
-        detail = f"{capital(refusal.reason)}."
-        return self._book.close(store, failure, replace(event, outcome=outcome, detail=detail, changes=()))
+        return self._recorder.close(case.became(outcome, f"{capital(refusal.reason)}.").updated(changes=()))
 
 
-def _told(event: Event, planned: Proposal, *, again: bool) -> Event:
-    """With what is done. Made again where the client wrote over a part of it, a repair is the same and told whole."""
-    event = replace(event, changes=planned.changes)
-    if again and set(planned.actions) <= set(event.actions):
-        return event
-    return replace(event, actions=planned.actions, detail=planned.detail, places=planned.places)
+def _told(case: Case, planned: Proposal, *, again: bool) -> Case:
+    """Return the case with what is done. A repair that is made `again` in part is the same, and told whole."""
+    case = case.updated(changes=planned.changes)
+    if again and set(planned.actions) <= set(case.event.actions):
+        return case
+    return case.updated(actions=planned.actions, detail=planned.detail, places=planned.places)

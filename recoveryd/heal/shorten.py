@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recoveryd.clients import Shortening
-from recoveryd.core import Claims, DiskError, Failure, Refusal, Session, Size, Wire
+from recoveryd.core import Claims, DiskError, Refusal, Session, Size, Wire
+from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
-from recoveryd.providers import Provider, binds_thinking, classify, size_of
+from recoveryd.providers import Provider, binds_thinking, size_of
 from recoveryd.repair import Long, Shorter, shorten
 
 _APART = 0.02  # how far what is read back may be from what was planned
@@ -54,8 +55,8 @@ class Shortened:
 
 
 def shortened(
+    stuck: Case,
     session: Session,
-    failure: Failure,
     known: Shortening,
     wires: Sequence[Wire],
     provider: Provider,
@@ -63,7 +64,8 @@ def shortened(
     share: float,
     by_hand: bool,
 ) -> Shortened | Refusal:
-    """What makes `session` fit, `share` of the limit being aimed at; `by_hand`: a person wants it so, stuck or not."""
+    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not."""
+    failure = stuck.failure
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
     size = size_of(failure.error)
@@ -82,7 +84,7 @@ def shortened(
         share=share,
         without_base=known.without_base and not logged.asked,
         by_hand=by_hand,
-        refused=classify(failure.error) is not None and not by_hand,
+        refused=stuck.refused.by_error and not by_hand,
         binds=binds_thinking(failure, said) and not known.drops_bound,
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,

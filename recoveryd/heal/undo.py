@@ -1,4 +1,4 @@
-"""Putting images back: for a person who asks, and for a start after a crash. One way of writing for both."""
+"""Put originals back: for a person who asks, and at a start after a crash. One way of writing for both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Store, is_of, states, untouched
+from recoveryd.clients import Clients, Config, Store, is_of, states, untouched, wait_until_quiet
 from recoveryd.core import (
     CUT_OFF,
     Change,
@@ -20,15 +20,14 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.disk import recovery_lock
-from recoveryd.heal.stop_turn import settled
 from recoveryd.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a recovery that a crash had cut off."""
+class Ended:
+    """What became of a recovery that a crash interrupted."""
 
     entry: Entry
     outcome: Outcome
@@ -36,20 +35,20 @@ class Settled:
 
     @property
     def open(self) -> bool:
-        """Whether it could not be brought to an end now."""
+        """Whether it could not be finished or rolled back now."""
         return self.outcome in CUT_OFF
 
 
-def settle(store: Store, ledger: Ledger, session: str | None = None) -> list[Settled]:
-    """Bring every recovery of `store` (or of one session) that was cut off to an end: whole, taken back, or a conflict.
+def finish_interrupted(store: Store, ledger: Ledger, session: str | None = None) -> list[Ended]:
+    """Finish or roll back every recovery of `store` (or of one session) that a crash interrupted.
 
     Only under the recovery lock: without it, what another process is just writing looks cut off.
     """
     mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
-    return [_settle(store, ledger, entry) for entry in mine]
+    return [_finish_interrupted(store, ledger, entry) for entry in mine]
 
 
-def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
+def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
     changes = ledger.changes(entry.id)
     try:
         store.clean(changes)
@@ -57,7 +56,7 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         obstacle = store.undo_obstacle(entry, changes)
         if obstacle and "before" in found:  # neither way is safe now
-            return Settled(entry, entry.outcome, obstacle.message)
+            return Ended(entry, entry.outcome, obstacle.message)
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
             if "other" in found:
@@ -81,13 +80,13 @@ def _settle(store: Store, ledger: Ledger, entry: Entry) -> Settled:
     except ConflictError as error:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
-        return Settled(entry, entry.outcome, error.message)
+        return Ended(entry, entry.outcome, error.message)
     return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
 
 
-def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Settled:
+def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Ended:
     ledger.finish(entry.id, outcome, detail, settled=settled)
-    return Settled(entry, outcome, detail)
+    return Ended(entry, outcome, detail)
 
 
 def put_back(store: Store, changes: Sequence[Change]) -> None:
@@ -121,7 +120,7 @@ def take_back(
     with recovery_lock(store.lock_path, lock_dir, store.id, doing="an undo"):
         entry = ledger.get(name)
         if not (dry_run or force):
-            settled(store, entry.session)
+            wait_until_quiet(store, entry.session)
         changes = undo(store, ledger, entry, force=force, dry_run=dry_run)
         return ledger.get(entry.id), changes
 
@@ -224,7 +223,7 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     try:
         store.apply(todo)
     except StoreError as error:
-        if untouched(store, todo):  # else it is left to `settle`
+        if untouched(store, todo):  # else it is left to `finish_interrupted`
             if forced:
                 ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)

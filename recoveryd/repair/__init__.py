@@ -8,8 +8,8 @@ from __future__ import annotations
 from recoveryd.repair.fixes import Settings
 from recoveryd.repair.kept_thinking import thinking
 from recoveryd.repair.left_to_client import LeftToClient
-from recoveryd.repair.plan import Case, objections, plan
+from recoveryd.repair.plan import PlanInput, objections, plan
 from recoveryd.repair.shorten import Shorter, shorten
 from recoveryd.repair.shorten_steps import Long
 
-__all__ = ["Case", "LeftToClient", "Long", "Settings", "Shorter", "objections", "plan", "shorten", "thinking"]
+__all__ = ["LeftToClient", "Long", "PlanInput", "Settings", "Shorter", "objections", "plan", "shorten", "thinking"]

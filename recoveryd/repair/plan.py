@@ -37,7 +37,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlanInput:
     """All that a plan is made from.
 
     `wires`: how the client may send it; a plan is right under each. `editor` makes the one of a session that is edited
@@ -61,21 +61,21 @@ class Case:
 
 
 @without_collector()
-def plan(case: Case) -> Plan | Refusal:
+def plan(given: PlanInput) -> Plan | Refusal:
     """Find the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
-    said = case.evidence.kind
+    said = given.evidence.kind
     about = KINDS[said]
     if said not in REPAIRS and not about.signature:
         return Refusal(about.unrepaired or "this kind of failure is not repaired by editing the store")
-    claims = case.claims or claims_of(case, case.wires[0].build(case.session))
+    claims = given.claims or claims_of(given, given.wires[0].build(given.session))
     # A provider says either kind of a rejected signature, and the rules find one of them: who allowed what was said
     # means both.
-    allowed = case.kinds | explained_by(said) if about.signature else case.kinds
+    allowed = given.kinds | explained_by(said) if about.signature else given.kinds
     search = Search(
-        case.session, case.wires, case.provider, case.editor, claims, case.settings, allowed, binds=case.binds
+        given.session, given.wires, given.provider, given.editor, claims, given.settings, allowed, binds=given.binds
     )
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
-    if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *case.known)):
+    if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *given.known)):
         return Refusal("the rules find nothing in the stored session that explains this error", understood=False)
     edits = search.run()
     return edits if isinstance(edits, Refusal) else Plan(edits, kinds, claims)
@@ -86,19 +86,19 @@ def objections(session: Session, wires: Sequence[Wire], provider: Provider, clai
     return [violation for wire in wires for violation in provider.check(wire.build(session), claims)]
 
 
-def claims_of(case: Case, request: Request) -> Claims:
+def claims_of(given: PlanInput, request: Request) -> Claims:
     """Look up what the error tells in the request that failed, not in the stored list."""
-    claims = case.provider.claims(case.evidence, request, _named(case))
-    if KINDS[case.evidence.kind].signature and not case.settings.keep_thinking:
+    claims = given.provider.claims(given.evidence, request, _named(given))
+    if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         return replace(claims, accused=frozenset(b.part_id for b in request.blocks() if b.is_thinking))
     return claims
 
 
-def _named(case: Case) -> Block | None:
+def _named(given: PlanInput) -> Block | None:
     """Find the block that the error names in the request that failed."""
-    if case.evidence.position is None:
+    if given.evidence.position is None:
         return None
-    messages = case.session.messages
-    at = next((i for i, m in enumerate(messages) if m.id == case.failure.message), len(messages))
-    session = replace(case.session, messages=messages[:at])
-    return case.wires[0].stored(session).at(*case.evidence.position)
+    messages = given.session.messages
+    at = next((i for i, m in enumerate(messages) if m.id == given.failure.message), len(messages))
+    session = replace(given.session, messages=messages[:at])
+    return given.wires[0].stored(session).at(*given.evidence.position)

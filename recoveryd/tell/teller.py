@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from loguru import logger
 
 from recoveryd.clients import Clients, Config, Store
-from recoveryd.core import Event, Failure, Outcome, RecoverydError, clean
+from recoveryd.core import Event, Outcome, RecoverydError, clean
+from recoveryd.diagnose import Case
 from recoveryd.ledger import Ledger
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 from recoveryd.tell.words import buttons, details, headline, marked, notice
 
-Press = Callable[[str, Store, Failure, Event], object]
+Press = Callable[[str, Case], object]
 
 
 class Teller:
-    """Tells each recovery once. `press(title, store, failure, event)` is called for the buttons "Continue" and "Undo".
+    """Tells each recovery once. `press(title, case)` is called for the buttons "Continue" and "Undo".
 
     It is called in a thread of the notice's own; "Show" is answered here.
     """
@@ -42,22 +42,23 @@ class Teller:
         self._tui = TuiToasts(enabled=config.notify.tui and not config.notify.quiet)
         self.told = 0  # recoveries that came to an end, healed or not
 
-    def tell(self, store: Store, failure: Failure, event: Event, *, logged: bool = False) -> None:
-        """Tell an event everywhere: as a notice only if it is news, in the log unless it is there by now (`logged`)."""
+    def tell(self, case: Case, *, logged: bool = False) -> None:
+        """Tell everywhere what a case came to: as a notice only if it is news, in the log unless it was `logged`."""
         self.told += 1
+        event = case.event
         well = event.outcome is Outcome.HEALED and not event.refused_since
         level = "DEBUG" if logged else "INFO" if well else "WARNING"
         logger.log(level, "{}", headline(event))
         self._on_complete(event)
-        event = replace(event, changes=())  # buttons wait for minutes, and read them in the ledger
+        case = case.updated(changes=())  # buttons wait for minutes, and read them in the ledger
         if self._told_before(event):
             return
-        directory = _folder(store, failure.session)
-        client = self._clients.of(store)
+        directory, failure = _folder(case.store, case.session), case.failure
+        client = self._clients.of(case.store)
         server = client.server
         goes_on = None if event.resumed else partial(server.has, failure, directory)
-        pressed = buttons(event, partial(self._pressed, store, failure), can_continue=goes_on)
-        toast = notice(event, pressed, client.go_on(event.session), client.title)
+        pressed = buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
+        toast = notice(case.event, pressed, client.go_on(event.session), client.title)
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if well else "warning"
@@ -72,11 +73,11 @@ class Teller:
         """Give the notices in the client up to two seconds."""
         self._tui.close()
 
-    def _pressed(self, store: Store, failure: Failure, title: str, event: Event) -> None:
+    def _pressed(self, case: Case, title: str, event: Event) -> None:
         if title == "Show":
             self._notifier.send(details(event))
         else:
-            self._press(title, store, failure, event)
+            self._press(title, case)
 
     def _told_before(self, event: Event) -> bool:
         """Whether the user knows: what is not repaired (a conversation that is too long, say) is told once a

@@ -15,6 +15,7 @@ from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
+from tests.support.cases import case
 from tests.support.judge import refusal
 from tests.support.terminal import in_terminal
 from tests.support.trees import EMPTY, Tree, blank_answer
@@ -99,7 +100,7 @@ class TestRepair:
 
             def repaired_and_undone(*_: object) -> bool:
                 recovery = Recovery(Context(ledger, Config(), paths.state_dir()))
-                event = recovery.attempt(tree.store, tree.failure(session), Kind.EMPTY_CONTENT)
+                event = recovery.attempt(case(tree.store, tree.failure(session), Kind.EMPTY_CONTENT)).event
                 return not undo(tree.store, ledger, ledger.get(event.id))
 
             monkeypatch.setattr("recoveryd.cli.scan.is_asked", repaired_and_undone)

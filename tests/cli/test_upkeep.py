@@ -23,6 +23,7 @@ from recoveryd.ledger.upkeep import Ended
 from recoveryd.settings import overrides, paths
 from tests.conftest import Run
 from tests.support.build import SessionBuilder, api_error, text, tool, write_sqlite
+from tests.support.cases import case
 from tests.support.database import OLD, Base
 from tests.support.terminal import in_terminal
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer
@@ -247,7 +248,8 @@ class TestDiff:
         failure = base.store.look(session.session["id"]).failure
         assert failure is not None
         with Ledger(tmp_path / "ledger.db") as ledger:
-            event = Recovery(Context(ledger, Config(), tmp_path)).attempt(base.store, failure, Kind.TOOL_RESULT_MISSING)
+            recovery = Recovery(Context(ledger, Config(), tmp_path))
+            event = recovery.attempt(case(base.store, failure, Kind.TOOL_RESULT_MISSING)).event
         assert event.outcome is Outcome.HEALED
         lines = [line for change in event.changes for line in diff(event.store, change)]
         assert '+    "type": "step-start",' in lines

@@ -24,6 +24,7 @@ from recoveryd.settings import Notify
 from recoveryd.settings.paths import ledger_file
 from recoveryd.tell.notifier import Notifier
 from tests.crash_matrix.places import Place
+from tests.support.cases import case_of
 
 # Nothing listens there: no client that happens to run on this machine is asked.
 CONFIG = Config(
@@ -82,7 +83,7 @@ def confirm(place: Place, session: str) -> str:
         entry = ledger.history(1, session)[0]
         recovery = Recovery(Context(ledger, CONFIG, place.state))
         event = _event(entry, ledger.changes(entry.id))
-        return recovery.confirm(place.store, failure, event).outcome
+        return recovery.confirm(case_of(place.store, failure, event)).event.outcome
 
 
 def _event(entry: Entry, changes: list[Change]) -> Event:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,8 +18,8 @@ from recoveryd.cli.findings import find
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
-from recoveryd.core.model import Change, Event, Failure, Kind, Outcome
-from recoveryd.diagnose import Context, triage
+from recoveryd.core.model import Change, Failure, Kind, Outcome
+from recoveryd.diagnose import Case, Context, triage
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger, Record
@@ -360,10 +359,10 @@ def test_a_fault_while_it_confirms_does_not_end_the_daemon(
     confirm = Recovery.confirm
     faults = [fault]
 
-    def faulty(self: Recovery, *arguments: Any) -> Event:
+    def faulty(self: Recovery, case: Case) -> Case:
         if faults:
             raise faults.pop()
-        return confirm(self, *arguments)
+        return confirm(self, case)
 
     monkeypatch.setattr(Recovery, "confirm", faulty)
     with running(tmp_path, tree.store) as daemon:

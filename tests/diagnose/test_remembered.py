@@ -13,20 +13,20 @@ import pytest
 from recoveryd.clients import Config
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import DiskError, RecoverydError
-from recoveryd.core.model import Failure, Kind, Outcome, Refused
+from recoveryd.core.model import Failure, Outcome, Refused
 from recoveryd.diagnose import Context, standing, undone
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
-from recoveryd.heal.undo import settle, undo
+from recoveryd.heal.undo import finish_interrupted, undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.upkeep import Upkeep
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.ledger.test_upkeep import old_ledger
 from tests.support.build import api_error, text, tool
+from tests.support.cases import case
 from tests.support.judge import refusal
-from tests.support.refused import kind_of
 from tests.support.trees import MISSING, Bench, Tree, write_over
 
 SECRET = "Acquisition of Globex"
@@ -48,7 +48,7 @@ class Scene:
 
     def heals(self) -> str:
         failure = self.tree.failure(self.session)
-        event = self.recovery.attempt(self.tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
+        event = self.recovery.attempt(case(self.tree.store, failure)).event
         assert event.outcome is Outcome.HEALED, event.detail
         return event.id
 
@@ -127,7 +127,7 @@ def test_an_undo_that_a_crash_cut_off_was_the_users_wish_all_the_same(scene: Sce
         undo(scene.tree.store, scene.ledger, scene.ledger.get(name))
     if end is Outcome.CONFLICT:
         write_over(scene.tree.root / changes[0].key, note="the client wrote")
-    [settled] = settle(scene.tree.store, scene.ledger)
+    [settled] = finish_interrupted(scene.tree.store, scene.ledger)
     assert settled.outcome is end
     scene.tree.refused(scene.session)
     assert "undone by the user" in scene.verdict().reason

@@ -17,7 +17,7 @@ from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Edit, Failure, Kind, Marks, Refusal, Refused, Request, Session, edited
 from recoveryd.providers import classify, rules_for
-from recoveryd.repair import Case, Settings, plan
+from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
 from tests.families.table import Family
 from tests.shapes import Shape
@@ -105,5 +105,5 @@ def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edi
     if evidence is None:
         return Refusal("the words have no kind")
     wires = wires_of(failure, protocol_of(failure), [Form.named(form)])
-    made = plan(Case(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
+    made = plan(PlanInput(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
     return made if isinstance(made, Refusal) else made.edits

@@ -28,6 +28,7 @@ from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.providers.sentences.classify import candidates, classify
 from tests.fuzz.mutate import hostile
+from tests.support.cases import case, case_of
 
 LIMIT_S = 20.0  # of the clock, for one input; they take some milliseconds
 T = TypeVar("T")
@@ -95,12 +96,12 @@ class Driver:
         return self._repair(rng, store, found.failure, found.kind)
 
     def _repair(self, rng: random.Random, store: Store, failure: Failure, kind: Kind) -> str:
-        event = self._recovery.attempt(store, failure, kind)
+        event = self._recovery.attempt(case(store, failure, kind)).event
         _honest(event)
         if event.outcome is not Outcome.HEALED:
             return str(event.outcome)
         if rng.random() < 0.25:
-            event = self._recovery.confirm(store, failure, event)
+            event = self._recovery.confirm(case_of(store, failure, event)).event
             _honest(event)
         entry = self.ledger.get(event.id)
         try:

@@ -25,6 +25,7 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import Notify
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder, api_error
+from tests.support.cases import case
 from tests.support.database import OLD, Base
 from tests.support.plant import write_sqlite
 from tests.support.running import Running, is_healed, running, until
@@ -203,5 +204,5 @@ def test_what_another_process_did_meanwhile_is_seen_under_the_lock(tmp_path: Pat
     tree, bench = Tree(tmp_path), Bench(tmp_path)
     session = tree.stuck()
     before, failure = tree.files(), tree.failure(session)
-    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING, still=lambda: False)
+    event = bench.recovery.attempt(case(tree.store, failure, Kind.TOOL_RESULT_MISSING), lambda: False).event
     assert (event.outcome, tree.files(), bench.ledger.history(9)) == (Outcome.PENDING, before, [])

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from recoveryd.clients import quiet
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.quiet import SETTLE_S
@@ -25,7 +26,7 @@ from recoveryd.core.errors import BusyError, ConflictError, StoreError
 from recoveryd.core.model import Change, Event, Failure, Kind, Outcome, Refusal
 from recoveryd.core.violation import Violation
 from recoveryd.disk.locks import recovery_lock
-from recoveryd.heal import propose, stop_turn
+from recoveryd.heal import propose
 from recoveryd.heal import recovery as module
 from recoveryd.heal.propose import Proposal
 from recoveryd.heal.undo import put_back, undo
@@ -35,6 +36,7 @@ from recoveryd.repair.plan import Plan, objections, plan
 from recoveryd.settings import paths
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import BINDS, MODEL, SessionBuilder
+from tests.support.cases import case, case_of
 from tests.support.database import Base
 from tests.support.examples import examples
 from tests.support.generate import generate, soup
@@ -138,7 +140,7 @@ def test_a_message_in_front_of_all_has_the_time_of_its_row(bench: Bench, tmp_pat
     before = database.rows()
     failure = database.store.look(session.session["id"]).failure
     assert failure is not None
-    event = bench.recovery.attempt(database.store, failure, Kind.ROLE_ORDER)
+    event = bench.recovery.attempt(case(database.store, failure, Kind.ROLE_ORDER)).event
     assert event.outcome is Outcome.HEALED
     assert database.store.load(failure.session).messages[0].role == "user"
     undo(database.store, bench.ledger, bench.ledger.get(event.id))
@@ -178,11 +180,11 @@ def test_a_prompt_that_a_repair_overtook_is_not_called_a_riddle(tree: Tree, benc
     session = tree.stuck(lambda made: made.user("go"), EMPTY)
     failure = tree.failure(session)
     prompt = next(m.data["parentID"] for m in tree.store.load(session).messages if m.id == failure.message)
-    riddle = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    riddle = bench.recovery.attempt(case(tree.store, failure, Kind.EMPTY_CONTENT)).event
     assert riddle.outcome is Outcome.NOT_UNDERSTOOD
     crashed = Record("rcrash", replace(failure, message=prompt), "", Kind.UNSENDABLE_PART)
     bench.ledger.record(crashed, Outcome.HEALED)
-    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    event = bench.recovery.attempt(case(tree.store, failure, Kind.EMPTY_CONTENT)).event
     assert event.outcome is Outcome.REFUSED
     assert event.detail == "It was repaired while this prompt was on its way: prompt it again."
 
@@ -191,7 +193,7 @@ def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> No
     session = tree.stuck()
     failure = tree.failure(session)
     elsewhere = replace(failure.error, url="https://api.example.com/v1/chat/completions")
-    event = bench.recovery.attempt(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)
+    event = bench.recovery.attempt(case(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)).event
     assert event.outcome is Outcome.REFUSED
     assert event.detail == (
         "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: start a new session."
@@ -307,7 +309,7 @@ def test_a_store_that_cannot_be_read_is_a_failure_that_is_told(
         raise StoreError("The disk reports an error.")
 
     monkeypatch.setattr(tree.store, "load", broken)
-    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    event = bench.recovery.attempt(case(tree.store, failure, Kind.TOOL_RESULT_MISSING)).event
     assert (event.outcome, event.detail) == (Outcome.FAILED, "The disk reports an error.")
 
 
@@ -357,9 +359,9 @@ def test_what_another_one_of_us_repaired_since_the_look_is_its_heal(tree: Tree, 
     failure = tree.failure(session := tree.stuck(blank_answer, EMPTY))
     first = bench.attempt(tree, session)
     before, other = tree.files(), Bench(tmp_path)
-    event = other.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT, "rofscanx")
+    event = other.recovery.attempt(case(tree.store, failure, Kind.EMPTY_CONTENT, "rofscanx")).event
     assert (event.id, event.outcome, event.detail) == (first.id, Outcome.HEALED, first.detail)
-    assert other.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    assert other.recovery.confirm(case_of(tree.store, failure, event)).event.outcome is Outcome.HEALED
     known = bench.ledger.handled(failure.store, session, failure.message)
     assert known is not None and known.outcome is Outcome.HEALED
     assert [entry.id for entry in bench.ledger.history(9)] == [first.id] and tree.files() == before
@@ -372,7 +374,7 @@ def test_a_session_whose_turn_runs_is_left_alone_by_everybody(tree: Tree, bench:
     failure = tree.failure(session)
     tree.running(session)
     before = tree.files()
-    event = bench.recovery.attempt(tree.store, failure, Kind.EMPTY_CONTENT)
+    event = bench.recovery.attempt(case(tree.store, failure, Kind.EMPTY_CONTENT)).event
     assert event.outcome is Outcome.PENDING
     assert "running" in event.detail
     assert tree.files() == before
@@ -385,7 +387,7 @@ def test_the_client_undoing_a_repair_is_repaired_once_more_as_the_same_recovery(
     original = tree.files()
     event = bench.attempt(tree, session)
     write_over(blank, text=" ")
-    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert (confirmed.outcome, confirmed.id) == (Outcome.HEALED, event.id)
     assert refusal(tree.store.load(session), thinking=False) is None
     assert [entry.id for entry in bench.ledger.history(9)] == [event.id]
@@ -401,7 +403,7 @@ def test_what_still_stands_is_confirmed_without_a_write(
     session = tree.stuck()
     event = bench.attempt(tree, session)
     between = Between(tree, monkeypatch, lambda _: None)
-    assert bench.recovery.confirm(tree.store, tree.failure(session), event) == event
+    assert bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event == event
     assert between.calls == 0
 
 
@@ -420,7 +422,7 @@ def test_thinking_that_was_never_accused_stays_when_a_repair_is_made_again(tree:
     event = bench.attempt(tree, session)
     assert sound.exists() and not forged.exists()
     forged.write_bytes(raw)
-    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert confirmed.outcome is Outcome.HEALED
     assert sound.exists() and not forged.exists()
 
@@ -445,7 +447,7 @@ def test_what_the_client_undid_of_several_kinds_is_made_again_whole(tree: Tree, 
     memory["state"]["time"]["compacted"] = 1
     call.write_bytes(json.dumps(memory, indent=2).encode())
     theirs = call.read_bytes()
-    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert (confirmed.outcome, confirmed.detail) == (Outcome.HEALED, event.detail), "told whole, not the second half"
     assert refusal(tree.store.load(session), thinking=False) is None
     assert told(bench, event.id) is tree.store.content.sole(bench.ledger.changes(event.id)), "of both writings"
@@ -476,7 +478,7 @@ def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(
     write_over(call, state={"status": "completed", "input": "no object"})
     theirs = call.read_bytes()
     monkeypatch.setattr(propose, "plan", lambda _: Refusal("there is no way"))
-    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert confirmed.outcome is Outcome.CONFLICT
     assert "the rest of it was taken back" in confirmed.detail
     name = str(call.relative_to(tree.root))
@@ -499,7 +501,7 @@ def test_while_a_turn_runs_it_is_not_made_again_but_after_unless_that_was_answer
         tree.prompted(session)
         tree.begun(session)
     before = tree.files()
-    waits = bench.recovery.confirm(tree.store, failure, event)
+    waits = bench.recovery.confirm(case_of(tree.store, failure, event)).event
     assert waits.outcome is Outcome.PENDING
     assert event.id in waits.detail and "running" in waits.detail
     assert tree.files() == before
@@ -508,7 +510,7 @@ def test_while_a_turn_runs_it_is_not_made_again_but_after_unless_that_was_answer
     ended = {"created": newest.created, "completed": newest.created + 1}
     write_over(path, time=ended, **({} if answered else {"error": {"name": "MessageAbortedError", "data": {}}}))
     before = tree.files()
-    assert bench.recovery.confirm(tree.store, failure, event).outcome is Outcome.HEALED
+    assert bench.recovery.confirm(case_of(tree.store, failure, event)).event.outcome is Outcome.HEALED
     assert bench.ledger.pending() == bench.ledger.unconfirmed() == []
     assert (tree.files() == before) is answered
     assert (refusal(tree.store.load(session), thinking=False) is None) is not answered
@@ -522,7 +524,7 @@ def test_what_was_repaired_again_since_is_left_to_that(tree: Tree, bench: Bench)
     tree.refused(session, EMPTY)
     assert bench.attempt(tree, session).outcome is Outcome.HEALED
     after = tree.files()
-    assert bench.recovery.confirm(tree.store, failure, event) == event
+    assert bench.recovery.confirm(case_of(tree.store, failure, event)).event == event
     assert tree.files() == after
 
 
@@ -533,7 +535,7 @@ def test_a_session_that_vanished_before_it_is_confirmed_stays_told(tree: Tree, b
     for path in sorted((tree.root / "message" / session).iterdir()):
         path.unlink()
     (tree.root / "message" / session).rmdir()
-    assert bench.recovery.confirm(tree.store, failure, event).id == event.id
+    assert bench.recovery.confirm(case_of(tree.store, failure, event)).event.id == event.id
 
 
 def test_what_the_user_undid_meanwhile_is_not_made_again(tree: Tree, bench: Bench) -> None:
@@ -542,7 +544,7 @@ def test_what_the_user_undid_meanwhile_is_not_made_again(tree: Tree, bench: Benc
     put_back(tree.store, event.changes)
     bench.ledger.mark(event.id, Outcome.UNDONE)
     before = tree.files()
-    confirmed = bench.recovery.confirm(tree.store, tree.failure(session), event)
+    confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert confirmed.outcome is Outcome.UNDONE
     assert tree.files() == before
 
@@ -550,7 +552,7 @@ def test_what_the_user_undid_meanwhile_is_not_made_again(tree: Tree, bench: Benc
 def test_a_proposal_writes_nothing(tree: Tree, bench: Bench) -> None:
     session = tree.stuck()
     before = tree.files()
-    _, planned = bench.recovery.propose(tree.store, tree.failure(session), Kind.TOOL_RESULT_MISSING)
+    _, planned = bench.recovery.propose(case(tree.store, tree.failure(session), Kind.TOOL_RESULT_MISSING))
     assert isinstance(planned, Proposal)
     assert tree.files() == before and bench.ledger.history(9) == []
 
@@ -686,9 +688,9 @@ def test_a_session_that_never_gets_quiet_is_left_for_later(
 ) -> None:
     session = tree.stuck(blank_answer, EMPTY)
     fine = tree.part(session, "text", 2)
-    monkeypatch.setattr(stop_turn, "SETTLE_S", 60.0)
-    monkeypatch.setattr(stop_turn, "_PATIENCE_S", 0.05)
-    monkeypatch.setattr("recoveryd.heal.stop_turn.time.sleep", lambda _: write_over(fine, text="and on"))
+    monkeypatch.setattr(quiet, "SETTLE_S", 60.0)
+    monkeypatch.setattr(quiet, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr("recoveryd.clients.quiet.time.sleep", lambda _: write_over(fine, text="and on"))
     event = bench.attempt(tree, session)
     assert (event.outcome, bench.ledger.history(9)) == (Outcome.PENDING, [])
     assert "is writing to this session" in event.detail
@@ -703,7 +705,7 @@ def test_a_record_of_the_future_does_not_pass_for_quiet(
     blank, fine = tree.part(session, "text", 1), tree.part(session, "text", 2)
     ahead = time.time() + 3600
     os.utime(blank, (ahead, ahead))
-    monkeypatch.setattr(stop_turn, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(quiet, "_PATIENCE_S", 0.3)
     sleep, numbers = time.sleep, iter(range(9999))
 
     def client(_: float) -> None:
@@ -711,7 +713,7 @@ def test_a_record_of_the_future_does_not_pass_for_quiet(
         write_over(fine, n=next(numbers))
 
     if writes:
-        monkeypatch.setattr("recoveryd.heal.stop_turn.time.sleep", client)
+        monkeypatch.setattr("recoveryd.clients.quiet.time.sleep", client)
     began = time.monotonic()
     event = bench.attempt(tree, session)
     assert event.outcome is (Outcome.PENDING if writes else Outcome.HEALED)
@@ -753,7 +755,7 @@ def test_a_turn_is_not_stopped_for_a_failure_that_nobody_recorded(tree: Tree, be
     failure = replace(tree.failure(session), message=newest.id, time=newest.created)
     client = Stopper(lambda: None)
     bench.listens(client)
-    assert bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART).outcome is Outcome.HEALED
+    assert bench.recovery.attempt(case(tree.store, failure, Kind.UNSENDABLE_PART)).event.outcome is Outcome.HEALED
     assert client.asked == []
 
 

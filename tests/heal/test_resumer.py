@@ -22,6 +22,7 @@ from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.ledger.seen_and_resumed import Resumes
 from recoveryd.settings.overrides import ignore
 from tests.support.build import BINDS, text
+from tests.support.cases import case_of
 from tests.support.fake_client import Fake, listening
 from tests.support.trees import Tree
 
@@ -50,7 +51,7 @@ class Scene:
         times = iter([time.time() - 600])  # it was started ten minutes ago
         state, clients = self.ledger.file.path.parent, Clients(settings)
         context = Context(self.ledger, settings, state, clients=clients, clock=lambda: next(times, time.time()))
-        return Resumer(context).go_on(self.tree.store, failure, event, asked=asked)
+        return Resumer(context).go_on(case_of(self.tree.store, failure, event), asked=asked).event
 
     def arrives(self, body: Any) -> None:
         """What the client does with a prompt: it writes it down."""

@@ -13,6 +13,7 @@ from recoveryd.diagnose import Context, diagnose, undone
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.undo import undo
 from recoveryd.tell.callbacks import Callbacks
+from tests.support.cases import case
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer
 
 GEMINI = {"providerID": "google", "modelID": "gemini-2.5-pro"}
@@ -35,7 +36,7 @@ def test_a_prompt_that_was_answered_since_the_look(tree: Tree, bench: Bench, mod
     failure = tree.failure(session)
     tree.answered(session, **model)
     before = tree.files()
-    event = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    event = bench.recovery.attempt(case(tree.store, failure, Kind.TOOL_RESULT_MISSING)).event
     assert (event.outcome, tree.files(), bench.ledger.history(9)) == (Outcome.PENDING, before, [])
     assert "not stuck on this any more" in event.detail
 
@@ -59,8 +60,8 @@ def test_what_the_user_undid_since_the_look_is_not_made_again(tree: Tree, bench:
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
     before = tree.files()
     again = bench.recovery.attempt(
-        tree.store, failure, Kind.TOOL_RESULT_MISSING, still=lambda: undone(tree.store, bench.ledger, failure) is None
-    )
+        case(tree.store, failure, Kind.TOOL_RESULT_MISSING), lambda: undone(tree.store, bench.ledger, failure) is None
+    ).event
     assert (again.outcome, tree.files()) == (Outcome.PENDING, before)
 
 
@@ -69,10 +70,10 @@ def test_what_another_process_repaired_since_the_look_is_its_heal(tree: Tree, be
     session = tree.stuck()
     tree.part(session, "text", 1).write_bytes(b"{")
     failure = tree.failure(session)
-    first = bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART)
+    first = bench.recovery.attempt(case(tree.store, failure, Kind.UNSENDABLE_PART)).event
     assert first.outcome is Outcome.HEALED
     before = tree.files()
-    second = bench.recovery.attempt(tree.store, failure, Kind.TOOL_RESULT_MISSING)
+    second = bench.recovery.attempt(case(tree.store, failure, Kind.TOOL_RESULT_MISSING)).event
     assert (second.id, second.outcome, tree.files()) == (first.id, Outcome.HEALED, before)
 
 
@@ -88,7 +89,7 @@ class TestBehindARepairThatStands:
         broken.write_bytes(b"{")
         assert self._judged(tree, bench, session) == (Next.RECOVER, Kind.UNSENDABLE_PART)
         failure = tree.failure(session)
-        second = bench.recovery.attempt(tree.store, failure, Kind.UNSENDABLE_PART)
+        second = bench.recovery.attempt(case(tree.store, failure, Kind.UNSENDABLE_PART)).event
         assert second.outcome is Outcome.HEALED and second.id != first.id and second.message == first.message
         assert self._judged(tree, bench, session)[0] is Next.NOTHING
 

@@ -15,8 +15,9 @@ from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.diagnose import diagnose
 from recoveryd.disk import file_transaction
-from recoveryd.heal.undo import settle, undo
+from recoveryd.heal.undo import finish_interrupted, undo
 from recoveryd.ledger.upkeep import Upkeep
+from tests.support.cases import case
 from tests.support.parts import text, tool
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, told, write_over
 
@@ -81,7 +82,7 @@ def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(tree: 
     tree.part(session, "tool").write_bytes(b'{"id":"cut')
     found = diagnose(bench.recovery.context, tree.store, session)
     assert found is not None and found.kind is Kind.UNSENDABLE_PART
-    event = bench.recovery.attempt(tree.store, found.failure, found.kind)
+    event = bench.recovery.attempt(case(tree.store, found.failure, found.kind)).event
     assert event.outcome is Outcome.HEALED, event.detail
     if own:
         assert undo(tree.store, bench.ledger, entry(bench, event))
@@ -237,7 +238,7 @@ def test_a_recovery_cut_off_ends_whole_or_taken_back_or_as_a_conflict(
     tree: Tree, bench: Bench, how: tuple[str, str]
 ) -> None:
     event, changes = crashed(tree, bench, how, Outcome.PENDING)
-    [settled] = settle(tree.store, bench.ledger)
+    [settled] = finish_interrupted(tree.store, bench.ledger)
     found = states(tree.store, changes)
     if "other" in how:
         assert settled.outcome is Outcome.CONFLICT
@@ -249,12 +250,12 @@ def test_a_recovery_cut_off_ends_whole_or_taken_back_or_as_a_conflict(
         assert settled.outcome is Outcome.FAILED
         assert found == ["before", "before"]
     assert entry(bench, event).outcome is settled.outcome
-    assert bench.ledger.pending() == [] and settle(tree.store, bench.ledger) == []
+    assert bench.ledger.pending() == [] and finish_interrupted(tree.store, bench.ledger) == []
 
 
 def test_what_was_taken_back_after_a_crash_may_be_tried_again(tree: Tree, bench: Bench) -> None:
     event, _ = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
-    settle(tree.store, bench.ledger)
+    finish_interrupted(tree.store, bench.ledger)
     handled = bench.ledger.handled(event.store, event.session, event.message)
     assert handled is None or handled.outcome is not Outcome.HEALED
     assert bench.attempt(tree, event.session).outcome is Outcome.HEALED
@@ -263,7 +264,7 @@ def test_what_was_taken_back_after_a_crash_may_be_tried_again(tree: Tree, bench:
 @pytest.mark.parametrize("how", MIXTURES, ids="-".join)
 def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, bench: Bench, how: tuple[str, str]) -> None:
     event, changes = crashed(tree, bench, how, Outcome.UNDOING)
-    [settled] = settle(tree.store, bench.ledger)
+    [settled] = finish_interrupted(tree.store, bench.ledger)
     assert settled.outcome is (Outcome.CONFLICT if "other" in how else Outcome.UNDONE)
     found = states(tree.store, changes)
     assert found == ["other" if which == "other" else "before" for which in how]
@@ -299,7 +300,7 @@ def test_a_cut_off_repair_that_cannot_be_taken_back_now_stays_to_be_ended(
         undo(tree.store, bench.ledger, entry(bench, event))
     monkeypatch.undo()
     assert [pending.id for pending in bench.ledger.pending()] == [event.id]
-    assert settle(tree.store, bench.ledger)[0].outcome in (Outcome.HEALED, Outcome.UNDONE)
+    assert finish_interrupted(tree.store, bench.ledger)[0].outcome in (Outcome.HEALED, Outcome.UNDONE)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
@@ -313,11 +314,11 @@ def test_a_store_that_is_not_there_now_is_settled_another_time(tree: Tree, bench
     event, _ = crashed(tree, bench, ("after", "before"), Outcome.PENDING)
     away = tmp_path / "away"
     tree.root.rename(away)
-    [settled] = settle(tree.store, bench.ledger)
+    [settled] = finish_interrupted(tree.store, bench.ledger)
     assert entry(bench, event).outcome in (Outcome.PENDING, settled.outcome)
     away.rename(tree.root)
     if bench.ledger.pending():
-        assert settle(tree.store, bench.ledger)[0].outcome is Outcome.FAILED
+        assert finish_interrupted(tree.store, bench.ledger)[0].outcome is Outcome.FAILED
 
 
 def test_the_temporary_files_of_a_crash_go(tree: Tree, bench: Bench) -> None:
@@ -325,12 +326,12 @@ def test_the_temporary_files_of_a_crash_go(tree: Tree, bench: Bench) -> None:
     *folders, name = changes[0].key.split("/")
     left = tree.root.joinpath(*folders) / f"{file_transaction.TEMPORARY}{name}"
     left.write_bytes(b"half")
-    settle(tree.store, bench.ledger)
+    finish_interrupted(tree.store, bench.ledger)
     assert not left.exists()
 
 
 def test_the_recoveries_of_another_store_are_not_settled(tree: Tree, bench: Bench, tmp_path: Path) -> None:
     crashed(tree, bench, ("after", "before"), Outcome.PENDING)
     other = Tree(tmp_path / "other")
-    assert settle(other.store, bench.ledger) == []
+    assert finish_interrupted(other.store, bench.ledger) == []
     assert len(bench.ledger.pending()) == 1

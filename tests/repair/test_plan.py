@@ -20,7 +20,7 @@ from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
-from recoveryd.repair.plan import Case, Plan, objections, plan
+from recoveryd.repair.plan import Plan, PlanInput, objections, plan
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
@@ -229,7 +229,7 @@ def _cost(session: Session, edits: Sequence[Edit]) -> int:
     return total
 
 
-def _cheaper(case: Case, claims: Claims, than: int) -> tuple[Edit, ...] | None:
+def _cheaper(case: PlanInput, claims: Claims, than: int) -> tuple[Edit, ...] | None:
     """Any set of the same proposals that costs less and satisfies all rules; every violation is branched on."""
     before = case.wires[0].build(case.session)
     for most in range(1, than):
@@ -267,9 +267,9 @@ def test_no_set_of_the_same_proposals_is_cheaper(rng: random.Random) -> None:
         assert _cheaper(case.case, made.claims, cost) is None
 
 
-def _case(session: Session, kind: Kind, **said: Any) -> Case:
+def _case(session: Session, kind: Kind, **said: Any) -> PlanInput:
     failure = as_failure(session, {"name": "APIError", "data": {"message": "no"}})
-    return Case(session, failure, Refused(kind, **said), Settings(), wires(OLD), ANTHROPIC, EDITOR)
+    return PlanInput(session, failure, Refused(kind, **said), Settings(), wires(OLD), ANTHROPIC, EDITOR)
 
 
 def _session(*content: Any, **fields: Any) -> Session:

@@ -24,6 +24,7 @@ from tests.bench.harness import Home, daemon, rss_mib
 from tests.bench.large import create
 from tests.bench.store import ERRORS
 from tests.support.build import Message, Planted, SessionBuilder, api_error, dump, text, tool, write_sqlite, write_tree
+from tests.support.cases import case
 from tests.support.database import NEW
 from tests.support.refused import kind_of
 
@@ -84,7 +85,7 @@ def _planned(home: Home, store: Store, entry: Result) -> Result:
             started = time.monotonic()
             store.load(failure.session)
             loads.append(time.monotonic() - started)
-            _, plan = recovery.propose(store, failure, kind)
+            _, plan = recovery.propose(case(store, failure, kind))
             assert not isinstance(plan, Refusal)
             plans.append(time.monotonic() - started - 2 * loads[-1])
     return {"load_ms": round(statistics.median(loads) * 1000), "plan_ms": round(statistics.median(plans) * 1000)}

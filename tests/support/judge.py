@@ -15,7 +15,7 @@ from recoveryd.core.model import Message, Part, Session
 from recoveryd.core.request import Request
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair.fixes import Settings
-from recoveryd.repair.plan import Case
+from recoveryd.repair.plan import PlanInput
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.strict import Refusal, Strict, merged
 from tests.support.build import MODEL, api_error
@@ -78,7 +78,7 @@ def kinds(request: Request, thinking: bool) -> set[str]:
 class Stuck:
     """A session with the prompt that was refused and the empty message of its failure, as the client leaves them."""
 
-    case: Case
+    case: PlanInput
     refusal: Refusal
 
     @property
@@ -99,7 +99,7 @@ def stuck(
     evidence = refused(error)
     assert evidence is not None, why
     failure = as_failure(after, error, answered.id)
-    return Stuck(Case(after, failure, evidence, settings or Settings(), wires(*forms), ANTHROPIC, EDITOR), why)
+    return Stuck(PlanInput(after, failure, evidence, settings or Settings(), wires(*forms), ANTHROPIC, EDITOR), why)
 
 
 def prompted(session: Session, thinking: bool, error: dict[str, Any] | None = None) -> tuple[Message, Message]:

@@ -19,9 +19,10 @@ from recoveryd.core import failpoint
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
-from recoveryd.heal.undo import settle, undo
+from recoveryd.heal.undo import finish_interrupted, undo
 from recoveryd.ledger.ledger import Ledger
 from tests.e2e.snapshots import Snapshot, files, rows
+from tests.support.cases import case
 from tests.support.database import OLD, Base
 from tests.support.old_sessions import STARTED_AGAIN, prompted
 from tests.support.plant import write_sqlite, write_tree
@@ -50,7 +51,7 @@ def main(kind: str, folder: Path) -> dict[str, int]:
     while _killed(store, planted.id, state, found["killed"]):
         found["killed"] += 1
         with Ledger(state / "ledger.db") as ledger:
-            for settled in settle(store, ledger):
+            for settled in finish_interrupted(store, ledger):
                 found[settled.outcome] += 1
                 assert settled.outcome in (Outcome.HEALED, Outcome.FAILED), settled
             for entry in ledger.history(9):
@@ -70,7 +71,7 @@ def _killed(store: Store, session: str, state: Path, steps: int) -> bool:
         assert silence is not None
         with Ledger(state / "ledger.db") as ledger:
             recovery = Recovery(Context(ledger, Config(), state, clock=lambda: NOW / 1000))
-            event = recovery.attempt(store, silence.failure, Kind.WRAPPED_IDS)
+            event = recovery.attempt(case(store, silence.failure, Kind.WRAPPED_IDS)).event
         os._exit(0 if event.outcome is Outcome.HEALED else 1)
     _, status = os.waitpid(child, 0)
     assert status in (0, signal.SIGKILL), f"the recovery ended with {status}"

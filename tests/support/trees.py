@@ -11,15 +11,15 @@ from typing import Any
 from recoveryd.clients import Config
 from recoveryd.clients.client import Server
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.core.model import Event, Failure, Kind
+from recoveryd.core.model import Event, Failure
 from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import BINDS, SessionBuilder
+from tests.support.cases import case
 from tests.support.parts import Part, api_error, reasoning, text, tool
 from tests.support.plant import dump, write_tree
-from tests.support.refused import kind_of
 
 MISSING = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01. Each `tool_use` "
@@ -165,8 +165,7 @@ class Bench:
             vars(client).update(server=server)
 
     def attempt(self, tree: Tree, session: str) -> Event:
-        failure = tree.failure(session)
-        return self.recovery.attempt(tree.store, failure, kind_of(failure.error) or Kind.EMPTY_CONTENT)
+        return self.recovery.attempt(case(tree.store, tree.failure(session))).event
 
 
 def told(bench: Bench, recovery: str) -> bool | None:

@@ -8,8 +8,7 @@ import re
 import pytest
 from hypothesis import given
 
-from recoveryd.core.model import Edit, Event, Failure, Kind, Outcome
-from recoveryd.daemon.attend_session import gave_up_event
+from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, actions_of, sentence
 from recoveryd.tell.failure_words import cause, remedy, repairable
@@ -127,14 +126,11 @@ def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, the
 
 
 def test_the_last_notice_says_why_and_until_when() -> None:
-    failure = Failure("st", "ses_1", "msg_1", 1)
-    reason = "The session was repaired 3 times and is refused again."
-    given_up = gave_up_event("r1", failure, Kind.ROLE_ORDER, reason, "My session")
-    assert given_up.outcome is Outcome.GAVE_UP
-    toast = notice(given_up)
+    reason = "The session was repaired 3 times and is refused again. It is left alone until a prompt is answered."
+    toast = notice(event(Outcome.GAVE_UP, detail=reason))
     assert (toast.title, toast.news) == ("OpenCode session given up: My session", "given up")
     assert toast.body.splitlines() == [
-        f"{reason} It is left alone until a prompt is answered.",
+        reason,
         "What it is: recoveryd explain --session ses_1",
     ]
 

@@ -9,7 +9,7 @@ from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
 from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
-from recoveryd.repair import Case, LeftToClient, Settings, objections, plan
+from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from tests.e2e.claude_code.client import out_of_reach
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.e2e.strict import Strict
@@ -41,7 +41,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     assert evidence is not None and rules is not None, words
     provider = LeftToClient(rules, heals)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
-    planned = plan(Case(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
+    planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
     assert not isinstance(planned, Refusal), planned
     after = edited(session, planned.edits)
     assert name == "signature-null" or judged(after) is None  # thinking without a signature, the client takes away

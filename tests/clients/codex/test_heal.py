@@ -17,10 +17,9 @@ from recoveryd.clients import Clients, Config, client_title, content_of, find_st
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.clients.store import Store
-from recoveryd.core import Event, Failure, Kind, Outcome
+from recoveryd.core import Event, Kind, Outcome
 from recoveryd.core.diagnosis import Diagnosis
-from recoveryd.diagnose import Context, Next, Triage, diagnose
+from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
@@ -131,9 +130,9 @@ def test_such_a_refusal_is_looked_at_once_and_after_a_restart_not_again(
     tried: list[str] = []
     attempt = Recovery.attempt
 
-    def counted(self: Recovery, store: Store, failure: Failure, *rest: Any) -> Event:
-        tried.append(failure.message)
-        return attempt(self, store, failure, *rest)
+    def counted(self: Recovery, case: Case, *rest: Any) -> Case:
+        tried.append(case.failure.message)
+        return attempt(self, case, *rest)
 
     monkeypatch.setattr(Recovery, "attempt", counted)
     with running(tmp_path, place.store) as daemon:

@@ -23,10 +23,11 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
-from recoveryd.heal.resume import Leave, Situation, decide
+from recoveryd.heal.resume_policy import Leave, Situation, decide
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.support.build import MODEL, Planted, SessionBuilder, compaction, file, raw, reasoning, text, tool
+from tests.support.cases import case
 from tests.support.database import NEW, OLD, Base
 from tests.support.old_sessions import STARTED_AGAIN, plain
 from tests.support.parts import api_error
@@ -219,7 +220,7 @@ def test_a_turn_that_may_be_under_way_is_neither_shown_nor_ended(
     silence = found(tree.store.load(session))
     assert silence is not None
     before = tree.files()
-    event = bench.recovery.attempt(tree.store, silence.failure, Kind.INTERRUPTED_TURN)
+    event = bench.recovery.attempt(case(tree.store, silence.failure, Kind.INTERRUPTED_TURN)).event
     assert (event.outcome, tree.files()) == ("pending", before) and bench.ledger.history(9) == []
     bench.ledger.close()
 

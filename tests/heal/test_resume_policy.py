@@ -12,7 +12,7 @@ from recoveryd.clients.client import Prompt
 from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
 from recoveryd.core.failure_kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
-from recoveryd.heal.resume import A_DAY, Leave, Resume, Situation, decide
+from recoveryd.heal.resume_policy import A_DAY, Leave, Resume, Situation, decide
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}

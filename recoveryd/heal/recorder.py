@@ -1,0 +1,159 @@
+"""Record a recovery in the ledger: before an edit the originals, then how it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from loguru import logger
+
+from recoveryd.clients import Store, is_of, root, untouched
+from recoveryd.core import (
+    Change,
+    Diagnosis,
+    DiskError,
+    Entry,
+    Outcome,
+    RecoverydError,
+    Refusal,
+    Session,
+    UnreadError,
+)
+from recoveryd.diagnose import Case, Context, standing, state_of
+from recoveryd.heal.undo import finish_interrupted, taken_back
+from recoveryd.ledger import Judged, Record, joined
+from recoveryd.providers import VERSION
+
+
+class Recorder:
+    """Records cases in the ledger, each under the id of its recovery."""
+
+    def __init__(self, context: Context) -> None:
+        self._ledger = context.ledger
+        self._config = context.config
+        self.started = 0.0  # when the repair that is under way began, time.monotonic()
+
+    def entry(self, case: Case) -> Entry | None:
+        """Return what the ledger has of a case so far."""
+        return self._ledger.find(case.recovery)
+
+    def keep(self, case: Case, *, written: bool) -> None:
+        """Keep on the disk, before any edit, the exact bytes of all that it touches. `written`: some of it is done."""
+        known, changes = self.entry(case) is not None, case.event.changes
+        if known and written:
+            changes = joined(self._ledger.changes(case.recovery), changes)
+        record = replace(_record(case), changes=changes, sole=case.store.content.sole(changes))
+        if known:
+            self._ledger.rewrite(record)
+        else:
+            self._ledger.begin(replace(record, judged=self._judged(case)))
+
+    def confirm(self, case: Case) -> None:
+        """Record that the repair was read back: no later start has to do it."""
+        self._ledger.confirm(case.recovery)
+
+    def unconfirmed(self, store: Store) -> list[Case]:
+        """List the repairs of `store` that were whole when they were made, and were not read back since."""
+        entries = (entry for entry in self._ledger.unconfirmed() if is_of(store, entry.store))
+        return [Case.of_entry(store, one, int(one.time * 1000)) for one in entries if one.kind is not None]
+
+    def close(self, case: Case) -> Case:
+        """Record the outcome. What is half written stays pending: the next attempt or start brings it to an end."""
+        event = case.event
+        if self.entry(case) is not None:
+            if event.outcome is not Outcome.FAILED or self._untouched(case):
+                seconds = time.monotonic() - self.started
+                self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
+            return case
+        try:
+            judged = self._judged(case)
+        except RecoverydError:
+            judged = Judged(rules_version=VERSION, answered=0)
+        self._ledger.record(replace(_record(case), judged=judged, actions=()), event.outcome)
+        return case
+
+    def _judged(self, case: Case) -> Judged:
+        store, session = case.store, case.session
+        state, answered = state_of(store.stamp(session), self._config), store.look(session).last_answer
+        return Judged(session_state=state, rules_version=VERSION, answered=answered, root=root(store, session)[0])
+
+    def drop_untouched(self, case: Case) -> None:
+        """Forget a recovery that was begun, if nothing of it was written."""
+        if self.entry(case) is not None and self._untouched(case):
+            self._ledger.drop(case.recovery)
+
+    def finish_interrupted(self, case: Case) -> Case | None:
+        """Finish or roll back what a crash interrupted in this session; return this failure's repair, if it is whole.
+
+        An earlier try at the same failure that was rolled back is forgotten. DiskError: it is still half written.
+        """
+        healed = None
+        for ended in finish_interrupted(case.store, self._ledger, case.session):
+            if ended.open:
+                raise DiskError(ended.detail)
+            entry = ended.entry
+            own = entry.message == case.failure.message
+            if own and ended.outcome is Outcome.FAILED:
+                self._ledger.drop(entry.id)
+                continue
+            logger.warning("{} {} {}: {}", entry.session, entry.id, ended.outcome, ended.detail)
+            if own and ended.outcome is Outcome.HEALED:
+                healed = self._as_made(case, entry)
+        return healed
+
+    def standing(self, case: Case) -> Case | None:
+        """Return the repair of this failure that is stored, if any: another process may have been first."""
+        entry = standing(case.store, self._ledger, Diagnosis(case.failure, case.refused))
+        return None if entry is None else self._as_made(case, entry)
+
+    def _as_made(self, case: Case, entry: Entry) -> Case:
+        changes = tuple(self._ledger.changes(entry.id))
+        made = case.became(Outcome.HEALED, entry.detail)
+        return made.updated(id=entry.id, title=entry.title, actions=entry.actions, changes=changes)
+
+    def overtaken(self, case: Case, session: Session, planned: Refusal, *, reads_once: bool) -> Refusal:
+        """Choose what to tell where nothing stored explains a failure, and the session was repaired before.
+
+        The client may have built the prompt while we wrote the repair: then the user is told to prompt again. One that
+        reads a session but once (`reads_once`) may have sent what it had in memory: UnreadError, and nothing is
+        recorded.
+        """
+        failure = case.failure
+        if planned.understood:
+            return planned
+        made = [entry for entry in self._ledger.history(1, failure.session) if entry.store == failure.store]
+        if reads_once and made and made[0].outcome is Outcome.HEALED and made[0].time * 1000 < failure.time:
+            says = "and it was refused again by a client that may not have read it since"
+            raise UnreadError(f"What is stored was repaired before ({made[0].id}), {says}: open it anew and prompt it.")
+        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
+        handled = self._ledger.handled(failure.store, failure.session, asked)
+        if handled is None or handled.outcome is not Outcome.HEALED:
+            return planned
+        return Refusal("it was repaired while this prompt was on its way: prompt it again")
+
+    def changes(self, case: Case) -> tuple[Change, ...]:
+        """Return what the ledger keeps of the changes of a case."""
+        return tuple(self._ledger.changes(case.recovery))
+
+    def repaired_since(self, entry: Entry) -> bool:
+        """Whether the session has a newer repair: that one was proved on all that is stored."""
+        return bool(self._ledger.later(entry))
+
+    def taken_back(self, case: Case) -> tuple[Outcome, bool]:
+        """Put the originals back where the edits are stored as written; return the outcome, and whether any were.
+
+        `failed`: all is as it was before; `conflict`: the client wrote over some of it, and its version stays.
+        """
+        self._ledger.mark(case.recovery, Outcome.PENDING)  # a crash on the way is not to leave a repair that counts
+        return taken_back(case.store, self._ledger.get(case.recovery), self._ledger.changes(case.recovery))
+
+    def _untouched(self, case: Case) -> bool:
+        try:
+            return untouched(case.store, self._ledger.changes(case.recovery))
+        except RecoverydError:
+            return False
+
+
+def _record(case: Case) -> Record:
+    event = case.event
+    return Record(event.id, case.failure, event.title, event.kind, event.detail, event.actions)
