@@ -72,8 +72,9 @@ class Patrol:
             raise busy[0]
 
     def drop_locks(self) -> None:
-        """Release the locks of folders that hold none of the stores any more."""
-        for folder in self._locks.keys() - {store.lock_path for store in self.stores.values()}:
+        """Release the locks of folders that hold none of the stores any more, or were moved away."""
+        wanted = {store.lock_path for store in self.stores.values()}
+        for folder in [folder for folder, lock in self._locks.items() if folder not in wanted or not lock.holds()]:
             self._locks.pop(folder).release()
 
     def mine(self, store: Store) -> bool:
@@ -90,6 +91,7 @@ class Patrol:
         try:
             if again:
                 self._finished.discard(store.id)
+            self.drop_locks()
             if store.exists():
                 self._lock(store)
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())

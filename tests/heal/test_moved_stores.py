@@ -17,12 +17,13 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.model import Kind, Outcome, Refused
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose import standing, undone
+from recoveryd.disk import StoreLock, watcher
 from recoveryd.heal import lifecycle
 from recoveryd.heal.moved_stores import find, follow
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings import Notify
+from recoveryd.settings import Notify, paths
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import SessionBuilder, api_error
 from tests.support.cases import case
@@ -118,6 +119,20 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, monkeypatc
         stuck_in(tmp_path / "b" / "opencode.db")
         until(lambda: len(daemon.events) == 2)
         assert [lock.folder for lock in daemon.daemon._locks.values()] == [tmp_path / "b"]
+
+
+def test_a_folder_that_was_moved_away_is_given_back(tmp_path: Path) -> None:
+    (tmp_path / "opencode").mkdir()
+    stuck_in(tmp_path / "opencode" / "opencode.db")
+    with finding(tmp_path) as daemon:
+        until(lambda: daemon.events)
+        place = paths.lock_dir(daemon.state)
+        (tmp_path / "opencode").rename(tmp_path / "disk")
+        until(lambda: watcher(place, tmp_path / "disk") is None)
+        with StoreLock(tmp_path / "disk", place, "theirs"):
+            (tmp_path / "opencode").symlink_to(tmp_path / "disk")
+            daemon.sweeps(2)
+            assert not daemon.daemon._locks, "it is another's now"
 
 
 @pytest.mark.parametrize("linked", [True, False])
