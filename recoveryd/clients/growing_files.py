@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from recoveryd.clients.store import Stamp
-from recoveryd.core import Change, Entry, NotFoundError, RefusedError
+from recoveryd.core import Change, Entry, NotFoundError, RefusedError, StoreError
 from recoveryd.disk import tree
 
 Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
@@ -69,7 +69,11 @@ class GrowingFiles(ABC, Generic[Found]):
         return None if os.access(self.root, self.needs) else f"{self.root} {self.lacks}"
 
     def session_ids(self) -> Iterator[str]:
-        return iter(self._list())
+        """List all sessions but those whose file is empty yet."""
+        for name, found in list(self._list().items()):
+            with suppress(NotFoundError):
+                if self._stat(name, found).st_size:
+                    yield name
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
         """List each session whose file has another time or size than `known`."""
@@ -100,6 +104,13 @@ class GrowingFiles(ABC, Generic[Found]):
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         del entry, changes
         return None
+
+    @staticmethod
+    def _own(fd: int, path: str) -> None:
+        """Refuse an open file of somebody else, as a whole store of theirs is refused. StoreError."""
+        owner = os.fstat(fd).st_uid
+        if owner != os.geteuid():
+            raise StoreError(f"{path} belongs to another user (uid {owner}); it is left alone.")
 
     def _stat(self, session_id: str, found: Found) -> os.stat_result:
         try:

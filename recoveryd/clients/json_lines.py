@@ -33,8 +33,9 @@ class Place:
     head: bytes
 
 
-def forward(fd: int, path: str, *, most: int | None = None) -> Iterator[Line]:
-    """Every whole line, or those in the first `most` bytes; what comes behind the last newline is still being written.
+def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) -> Iterator[Line]:
+    """Every whole line, or those in the first `most` bytes. What comes behind the last newline may still be being
+    written: it comes, too, where `torn` is asked for.
 
     StoreError for a line of more than MAX_LINE bytes; OSError.
     """
@@ -44,11 +45,13 @@ def forward(fd: int, path: str, *, most: int | None = None) -> Iterator[Line]:
         rest += block
         *lines, tail = rest.split(b"\n") if b"\n" in block else (rest,)
         for line in lines:
+            _within(line, path, offset)
             yield Line(offset, bytes(line))
             offset += len(line) + 1
         rest = tail
-        if len(rest) > MAX_LINE:
-            raise _too_long(path, offset)
+        _within(rest, path, offset)
+    if torn and rest:
+        yield Line(offset, bytes(rest))
 
 
 def backward(fd: int, start: int, end: int) -> Iterator[Place]:
@@ -75,11 +78,10 @@ def line_at(fd: int, offset: int, path: str) -> bytes | None:
     found = bytearray()
     while block := os.pread(fd, _TAIL if not found else _BLOCK, offset + len(found)):
         cut = block.find(b"\n")
+        found += block[:cut] if cut >= 0 else block
+        _within(found, path, offset)
         if cut >= 0:
-            return bytes(found + block[:cut])
-        found += block
-        if len(found) > MAX_LINE:
-            raise _too_long(path, offset)
+            return bytes(found)
     return None
 
 
@@ -103,6 +105,7 @@ def read_back(
     return told[::-1], last
 
 
-def _too_long(path: str, offset: int) -> StoreError:
-    """That a line is not read."""
-    return StoreError(f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); it is left alone.")
+def _within(line: bytearray, path: str, offset: int) -> None:
+    """Refuse a line that is not read. StoreError."""
+    if len(line) > MAX_LINE:
+        raise StoreError(f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); it is left alone.")

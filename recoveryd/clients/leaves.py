@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
+
+from recoveryd.core import Change
 
 
 def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
@@ -20,3 +22,23 @@ def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
                 yield value
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             yield value
+
+
+def sole(changes: Sequence[Change], read: Callable[[bytes], Any], frame: Collection[str]) -> bool:
+    """Whether a before-image says something that no after-image says, be it as a piece of a longer text.
+
+    `read` gives what an image says, None where that is no JSON: such an image has to be kept.
+    """
+    after = [read(change.after) for change in changes if change.after is not None]
+    kept = {value for image in after for value in leaves(image, frame)}
+    texts = [value for value in kept if isinstance(value, str)]
+    for change in changes:
+        if change.before is None or change.before == change.after or not change.before.strip():
+            continue
+        before = read(change.before)
+        if before is None:
+            return True
+        lost = [value for value in leaves(before, frame) if value not in kept]
+        if any(not isinstance(value, str) or not any(value in text for text in texts) for value in lost):
+            return True
+    return False

@@ -109,15 +109,7 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
 
     Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for more than `limit` bytes.
     """
-    try:
-        file = os.open(name, _FILE, dir_fd=fd)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENXIO}:
-            what = "a symlink" if error.errno == errno.ELOOP else "no regular file"
-            raise StoreError(f"{path} is {what}, where a file should be; it is left alone.") from error
-        raise trouble(error, f"read {path}") from error
+    file = opened(fd, name, path)
     try:
         return _read_all(file, path, limit)
     except OSError as error:
@@ -126,10 +118,30 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
         os.close(file)
 
 
+def opened(fd: int, name: str, path: str, access: int = os.O_RDONLY) -> int:
+    """Open the regular file `name` in the folder `fd`: a descriptor, to be closed. Nothing is followed or waited for.
+
+    Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for what may not be opened.
+    """
+    try:
+        file = os.open(name, access | _FILE, dir_fd=fd)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        odd = {errno.ELOOP: "a symlink", errno.ENXIO: "no regular file", errno.EISDIR: "a folder"}
+        if error.errno in odd:
+            what = odd[error.errno]
+            raise StoreError(f"{path} is {what}, where a file should be; it is left alone.") from error
+        raise trouble(error, f"open {path}") from error
+    mode = os.fstat(file).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(file)
+        raise StoreError(f"{path} is {kind(mode)}, where a file should be; it is left alone.")
+    return file
+
+
 def _read_all(file: int, path: str, limit: int) -> bytes:
     found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is {kind(found.st_mode)}, where a file should be; it is left alone.")
     size, chunks = 0, []
     # One byte more than the size: a file that did not grow is read in one call.
     ask = found.st_size + 1

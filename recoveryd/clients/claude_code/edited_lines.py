@@ -45,8 +45,9 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
         raise StoreError(f"Line {message.id} is no JSON any more.")
     holder: dict[str, Any] = line if line.get("type") == "system" else line["message"]
     known = {part.id for part in message.parts}
-    if edits.keys() - known:
-        raise StoreError(f"An edit names a block that is not there: {min(edits.keys() - known)}.")
+    unknown = {name for name, edit in edits.items() if edit.after is not None} - known
+    if unknown:
+        raise StoreError(f"An edit names a block that is not there: {min(unknown)}.")
     plain = isinstance(holder.get("content"), str)
     blocks = [{"type": "text", "text": holder["content"]}] if plain else list(holder["content"])
     kept: list[Any] = []
@@ -70,5 +71,8 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
 
 def _dump(line: Mapping[str, Any]) -> bytes:
     """JSON as the client writes it, on one line; a lone surrogate becomes an escape."""
-    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=dict)
+    try:
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=dict, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"This can't be written as JSON: {error}") from error
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()

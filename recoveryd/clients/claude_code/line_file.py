@@ -6,41 +6,58 @@ that went into the old file after we read it, is taken over: the old file keeps 
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code.transcript import parse
 from recoveryd.clients.claude_code.transcript_paths import SUFFIX
 from recoveryd.core import Change, ConflictError, StoreError, failpoint
 from recoveryd.disk import TEMPORARY, flush, tree
 
-MAX_FILE = 1 << 30  # bytes; a longer one is left alone
+MAX_FILE = 1 << 32  # bytes; a longer one is left alone
+_PIECE = 1 << 20
+_UUID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
 _OLD = f"{TEMPORARY}old-"  # and the size of what was read of it, and the file's name
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _LATE_S = 0.02  # a client that had opened the old file has written to it by then
 
 
-def lines_of(raw: bytes, wanted: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Where the lines of these ids stand: the offsets of their first byte and of their newline. StoreError: twice."""
-    found: dict[str, tuple[int, int]] = {}
-    for uuid in wanted:
-        at = raw.find(f'"{uuid}"'.encode())
-        while at >= 0:
-            start, end = raw.rfind(b"\n", 0, at) + 1, raw.find(b"\n", at)
-            end = len(raw) if end < 0 else end
-            if found.get(uuid) != (start, end) and (parse(raw[start:end]) or {}).get("uuid") == uuid:
-                if uuid in found:
-                    raise StoreError(f"Two lines have the id {uuid}; they are left alone.")
-                found[uuid] = (start, end)
-            at = raw.find(f'"{uuid}"'.encode(), end)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line begins and where its newline is, and what stands between."""
+
+    start: int
+    end: int
+    raw: bytes
+
+
+def lines_of(fd: int, path: str, wanted: Collection[str]) -> dict[str, Place]:
+    """Where the lines of these ids stand. No more than a line is held, but for those. StoreError: an id is on two."""
+    found: dict[str, Place] = {}
+    for line in json_lines.forward(fd, path, torn=True):
+        uuid = _named(line.raw, wanted)
+        if uuid is None:
+            continue
+        if uuid in found:
+            raise StoreError(f"Two lines have the id {uuid}; they are left alone.")
+        found[uuid] = Place(line.offset, line.offset + len(line.raw), line.raw)
     return found
+
+
+def _named(raw: bytes, wanted: Collection[str]) -> str | None:
+    """Which of these ids a line has; most lines are not parsed for it."""
+    if not any(said[1].decode("utf-8", "replace") in wanted for said in _UUID.finditer(raw)):
+        return None
+    uuid = (parse(raw) or {}).get("uuid")
+    return uuid if isinstance(uuid, str) and uuid in wanted else None
 
 
 def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> None:
@@ -50,9 +67,9 @@ def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> Non
     with tree.folder(root, *folders) as fd:
         old = opened(fd, name, path)
         try:
-            raw = _read(old, path)
-            _prepare(fd, name, _edited(raw, changes, path), os.fstat(old))
-            _swap(fd, name, old, len(raw), path)
+            size = os.fstat(old).st_size
+            _prepare(fd, name, _edited(old, size, changes, path), os.fstat(old))
+            _swap(fd, name, old, size, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(_temporary(name), dir_fd=fd)
@@ -61,13 +78,13 @@ def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> Non
             os.close(old)
 
 
-def read(root: Path, file: Sequence[str]) -> bytes:
-    """All of a file. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
+def read(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict[str, bytes]:
+    """The lines of these ids. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
     path = "/".join((str(root), *file))
     with tree.folder(root, *file[:-1]) as fd:
         found = opened(fd, file[-1], path)
     try:
-        return _read(found, path)
+        return {uuid: place.raw for uuid, place in lines_of(found, path, wanted).items()}
     finally:
         os.close(found)
 
@@ -134,23 +151,31 @@ def _take_over(fd: int, name: str, old: int, size: int) -> int:
     return size + len(tail)
 
 
-def _edited(raw: bytes, changes: Mapping[str, Change], path: str) -> bytes:
-    """The file with the lines of `changes` as they are to be."""
-    places = lines_of(raw, changes)
-    found: list[tuple[int, int, bytes]] = []
+def _edited(old: int, size: int, changes: Mapping[str, Change], path: str) -> Iterator[bytes]:
+    """The file up to `size` with the lines of `changes` as they are to be, piece by piece. ConflictError, OSError."""
+    places = lines_of(old, path, changes)
     for uuid, change in changes.items():
-        start, end = places.get(uuid, (0, 0))
-        if uuid not in places or raw[start:end] != change.before or change.after is None:
+        place = places.get(uuid)
+        if place is None or place.raw != change.before or place.end > size or change.after is None:
             raise ConflictError(f"Line {uuid} of {path} is not what was read before: the client wrote since.")
-        found.append((start, end, change.after))
-    pieces, at = [], 0
-    for start, end, after in sorted(found):
-        pieces += [raw[at:start], after]
-        at = end
-    return b"".join([*pieces, raw[at:]])
+    at = 0
+    for uuid, place in sorted(places.items(), key=lambda item: item[1].start):
+        yield from _pieces(old, at, place.start, path)
+        yield changes[uuid].after or b""
+        at = place.end
+    yield from _pieces(old, at, size, path)
 
 
-def _prepare(fd: int, name: str, content: bytes, model: os.stat_result) -> None:
+def _pieces(file: int, start: int, end: int, path: str) -> Iterator[bytes]:
+    while start < end:
+        piece = os.pread(file, min(_PIECE, end - start), start)
+        if not piece:
+            raise ConflictError(f"{path} became shorter while it was read: the client wrote since.")
+        yield piece
+        start += len(piece)
+
+
+def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result) -> None:
     """Put the new file beside the old one, complete and synced, with its mode and owner."""
     with suppress(FileNotFoundError):  # of a crash: the lock of a recovery keeps others of us away
         os.unlink(_temporary(name), dir_fd=fd)
@@ -158,7 +183,8 @@ def _prepare(fd: int, name: str, content: bytes, model: os.stat_result) -> None:
     file = os.open(_temporary(name), _NEW, 0o600, dir_fd=fd)
     try:
         failpoint.reach("write")
-        flush.write_all(file, content)
+        for piece in content:
+            flush.write_all(file, piece)
         with suppress(OSError):  # only root may give a file away
             os.fchown(file, model.st_uid, model.st_gid)
         os.fchmod(file, stat.S_IMODE(model.st_mode))
@@ -169,30 +195,13 @@ def _prepare(fd: int, name: str, content: bytes, model: os.stat_result) -> None:
 
 
 def opened(fd: int, name: str, path: str) -> int:
-    """A descriptor of a regular file. FileNotFoundError; StoreError for what is none."""
-    try:
-        file = os.open(name, _READ, dir_fd=fd)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENXIO}:
-            raise StoreError(f"{path} is a symlink or no regular file; it is left alone.") from error
-        raise tree.trouble(error, f"read {path}") from error
-    mode = os.fstat(file).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(file)
-        raise StoreError(f"{path} is {tree.kind(mode)}, where a file should be; it is left alone.")
-    return file
-
-
-def _read(file: int, path: str) -> bytes:
+    """A descriptor of a regular file. FileNotFoundError; StoreError for what is none, or too large."""
+    file = tree.opened(fd, name, path)
     size = os.fstat(file).st_size
     if size > MAX_FILE:
+        os.close(file)
         raise StoreError(f"{path} is too large: {size:,} bytes, at most {MAX_FILE:,} are read.")
-    found = bytearray()
-    while len(found) < size and (block := os.pread(file, min(1 << 24, size - len(found)), len(found))):
-        found += block
-    return bytes(found)
+    return file
 
 
 def _temporary(name: str) -> str:

@@ -38,8 +38,11 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     noun = "transcript"
     content: Content = claude_code_content
 
-    def __init__(self, root: Path, *, max_file: int = line_file.MAX_FILE) -> None:
+    def __init__(
+        self, root: Path, *, max_file: int = line_file.MAX_FILE, max_session: int = transcript.MAX_SESSION
+    ) -> None:
         super().__init__(root)
+        self._max_session = max_session
         self.writes_to = (self.root,)
         self._max_file = max_file
         self._status: dict[str, Status] = {}
@@ -78,7 +81,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         try:
             with self._open(session_id) as (fd, path, found):
                 lines = (line.raw for line in json_lines.forward(fd, path, most=_HEAD))
-                read = transcript.read(lines)
+                read = transcript.read(lines, path)
         except NotFoundError:
             return About()
         except OSError as error:
@@ -98,7 +101,9 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             try:
                 if os.fstat(fd).st_size > self._max_file:
                     raise StoreError(f"{path} is too large: at most {self._max_file:,} bytes are read.")
-                read = transcript.read(line.raw for line in json_lines.forward(fd, path))
+                read = transcript.read(
+                    (line.raw for line in json_lines.forward(fd, path, torn=True)), path, self._max_session
+                )
             except OSError as error:
                 raise tree.trouble(error, f"read {path}") from error
         return transcript.session(self.id, session_id, read, transcript_paths.parent_of(found))
@@ -132,13 +137,12 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         found: dict[tuple[tuple[str, ...], str], bytes] = {}
         for file in dict.fromkeys(file for file, _ in asked):
             try:
-                raw = line_file.read(self.root, _checked(file))
+                lines = line_file.read(self.root, _checked(file), {uuid for of, uuid in asked if of == file})
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise tree.trouble(error, f"read {'/'.join(file)}") from error
-            places = line_file.lines_of(raw, [uuid for of, uuid in asked if of == file])
-            found |= {(file, uuid): raw[start:end] for uuid, (start, end) in places.items()}
+            found |= {(file, uuid): raw for uuid, raw in lines.items()}
         return [found.get(one) for one in asked]
 
     def clean(self, changes: Iterable[Change]) -> int:
@@ -161,6 +165,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             self._files.pop(session_id, None)
             raise self._missing(session_id) from None
         try:
+            self._own(fd, path)
             yield fd, path, found
         finally:
             os.close(fd)
@@ -224,7 +229,7 @@ def _may_hold(folders: Found, name: str) -> bool:
 def _checked(file: Sequence[str]) -> Found:
     """A file's names, if they can be those of a transcript. StoreError."""
     if transcript_paths.session_of(file) is None:
-        raise StoreError(f"{'/'.join(file)!r} is no transcript.")
+        raise StoreError(f"{'/'.join(file)!r} is no record of this store.")
     return tuple(file)
 
 

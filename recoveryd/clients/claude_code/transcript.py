@@ -6,16 +6,20 @@ names the line before it; all others say something about the session. What no le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recoveryd.core import Json, Message, Part, Session, json_of
+from recoveryd.clients import json_text
+from recoveryd.core import Json, Message, Part, Session, StoreError
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
 COMMAND = "local_command"  # a system line that is sent as the user's
+MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
+_LARGE = 1 << 20
+_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +71,26 @@ class Transcript:
         return bool(self.lines) and all(line.data.get("isSidechain") is True for line in self.lines.values())
 
 
-def read(raw: Iterable[bytes]) -> Transcript:
-    """A file's lines, without their newlines. A line that is no JSON object is passed over, as the client does."""
+def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Transcript:
+    """A file's lines, without their newlines. A line that is no JSON object is passed over, as the client does.
+
+    Of several lines with one id the last one counts, in the place of the first. StoreError: a line is nested so deeply
+    that only the client can read it, or the lines would take more than `most` bytes of memory.
+    """
     lines: dict[str, Line] = {}
     leaf: str | None = None
     titles: dict[str, str] = {}
-    directory = ""
+    directory, weight = "", 0
     for number, text in enumerate(raw):
-        data = parse(text)
+        data = _object(text, number, path)
         if data is None:
             continue
         kind, uuid = data.get("type"), data.get("uuid")
         if kind in _CHAINED and isinstance(uuid, str) and uuid:
-            lines.setdefault(uuid, Line(uuid, data, text, number))
+            weight += json_text.weight(text) if len(text) > _LARGE else len(text)
+            if weight > most:
+                raise StoreError(f"{path} is too large: its conversation may take {most:,} bytes of memory.")
+            lines[uuid] = Line(uuid, data, text, lines[uuid].number if uuid in lines else number)
             directory = directory or _text(data, "cwd")
         elif kind == "last-prompt":
             leaf = _text(data, "leafUuid") or leaf
@@ -89,17 +100,35 @@ def read(raw: Iterable[bytes]) -> Transcript:
     return Transcript(lines, leaf, title, directory)
 
 
+def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
+    """A line of a file; a byte order mark may stand before the first one alone."""
+    if number and text.startswith(_MARK):
+        return None
+    try:
+        data = json_text.parse(text)
+    except ValueError:
+        return None
+    except RecursionError:
+        if not text.lstrip().startswith(b"{"):
+            return None
+        raise StoreError(f"Line {number + 1} of {path} is nested too deeply to be read; it is left alone.") from None
+    return data if isinstance(data, dict) else None
+
+
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """A line as the client reads it; None for what is no JSON object."""
-    data = json_of(raw.removeprefix(b"\xef\xbb\xbf"))
+    """A line as the client reads it; None for what is no JSON object, or nested too deeply."""
+    try:
+        data = json_text.parse(raw)
+    except (ValueError, RecursionError):
+        return None
     return data if isinstance(data, dict) else None
 
 
 def chain(found: Transcript) -> list[Line]:
     """The conversation that the client goes on with, its first line first.
 
-    From the newest leaf back. A parent that is not there is the line before in the file. Beside the chain belong the
-    other lines of an answer that is in it, and what came back from their calls.
+    From the newest leaf back. A parent that is not there, or was passed already, is the line before in the file. Beside
+    the chain belong the other lines of an answer that is in it, and what came back from their calls.
     """
     order = [line for line in found.lines.values() if found.sidechain or line.data.get("isSidechain") is not True]
     leaf = _leaf(found, order)
@@ -112,7 +141,7 @@ def chain(found: Transcript) -> list[Line]:
     while at is not None and at.uuid not in seen:
         seen.add(at.uuid)
         way.append(at)
-        at = _parent(at, found, order, place)
+        at = _parent(at, found, order, place, seen)
     return _with_siblings(way[::-1], order)
 
 
@@ -131,12 +160,14 @@ def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
     return newest
 
 
-def _parent(line: Line, found: Transcript, order: Sequence[Line], place: Mapping[str, int]) -> Line | None:
+def _parent(
+    line: Line, found: Transcript, order: Sequence[Line], place: Mapping[str, int], seen: Collection[str]
+) -> Line | None:
     parent = line.data.get("parentUuid")
     if not isinstance(parent, str) or line.data.get("subtype") == "compact_boundary":
         return None
     known = found.lines.get(parent)
-    if known is not None:
+    if known is not None and parent not in seen:
         return known
     at = place.get(line.uuid, 0)
     return order[at - 1] if at else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recoveryd.clients.leaves import leaves
+from recoveryd.clients import leaves
 from recoveryd.core import Change, Json, json_of
 
-_FRAME = frozenset({"type", "timestamp", "ordinal", "recoveryd"})  # what a line loses of these, nobody wrote
+# What a line loses of these, nobody wrote.
+_FRAME = frozenset({"type", "timestamp", "ordinal", "id", "role", "name", "call_id", "turn_id", "recoveryd"})
 
 
 def is_part(key: str) -> bool:
@@ -29,14 +30,5 @@ def shown(image: bytes) -> Any:
 
 
 def sole(changes: Sequence[Change]) -> bool:
-    """Whether the before-images have a text or number that none of the after-images has."""
-    kept = {value for change in changes if change.after is not None for value in leaves(shown(change.after), _FRAME)}
-    for change in changes:
-        if change.before is None or change.before == change.after:
-            continue
-        data = shown(change.before)
-        if data is None and change.before.strip():
-            return True
-        if any(value not in kept for value in leaves(data, _FRAME)):
-            return True
-    return False
+    """Whether a before-image says something that none of the after-images says."""
+    return leaves.sole(changes, shown, _FRAME)

@@ -31,9 +31,12 @@ def split(text: str) -> tuple[str, int]:
 def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
     """One change a line, in its length. StoreError for what does not fit into it, and for no line of the thread."""
     stored = {part.id: part for message in session.messages for part in message.parts}
+    messages = {message.id for message in session.messages}
     of_line: dict[int, list[tuple[int | None, Edit, Part]]] = {}
     for edit in {edit.record: edit for edit in edits}.values():
         part = stored.get(edit.part_id or "")
+        if part is None and edit.after is None and edit.part_id and edit.message_id in messages:
+            continue  # it is gone already
         if part is None or part.message_id != edit.message_id or not part.raw:
             raise StoreError(f"An edit of thread {session.id} names a record that is not there: {edit.record}.")
         offset, index = place(part.id)

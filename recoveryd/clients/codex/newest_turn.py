@@ -135,7 +135,7 @@ def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
         case "prompt" | "user_message":
             return replace(turns, prompt=prompt_of(_text(data, "turn_id") or turns.turn) or turns.prompt)
         case "spoke":
-            return replace(turns, spoke=True)
+            return replace(turns, spoke=True, failures=())  # what was asked was taken
         case "turn_aborted":
             ended = replace(turns, turn="", running=0, spoke=False)
             return replace(ended, failures=(), answered=event.at, prompt="") if turns.spoke else ended

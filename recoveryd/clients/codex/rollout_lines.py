@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from recoveryd.core import Json
+from recoveryd.core import Json, StoreError
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TYPE = re.compile(
@@ -28,12 +28,16 @@ def types(head: bytes) -> tuple[str, str] | None:
 def parse(raw: bytes) -> dict[str, Any] | None:
     """A line as the client reads it; None for what it passes over: no JSON object, or half of a character in it."""
     try:
-        data = json.loads(raw)
+        data = json.loads(raw, parse_constant=_no_constant)
         if _HALF.search(raw):
             dump(data)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)  # NaN, Infinity: no JSON to the client
 
 
 def tidied(raw: bytes) -> bytes:
@@ -49,8 +53,13 @@ def payload(line: Mapping[str, Any]) -> Json:
 
 
 def dump(data: Mapping[str, Any]) -> bytes:
-    """JSON as the client writes it, on one line. UnicodeEncodeError: it holds half of a character."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
+    """JSON as the client writes it, on one line. UnicodeEncodeError: it holds half of a character. StoreError."""
+    try:
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"This can't be written as JSON: {error}") from error
 
 
 def written_over(raw: bytes, line: Mapping[str, Any]) -> bytes | None:

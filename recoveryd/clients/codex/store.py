@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,8 +25,6 @@ from recoveryd.clients.store import About, Content, Generation, Look
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, note
 from recoveryd.disk import tree
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
 _TITLE = 60  # characters
 _DEPTH = 3  # folders: year, month, day
@@ -135,6 +131,8 @@ class CodexThreads(GrowingFiles[Found]):
         if dead:
             raise DiskError(dead)
         for name, placed in _by_thread(changes).items():
+            if len({offset for offset, _ in placed}) != len(placed):
+                raise StoreError("One record was to be changed twice at once.")
             with self._writing(name) as (fd, path):
                 in_place.apply(fd, path, placed)
 
@@ -169,41 +167,31 @@ class CodexThreads(GrowingFiles[Found]):
         return open_threads.since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
 
     @contextmanager
-    def _open(self, session_id: str, flags: int = _READ) -> Iterator[tuple[int, str]]:
+    def _open(self, session_id: str, access: int = os.O_RDONLY) -> Iterator[tuple[int, str]]:
         """A descriptor of a thread's file, and what to call it. NotFoundError; StoreError for no file of this user."""
         try:
-            fd, path = self._opened(self._find(session_id), flags)
+            fd, path = self._opened(self._find(session_id), access)
         except FileNotFoundError:  # it was archived since it was last seen
             self._files.pop(session_id, None)
             try:
-                fd, path = self._opened(self._find(session_id), flags)
+                fd, path = self._opened(self._find(session_id), access)
             except FileNotFoundError:
                 raise self._missing(session_id) from None
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise StoreError(f"{path} is {tree.kind(status.st_mode)}, where a file should be; it is left alone.")
-            if status.st_uid != os.geteuid():
-                raise StoreError(f"{path} belongs to another user (uid {status.st_uid}); it is left alone.")
+            self._own(fd, path)
             yield fd, path
         finally:
             os.close(fd)
 
-    def _opened(self, found: Found, flags: int) -> tuple[int, str]:
+    def _opened(self, found: Found, access: int) -> tuple[int, str]:
         (folders, name), path = found, self._path(found)
-        try:
-            with tree.folder(self.home, *folders) as folder:
-                return os.open(name, flags, dir_fd=folder), path
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            what = "is a symlink" if error.errno == errno.ELOOP else f"can't be opened ({error.strerror})"
-            raise StoreError(f"{path} {what}; it is left alone.") from error
+        with tree.folder(self.home, *folders) as folder:
+            return tree.opened(folder, name, path, access), path
 
     @contextmanager
     def _writing(self, session_id: str) -> Iterator[tuple[int, str]]:
         try:
-            with self._open(session_id, _WRITE) as (fd, path):
+            with self._open(session_id, os.O_RDWR) as (fd, path):
                 yield fd, path
         except OSError as error:
             raise tree.trouble(error, f"write to the rollout of {session_id}") from error

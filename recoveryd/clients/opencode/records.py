@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from recoveryd.clients import json_text
 from recoveryd.core import Edit, Json, Message, Part, Session, StoreError
 from recoveryd.disk import valid_id
 
@@ -17,15 +18,6 @@ CHANNELS = ("beta", "canary", "dev", "local", "next", "nightly", "preview", "pro
 MAX_RECORD = 256 * 1024 * 1024  # weight
 MAX_SESSION = 256 * 1024 * 1024  # weight of all its records
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def weight(raw: bytes) -> int:
-    """Estimate how many bytes a record takes in memory: those of its text, and 32 for each value that may be in it.
-
-    A file of 60 MB can say `[],[],...` twenty million times, which took 1.5 GB and half a minute (measured). One emoji
-    makes Python keep four bytes for each character of the whole text.
-    """
-    return len(raw) * (1 if raw.isascii() else 4) + 32 * sum(raw.count(mark) for mark in b"[{,")
 
 
 def parse(raw: bytes, what: str = "A record") -> Json | None:
@@ -50,32 +42,14 @@ _BROKEN = object()
 
 
 def _value(raw: bytes, what: str) -> Any:
-    if len(raw) > MAX_RECORD // 200 and weight(raw) > MAX_RECORD:
+    if len(raw) > MAX_RECORD // 200 and json_text.weight(raw) > MAX_RECORD:
         raise StoreError(f"{what} holds too many values to be read.")
-    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        return _loads(text)
+        return json_text.parse(raw)
     except RecursionError:
         raise StoreError(f"{what} is nested too deeply to be read.") from None
     except ValueError:
         return _BROKEN
-
-
-def _loads(text: str) -> Any:
-    try:
-        return _STRICT.decode(text)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        # int() refuses thousands of digits; the client reads them, so such a record is not broken.
-        return json.loads(text, parse_constant=_no_constant, parse_int=lambda n: int(n) if len(n) < 1000 else float(n))
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-_STRICT = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def dump(data: Json, *, compact: bool = False) -> bytes:

@@ -387,6 +387,59 @@ def _empty_ids_parallel(t: Transcript) -> None:
     t.assistant(text("done"))
 
 
+def _two_turns(t: Transcript) -> None:
+    for words in ("one", "two"):
+        t.user(f"question {words}")
+        t.assistant(text(f"answer {words}"))
+
+
+def _loop(t: Transcript) -> None:
+    """A line names one that comes behind it: the line before it is taken for its parent."""
+    _two_turns(t)
+    t.line(2)["parentUuid"] = t.line(3)["uuid"]
+
+
+def _loop_of_itself(t: Transcript) -> None:
+    _two_turns(t)
+    t.line(-1)["parentUuid"] = t.line(-1)["uuid"]
+
+
+def _loop_from_the_first(t: Transcript) -> None:
+    _two_turns(t)
+    t.line(0)["parentUuid"] = t.line(-1)["uuid"]
+
+
+def _same_uuid_other_words(t: Transcript) -> None:
+    """The last of them counts, in the place of the first."""
+    _two_turns(t)
+    t.lines.append({**t.line(2), "message": {"role": "user", "content": "other words"}})
+    t.user("question three")
+    t.assistant(text("answer three"))
+
+
+def _same_uuid_other_parent(t: Transcript) -> None:
+    _two_turns(t)
+    t.lines.append({**t.line(2), "parentUuid": t.line(0)["uuid"]})
+
+
+def _broken_utf8(t: Transcript) -> None:
+    _two_turns(t)
+    t.lines[2] = dump(t.line(2)).replace(b"question", b"quest\xffion")
+
+
+def _not_a_number(t: Transcript) -> None:
+    """NaN is no JSON: the line is passed over."""
+    _two_turns(t)
+    t.lines[2] = dump(t.line(2)).replace(b'"isSidechain":false', b'"isSidechain":false,"n":NaN')
+
+
+def _marks(t: Transcript) -> None:
+    """A byte order mark belongs before the first line alone."""
+    _two_turns(t)
+    t.lines[2] = b"\xef\xbb\xbf" + dump(t.line(2))
+    t.lines[0] = b"\xef\xbb\xbf" + dump(t.line(0))
+
+
 CHAINS: Mapping[str, Shape] = {
     "par-each-result": _par_each_result,
     "par-interleaved": _par_interleaved,
@@ -423,4 +476,12 @@ CHAINS: Mapping[str, Shape] = {
     "cr-lines": _cr_lines,
     "thinking-mixed": _thinking_mixed,
     "empty-ids-parallel": _empty_ids_parallel,
+    "loop": _loop,
+    "loop-of-itself": _loop_of_itself,
+    "loop-from-the-first": _loop_from_the_first,
+    "same-uuid-other-words": _same_uuid_other_words,
+    "same-uuid-other-parent": _same_uuid_other_parent,
+    "broken-utf8": _broken_utf8,
+    "not-a-number": _not_a_number,
+    "marks": _marks,
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from recoveryd.clients import json_text
 from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import records as opencode
 from recoveryd.clients.store import About
@@ -226,7 +227,7 @@ class _Records:
         known, _ = self.found.get((folder, record), (b"", None))
         if known == raw != b"":
             return
-        self._weight += opencode.weight(raw) - opencode.weight(known)
+        self._weight += json_text.weight(raw) - json_text.weight(known)
         if self._weight > self._reader.max_session:
             limit = self._reader.max_session
             raise StoreError(f"The session of {path} is too large: it may take {limit:,} bytes of memory.")

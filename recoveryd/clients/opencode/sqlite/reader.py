@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from recoveryd.clients import json_text
 from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
@@ -116,7 +117,7 @@ class RowReader:
             messages = list(self._limited("message", db.execute(MESSAGES, (session_id,)), session_id))
             if about is None and not messages:
                 raise self._missing(session_id)
-            size = sum(records.weight(rows.content(row["data"])) for row in messages)
+            size = sum(json_text.weight(rows.content(row["data"])) for row in messages)
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
@@ -163,7 +164,7 @@ class RowReader:
     ) -> Iterator[rows.Row]:
         for values in found:
             row = rows.row(table, values, self._path)
-            size += records.weight(rows.content(row["data"]))
+            size += json_text.weight(rows.content(row["data"]))
             if size > self._max_session:
                 limit = self._max_session
                 raise StoreError(

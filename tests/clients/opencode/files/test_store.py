@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients import json_text
 from recoveryd.clients.opencode import generations, records
 from recoveryd.clients.opencode.files.store import find_stores
 from recoveryd.core.errors import StoreError
@@ -89,9 +90,9 @@ def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(
 
 
 def test_texts_with_letters_that_take_more_weigh_more() -> None:
-    assert records.weight(b"a" * 100) == 100
-    assert records.weight(b"[1,2]") == 5 + 2 * 32
-    assert records.weight("aaa😀".encode()) == 4 * 7
+    assert json_text.weight(b"a" * 100) == 100
+    assert json_text.weight(b"[1,2]") == 5 + 2 * 32
+    assert json_text.weight("aaa😀".encode()) == 4 * 7
 
 
 @pytest.mark.parametrize("type_", [[], {}, None, 5, True])

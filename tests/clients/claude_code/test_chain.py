@@ -1,0 +1,74 @@
+"""Which lines of a transcript the client goes on with, where they hang together oddly; seen on the real 2.1.330.
+
+`tests/e2e/claude_code/chains.py` holds all of it to the client itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from recoveryd.clients.claude_code import transcript
+from recoveryd.core import StoreError
+from tests.support.transcript import Transcript, dump, text
+
+MARK = b"\xef\xbb\xbf"
+Break = Callable[[Transcript], object]
+
+
+def said(raw: bytes) -> list[object]:
+    """The words of each line of the conversation."""
+    read = transcript.session("s", "x", transcript.read(raw.split(b"\n")), None)
+    return [part.data and part.data.get("text") for message in read.messages for part in message.parts]
+
+
+def two_turns() -> Transcript:
+    made = Transcript()
+    for question, answer in (("a", "b"), ("c", "d")):
+        made.user(question)
+        made.assistant(text(answer))
+    return made
+
+
+def _again(made: Transcript, **fields: object) -> None:
+    made.lines.append({**made.line(2), **fields})
+
+
+BREAKS: dict[str, tuple[Break, list[object]]] = {
+    "a line names a later one": (lambda t: t.line(2).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
+    "a line names itself": (lambda t: t.line(3).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
+    "the first names the last": (lambda t: t.line(0).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
+    "a line names one that is not there": (lambda t: t.line(2).update(parentUuid="gone"), ["a", "b", "c", "d"]),
+    "an id twice": (lambda t: _again(t, message={"role": "user", "content": "other"}), ["a", "b", "other", "d"]),
+    "an id twice, elsewhere": (lambda t: _again(t, parentUuid=t.line(0)["uuid"]), ["a", "c", "d"]),
+    "broken UTF-8": (
+        lambda t: t.lines.__setitem__(2, dump(t.line(2)).replace(b'"c"', b'"\xff"')),
+        ["a", "b", "�", "d"],
+    ),
+    "no number": (lambda t: t.lines.__setitem__(2, dump(t.line(2)).replace(b"false", b"NaN", 1)), ["a", "b", "d"]),
+    "a mark before the first": (lambda t: t.lines.__setitem__(0, MARK + dump(t.line(0))), ["a", "b", "c", "d"]),
+    "a mark before another": (lambda t: t.lines.__setitem__(2, MARK + dump(t.line(2))), ["a", "b", "d"]),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_the_conversation_is_the_one_that_the_client_goes_on_with(name: str) -> None:
+    made = two_turns()
+    break_it, expected = BREAKS[name]
+    break_it(made)
+    assert said(made.raw()) == expected
+
+
+def test_a_last_line_counts_without_its_newline_and_not_if_it_is_cut_off() -> None:
+    raw = two_turns().raw()
+    assert said(raw[:-1]) == ["a", "b", "c", "d"]
+    assert said(raw[:-9]) == ["a", "b", "c"]
+
+
+def test_a_line_that_only_the_client_can_read_is_named() -> None:
+    """It reads and sends what is nested ten thousand deep."""
+    raw = two_turns().raw().replace(b'"c"', b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
+    with pytest.raises(StoreError, match=r"Line 3 of /p/x\.jsonl is nested too deeply"):
+        transcript.read(raw.split(b"\n"), "/p/x.jsonl")
+    assert transcript.parse(raw.split(b"\n")[2]) is None
