@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import stat
 import time
@@ -18,7 +19,8 @@ from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
 from recoveryd.core.model import PAGE, Change, Edit, Entry, Kind, Outcome
 from tests.support.json_tree import NOW, SES
-from tests.support.stores import STORES, Kept
+from tests.support.kept import Kept
+from tests.support.stores import STORES
 
 DAY = 86_400_000
 
@@ -33,6 +35,11 @@ def each(what: str) -> list[object]:
     return [pytest.param(kind, value) for kind, made in STORES.items() for value in getattr(made, what)]
 
 
+def those(having: str) -> list[object]:
+    """The stores that have something under this name."""
+    return [pytest.param(kind, id=kind) for kind, made in STORES.items() if getattr(made, having)]
+
+
 def small(kept: Kept, session: str = SES) -> tuple[str, str]:
     """A prompt and its answer, with one part each: `prt_1` and `prt_2`."""
     kept.session(session, "A title", "/p", "ses_0")
@@ -43,14 +50,19 @@ def small(kept: Kept, session: str = SES) -> tuple[str, str]:
 
 
 def edited(kept: Kept, asked: str, answered: str) -> list[Change]:
-    """A part replaced, one set aside, one added to a message that has none."""
+    """A part replaced, one set aside, one added to a message that has none; else one more replaced."""
     empty = kept.asks(NOW - 50)
-    edits = [
-        Edit(asked, "prt_1", kept.words("other"), "x"),
-        Edit(answered, "prt_2", None, "x"),
-        Edit(empty, "prt_3", kept.words("new"), "x"),
+    if not kept.adds:
+        kept.part(empty, "prt_3")
+    return changed(kept, (asked, "prt_1", "other"), (answered, "prt_2", None), (empty, "prt_3", "new"))
+
+
+def changed(kept: Kept, *edits: tuple[str, str, str | None]) -> list[Change]:
+    """What comes of edits, each of a message and a part of it to these words; None: set aside."""
+    made = [
+        Edit(owner, kept.id(part), None if words is None else kept.words(words), "x") for owner, part, words in edits
     ]
-    return kept.store.changes(kept.store.load(SES), edits)
+    return kept.store.changes(kept.store.load(kept.id(SES)), made)
 
 
 def back(changes: Sequence[Change]) -> list[Change]:
@@ -77,7 +89,7 @@ def test_a_store_that_is_not_there_is_not_live(kept: Kept, tmp_path: Path) -> No
     assert "not there yet" in (missing.live() or "")
     for read in (missing.load, missing.stamp):
         with pytest.raises((StoreError, NotFoundError)):
-            read(SES)
+            read(kept.id(SES))
     assert not (tmp_path / "none").exists()
 
 
@@ -92,16 +104,12 @@ def test_a_store_that_can_not_be_written_to_is_not_live(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     changes = edited(kept, *small(kept))
-    path = kept.needed()[number]
-    if os.geteuid() == 0:  # root may write everywhere
-        monkeypatch.setattr(os, "access", lambda where, how: Path(where) != path)
-    else:
-        path.chmod(0o500 if path.is_dir() else 0o400)
-    assert f"{path.name} can't be written to" in (kept.store.live() or "")
-    assert kept.store.load(SES).id == SES
+    said = kept.protect(number, monkeypatch)
+    assert said in (kept.store.live() or "") if said else kept.store.live() is None
+    assert kept.store.load(kept.id(SES)).id == kept.id(SES)
     before = kept.content()
-    for refused in (changes, []):
-        with pytest.raises(StoreError, match="can't be written to"):
+    for refused in (changes, []) if said else (changes,):
+        with pytest.raises(StoreError, match=said or "permission is denied"):
             kept.store.apply(refused)
     assert kept.content() == before
 
@@ -110,16 +118,16 @@ def test_what_the_client_writes_touches_the_session_and_what_lies_beside_touches
     store = kept.store
     small(kept)
 
-    def written() -> dict[Path, int]:
+    def written() -> dict[Path, tuple[int, int]]:
         watched = store.watch_files or [p for p in store.watch_path.rglob("*") if p.is_file()]
-        return {path: path.stat().st_mtime_ns for path in watched if path.exists()}
+        return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in watched if path.exists()}
 
     before = written()
     os.utime(store.watch_path)
     kept.answers(NOW)
     names = [path.relative_to(store.watch_path).parts for path, at in written().items() if before.get(path) != at]
     assert names
-    assert {session for name in names for session in store.touched(name)} in ({SES}, {None})
+    assert {session for name in names for session in store.touched(name)} in ({kept.id(SES)}, {None})
     for other in (("notes.txt",), ("a", "b", "c", "d", "e"), (".hidden",)):
         assert list(store.touched(other)) == []
 
@@ -128,29 +136,37 @@ def test_what_the_client_writes_touches_the_session_and_what_lies_beside_touches
 
 
 def test_a_session_is_loaded_whole_in_the_order_of_the_client_with_its_bytes(kept: Kept) -> None:
+    about = kept.session(SES, "A title", "/p", "ses_0")
     asked, answered = small(kept)
     early = kept.asks(NOW - 200)
     kept.part(answered, "prt_10")
     kept.part(answered, "prt_1Z", b'{"type": "unheard-of", "extra": {"kept": [1]}}')
-    session = kept.store.load(SES)
-    assert (session.store, session.id) == (kept.store.id, SES)
-    assert [message.id for message in session.messages] == [early, asked, answered]
-    assert [part.id for part in session.messages[2].parts] == ["prt_10", "prt_1Z", "prt_2"]
-    assert kept.said(session.messages[2].parts[1].data or {}) == {"type": "unheard-of", "extra": {"kept": [1]}}
-    assert session.messages[1].parts[0].raw == kept.store.read(kept.key(asked, "prt_1"))
+    session, messages = kept.store.load(kept.id(SES)), kept.messages()
+    assert (session.store, session.id) == (kept.store.id, kept.id(SES))
+    assert [message.id for message in messages] == kept.ordered([asked, answered, early])
+    of = {message.id: message for message in messages}
+    parts = kept.ordered([kept.id(label) for label in ("prt_2", "prt_10", "prt_1Z")])
+    assert [part.id for part in of[answered].parts] == parts
+    unheard = session.part(kept.id("prt_1Z"))
+    assert unheard is not None
+    assert kept.said(unheard.data or {}) == {"type": "unheard-of", "extra": {"kept": [1]}}
+    assert kept.record(asked, "prt_1") == kept.store.read(kept.key(asked, "prt_1"))
     assert all(part.message_id == message.id for message in session.messages for part in message.parts)
     assert None not in [message.raw for message in session.messages]
-    assert [message.role for message in session.messages] == ["user", "user", "assistant"]
-    assert [message.completed for message in session.messages] == [0, 0, NOW - 85]
-    assert (session.title, session.directory, session.parent, session.revert) == ("A title", "/p", "ses_0", None)
-    assert kept.store.load(SES) == session
+    assert [of[one].role for one in (early, asked, answered)] == ["user", "user", "assistant"]
+    assert [of[one].completed for one in (early, asked, answered)] == [0, 0, NOW - 85]
+    assert About(session.title, session.directory, session.parent) == about
+    assert session.revert is None
+    assert kept.store.load(kept.id(SES)) == session
     assert kept.left() == []
 
 
 def test_title_folder_and_parent_are_told_without_the_session(kept: Kept) -> None:
-    kept.session(SES, "My session", "/work", "ses_0")
-    assert kept.store.about(SES) == About("My session", "/work", "ses_0")
-    assert kept.store.about("ses_gone") == kept.store.about("../x") == About()
+    about = kept.session(SES, "My session", "/work", "ses_0")
+    kept.asks(NOW)
+    assert kept.store.about(kept.id(SES)) == about
+    assert (about.title, about.directory) == ("My session", "/work")
+    assert kept.store.about(kept.id("ses_gone")) == kept.store.about("../x") == About()
 
 
 def test_all_sessions_with_messages_are_listed_and_no_other(kept: Kept) -> None:
@@ -159,18 +175,19 @@ def test_all_sessions_with_messages_are_listed_and_no_other(kept: Kept) -> None:
         kept.session(session, "", "", "")
         kept.asks(NOW + number, session)
     kept.session("ses_empty", "", "", "")
-    assert sorted(kept.store.session_ids()) == wanted
+    assert sorted(kept.store.session_ids()) == sorted(map(kept.id, wanted))
 
 
 def test_a_session_that_is_not_there_is_not_found_and_nothing_is_known_of_it(kept: Kept) -> None:
     small(kept)
+    none = kept.id("ses_none")
     for read in (kept.store.load, kept.store.stamp):
-        with pytest.raises(NotFoundError, match="ses_none"):
-            read("ses_none")
-    assert kept.store.look("ses_none") == Look()
-    assert kept.store.about("ses_none") == About()
-    assert not kept.store.unreadable("ses_none")
-    assert not kept.store.has("ses_none") and kept.store.has(SES)
+        with pytest.raises(NotFoundError, match=none):
+            read(none)
+    assert kept.store.look(none) == Look()
+    assert kept.store.about(none) == About()
+    assert not kept.store.unreadable(none)
+    assert not kept.store.has(none) and kept.store.has(kept.id(SES))
 
 
 @pytest.mark.parametrize("bad", ["../../x", "a/b", "", ".", "ses 1", "ses_1\n", "s\0", "\udc80"])
@@ -181,8 +198,12 @@ def test_what_can_be_no_id_is_refused(kept: Kept, bad: str) -> None:
             read(bad)
     assert (kept.store.look(bad), kept.store.about(bad)) == (Look(), About())
     assert (kept.store.unreadable(bad), kept.store.has(bad)) == (False, False)
-    session = kept.store.load(SES)
-    for edit in (Edit(bad, "prt_1", {}, "x"), Edit(session.messages[0].id, bad, {}, "x"), Edit(bad, None, {}, "x")):
+    session = kept.store.load(kept.id(SES))
+    for edit in (
+        Edit(bad, kept.id("prt_1"), {}, "x"),
+        Edit(session.messages[0].id, bad, {}, "x"),
+        Edit(bad, None, {}, "x"),
+    ):
         with pytest.raises(StoreError):
             kept.store.changes(session, [edit])
 
@@ -192,26 +213,43 @@ def test_a_part_that_is_no_json_is_kept_exactly_and_comes_back_exactly(kept: Kep
     _, answered = small(kept)
     kept.part(answered, "prt_bad", raw)
     before = kept.content()
-    part = kept.store.load(SES).part("prt_bad")
+    part = kept.store.load(kept.id(SES)).part(kept.id("prt_bad"))
     assert part is not None
     assert (part.data, part.raw) == (None, kept.store.read(kept.key(answered, "prt_bad")))
-    assert kept.store.unreadable(SES)
-    changes = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_bad", kept.words("mended"), "x")])
+    assert kept.store.unreadable(kept.id(SES))
+    changes = kept.store.changes(kept.store.load(kept.id(SES)), [Edit(answered, "prt_bad", kept.words("mended"), "x")])
     kept.store.apply(changes)
     assert kept.content() != before
-    assert not kept.store.unreadable(SES)
+    assert not kept.store.unreadable(kept.id(SES))
     kept.store.apply(back(changes))
     assert kept.content() == before
 
 
+@pytest.mark.parametrize(("kept", "raw"), each("passed_over"), indirect=["kept"])
+def test_a_line_that_the_client_passes_over_is_no_record_and_stays_exactly_as_it_is(kept: Kept, raw: bytes) -> None:
+    asked, answered = small(kept)
+    messages = [(message.id, message.data, len(message.parts)) for message in kept.messages()]
+    kept.line(raw)
+    assert [(message.id, message.data, len(message.parts)) for message in kept.messages()] == messages
+    assert not kept.store.unreadable(kept.id(SES)) and not kept.store.unreadable(kept.id(SES), whole=True)
+    assert kept.store.look(kept.id(SES)).last_answer == NOW - 85
+    changes = edited(kept, asked, answered)
+    before = kept.content()
+    kept.store.apply(changes)
+    assert kept.content() != before and raw + b"\n" in b"".join(kept.content().values())
+    kept.store.apply(back(changes))
+    assert kept.content() == before
+
+
+@pytest.mark.parametrize("kept", those("broken"), indirect=True)
 def test_only_the_newest_messages_are_asked_for_parts_that_are_no_json_unless_all_are_wanted(kept: Kept) -> None:
     old, _ = small(kept)
     kept.part(old, "prt_bad", b'{"id": "prt_')
-    assert kept.store.unreadable(SES)
+    assert kept.store.unreadable(kept.id(SES))
     for number in range(PAGE):
         kept.asks(NOW + number)
-    assert not kept.store.unreadable(SES)
-    assert kept.store.unreadable(SES, whole=True)
+    assert not kept.store.unreadable(kept.id(SES))
+    assert kept.store.unreadable(kept.id(SES), whole=True)
 
 
 @pytest.mark.parametrize(("kept", "raw"), each("odd"), indirect=["kept"])
@@ -219,12 +257,12 @@ def test_other_json_is_a_part_that_says_nothing(kept: Kept, raw: bytes) -> None:
     """The client passes over it (seen on 1.1.53, 1.2.1 and 1.18.33); in files, a null stops it."""
     _, answered = small(kept)
     kept.part(answered, "prt_odd", raw)
-    part = kept.store.load(SES).part("prt_odd")
+    part = kept.store.load(kept.id(SES)).part(kept.id("prt_odd"))
     assert part is not None
     assert part.data is not None
     assert (part.type, kept.said(part.data)) == ("", {})
     assert part.raw == kept.store.read(kept.key(answered, "prt_odd"))
-    assert not kept.store.unreadable(SES)
+    assert not kept.store.unreadable(kept.id(SES))
 
 
 @pytest.mark.parametrize(("kept", "raw_and_data"), each("readable"), indirect=["kept"])
@@ -232,36 +270,38 @@ def test_what_the_client_can_read_is_read(kept: Kept, raw_and_data: tuple[bytes,
     raw, data = raw_and_data
     _, answered = small(kept)
     kept.part(answered, "prt_odd", raw)
-    part = kept.store.load(SES).part("prt_odd")
+    part = kept.store.load(kept.id(SES)).part(kept.id("prt_odd"))
     assert part is not None
     assert kept.said(part.data or {}) == data
 
 
+@pytest.mark.parametrize("kept", those("broken"), indirect=True)
 def test_a_message_that_is_no_json_is_named(kept: Kept) -> None:
     small(kept)
     named = kept.named.format(id=kept.broken_message(NOW))
     for read in (kept.store.load, kept.store.look):
         with pytest.raises(StoreError, match=rf"{named}.*is no JSON object"):
-            read(SES)
+            read(kept.id(SES))
 
 
+@pytest.mark.parametrize("kept", those("named"), indirect=True)
 def test_a_record_nested_without_end_is_named(kept: Kept) -> None:
     _, answered = small(kept)
     kept.part(answered, "prt_deep", b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
     with pytest.raises(StoreError, match=rf"{kept.named.format(id='prt_deep')}.*is nested too deeply"):
-        kept.store.load(SES)
+        kept.store.load(kept.id(SES))
 
 
-def test_a_record_or_a_session_that_is_too_large_is_not_read(kept: Kept) -> None:
+def test_a_record_or_a_session_that_is_too_large_is_not_read(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     _, answered = small(kept)
     kept.part(answered, "prt_huge", b'{"type":"text","text":"' + b"x" * 5000 + b'"}')
-    strict = kept.limited(4000, 1_000_000)
-    for use in (lambda: strict.load(SES), lambda: strict.read(kept.key(answered, "prt_huge"))):
+    strict = kept.limited(monkeypatch, 4000, 1_000_000)
+    for use in (lambda: strict.load(kept.id(SES)), lambda: strict.read(kept.key(answered, "prt_huge"))):
         with pytest.raises(StoreError, match=kept.too_large[0]):
             use()
     with pytest.raises(StoreError, match=kept.too_large[1]):
-        kept.limited(1_000_000, 5100).load(SES)
-    assert kept.limited(1_000_000, 1_000_000).load(SES).part("prt_huge")
+        kept.limited(monkeypatch, 1_000_000, 5100).load(kept.id(SES))
+    assert kept.limited(monkeypatch, 1_000_000, 1_000_000).load(kept.id(SES)).part(kept.id("prt_huge"))
 
 
 @pytest.mark.parametrize(("kept", "key"), each("bad_keys"), indirect=["kept"])
@@ -330,12 +370,12 @@ def test_what_is_no_file_is_named_never_followed_and_never_waited_for(
     kept: Kept, put: Callable[[Path], None], said: str
 ) -> None:
     _, answered = small(kept)
-    [change] = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_2", kept.words("other"), "x")])
+    changes = changed(kept, (answered, "prt_2", "other"))
     path = kept.file(answered, "prt_2")
     real = path.read_bytes()
     put(path)
     began = time.monotonic()
-    for use in (lambda: kept.store.load(SES), lambda: kept.store.apply([change])):
+    for use in (lambda: kept.store.load(kept.id(SES)), lambda: kept.store.apply(changes)):
         with pytest.raises(StoreError, match=said):
             use()
     assert time.monotonic() - began < 10
@@ -349,7 +389,10 @@ def test_what_is_no_record_does_not_count_and_is_left_alone(kept: Kept) -> None:
     _, answered = small(kept)
     kept.foreign(answered)
     before = kept.content()
-    assert [part.id for part in kept.store.load(SES).messages[1].parts] == ["prt_2"]
+    assert [[part.id for part in message.parts] for message in kept.messages()] == [
+        [kept.id("prt_1")],
+        [kept.id("prt_2")],
+    ]
     assert kept.content() == before
 
 
@@ -357,26 +400,24 @@ def test_what_is_no_record_does_not_count_and_is_left_alone(kept: Kept) -> None:
 
 
 def test_a_stamp_changes_with_every_write_and_only_then(kept: Kept) -> None:
-    _, answered = small(kept)
-    seen = [kept.store.stamp(SES)]
-    assert kept.store.stamp(SES) == seen[0]
-    assert kept.store.stamp(SES).digest == seen[0].digest
-    for write in (
-        lambda: kept.part(answered, "prt_9"),
-        lambda: kept.removes(answered, "prt_2"),
-        lambda: kept.asks(kept.ms),
-        lambda: kept.retitles(SES, "x"),
-    ):
+    asked, answered = small(kept)
+    seen = [kept.store.stamp(kept.id(SES))]
+    assert kept.store.stamp(kept.id(SES)) == seen[0]
+    assert kept.store.stamp(kept.id(SES)).digest == seen[0].digest
+    kept.ms += 1
+    kept.store.apply(changed(kept, (asked, "prt_1", "other")))
+    seen.append(kept.store.stamp(kept.id(SES)))
+    for write in kept.writes(answered):
         kept.ms += 1
         write()
-        seen.append(kept.store.stamp(SES))
-    kept.store.apply(edited(kept, *[message.id for message in kept.store.load(SES).messages[:2]]))
-    seen.append(kept.store.stamp(SES))
+        seen.append(kept.store.stamp(kept.id(SES)))
+    kept.store.apply(changed(kept, (asked, "prt_1", "once more")))
+    seen.append(kept.store.stamp(kept.id(SES)))
     assert len({stamp.fingerprint for stamp in seen}) == len({stamp.digest for stamp in seen}) == len(seen)
     assert kept.is_now(seen[-1].newest_mtime_ns)
-    again = kept.store.stamp(SES)
+    again = kept.store.stamp(kept.id(SES))
     kept.asks(NOW, "ses_2")
-    assert kept.store.stamp(SES) == again, "another session was written to"
+    assert kept.store.stamp(kept.id(SES)) == again, "another session was written to"
 
 
 def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_comes(kept: Kept) -> None:
@@ -389,11 +430,11 @@ def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_c
         known.update(found)
         return sorted(session for session, _ in found)
 
-    assert fresh() == [SES, "ses_2"]
+    assert fresh() == sorted(map(kept.id, (SES, "ses_2")))
     assert fresh() == []
     kept.ms += 60_000
     kept.answers(kept.ms - 100, "ses_2")
-    assert fresh() == ["ses_2"]
+    assert fresh() == [kept.id("ses_2")]
     assert fresh() == []
 
 
@@ -405,62 +446,54 @@ def test_a_refused_turn_is_the_failure_and_a_later_answer_clears_it(kept: Kept) 
     kept.answers(NOW - 400)
     kept.asks(NOW - 300)
     failed = kept.is_refused(NOW - 200)
-    found = kept.store.look(SES)
+    found = kept.store.look(kept.id(SES))
     assert found.failure is not None
-    assert (found.failure.message, found.failure.session, found.failure.store) == (failed, SES, kept.store.id)
-    assert (found.failure.provider, found.failure.model, found.failure.time) == ("anthropic", "m", NOW - 200)
+    assert (found.failure.message, found.failure.session, found.failure.store) == (failed, kept.id(SES), kept.store.id)
+    assert (found.failure.provider, found.failure.model, found.failure.time) == (*kept.asked, NOW - 200)
     assert (found.running, found.newest_user, found.last_answer) == (0, None, NOW - 395)
     assert (found.newer, found.waits) == (False, True)
     kept.answers(NOW - 100)
-    assert kept.store.look(SES) == Look(None, 0, None, NOW - 95)
+    assert replace(kept.store.look(kept.id(SES)), asked=("", "")) == Look(None, 0, None, NOW - 95)
 
 
 def test_the_newest_of_several_failures_is_meant_and_a_newer_prompt_and_a_running_turn_are_told(kept: Kept) -> None:
     kept.is_refused(NOW - 500)
     newest = kept.is_refused(NOW - 400)
     prompt = kept.asks(NOW - 300)
-    kept.runs(NOW - 200)
-    found = kept.store.look(SES)
+    unfinished = kept.runs(NOW - 200)
+    found = kept.store.look(kept.id(SES))
     assert found.failure is not None
-    assert (found.failure.message, found.newest_user, found.running) == (newest, prompt, NOW - 200)
-    assert (found.newer, found.silent) == (True, True)
+    assert (found.failure.message, found.newest_user) == (newest, prompt)
+    assert (found.newer, found.waits) == (True, True)
+    assert (found.running, found.silent) == ((NOW - 200, True) if unfinished else (0, False))
 
 
 def test_an_unfinished_message_of_a_crash_before_the_failure_is_no_running_turn(kept: Kept) -> None:
     kept.runs(NOW - 500)
     kept.is_refused(NOW - 400)
-    assert kept.store.look(SES).running == 0
+    assert kept.store.look(kept.id(SES)).running == 0
 
 
 def test_a_tool_call_clears_an_older_failure_but_is_no_answer(kept: Kept) -> None:
     kept.answers(NOW - 900)
     kept.calls(NOW - 800)
     kept.is_refused(NOW - 700)
-    assert kept.store.look(SES).last_answer == NOW - 895
+    assert kept.store.look(kept.id(SES)).last_answer == NOW - 895
     kept.calls(NOW - 600)
-    assert kept.store.look(SES).failure is None
+    assert kept.store.look(kept.id(SES)).failure is None
 
 
-@pytest.mark.parametrize(
-    ("kinds", "cleared"),
-    [
-        (["step-start", "reasoning"], False),
-        (["step-start", "text"], True),
-        (["text"], True),
-        (["reasoning"], False),
-        ([], False),
-    ],
-)
-def test_an_abort_clears_a_failure_only_if_the_model_spoke(kept: Kept, kinds: list[str], cleared: bool) -> None:
+@pytest.mark.parametrize("kinds", [["step-start", "reasoning"], ["step-start", "text"], ["text"], ["reasoning"], []])
+def test_an_abort_clears_a_failure_only_if_the_model_spoke(kept: Kept, kinds: list[str]) -> None:
     kept.is_refused(NOW - 400)
     kept.is_aborted(NOW - 300, kinds)
-    assert (kept.store.look(SES).failure is None) == cleared
+    assert (kept.store.look(kept.id(SES)).failure is None) == (not kept.spoken.isdisjoint(kinds))
 
 
 def test_a_glance_reads_one_message_of_a_healthy_session(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = [kept.answers(NOW - 1000 + number) for number in range(20)][-1]
     read = kept.reads(monkeypatch)
-    assert kept.store.look(SES).failure is None
+    assert kept.store.look(kept.id(SES)).failure is None
     assert read == [newest]
 
 
@@ -468,22 +501,27 @@ def test_a_glance_reads_one_message_of_a_healthy_session(kept: Kept, monkeypatch
 
 
 def test_changes_are_written_and_taken_back_to_the_very_bytes(kept: Kept) -> None:
-    changes = edited(kept, *small(kept))
-    before, read = kept.content(), kept.store.load(SES)
-    assert [part.raw for message in read.messages for part in message.parts] == [c.before for c in changes if c.before]
+    asked, answered = small(kept)
+    changes = edited(kept, asked, answered)
+    before, read = kept.content(), kept.store.load(kept.id(SES))
+    assert [change.before for change in changes] == [
+        kept.record(asked, "prt_1"),
+        kept.record(answered, "prt_2"),
+        None if kept.adds else kept.record(kept.messages()[2].id, "prt_3"),
+    ]
     assert untouched(kept.store, changes)
     kept.store.apply(changes)
     assert stand(kept.store, changes)
-    session = kept.store.load(SES)
-    assert [[part.id for part in message.parts] for message in session.messages] == [["prt_1"], [], ["prt_3"]]
-    assert [kept.said(p.data or {}) for m in session.messages for p in m.parts] == [
-        kept.words("other"),
-        kept.words("new"),
+    parts = [[(part.id, kept.said(part.data or {})) for part in message.parts] for message in kept.messages()]
+    assert parts == [
+        [(kept.id("prt_1"), kept.words("other"))],
+        [(kept.id("prt_2"), kept.aside)] if kept.aside else [],
+        [(kept.id("prt_3"), kept.words("new"))],
     ]
     assert kept.left() == []
     kept.store.apply(back(changes))
     assert kept.content() == before
-    assert kept.store.load(SES) == read
+    assert kept.store.load(kept.id(SES)) == read
     assert set(states(kept.store, changes)) == {"before"}
     assert kept.left() == []
 
@@ -491,72 +529,86 @@ def test_changes_are_written_and_taken_back_to_the_very_bytes(kept: Kept) -> Non
 def test_an_edit_that_changes_nothing_is_no_change(kept: Kept) -> None:
     asked, _ = small(kept)
     kept.part(asked, "prt_3", kept.other_layout(asked, "prt_3"))
-    session = kept.store.load(SES)
-    part = session.part("prt_3")
+    session, third = kept.store.load(kept.id(SES)), kept.id("prt_3")
+    part = session.part(third)
     assert part is not None and part.data is not None
-    assert kept.store.changes(session, [Edit(asked, "prt_3", part.data, "x")]) == []
-    assert kept.store.changes(session, [Edit(asked, "prt_none", None, "x")]) == []
+    assert kept.store.changes(session, [Edit(asked, third, part.data, "x")]) == []
+    assert kept.store.changes(session, [Edit(asked, kept.id("prt_none"), None, "x")]) == []
     assert kept.store.changes(session, []) == []
-    [once] = kept.store.changes(session, [Edit(asked, "prt_3", {**part.data, "a": True}, "x")])
+    [once] = kept.store.changes(session, [Edit(asked, third, {**part.data, "b": True}, "x")])
     kept.store.apply([once])
-    session = kept.store.load(SES)
-    written = session.part("prt_3")
-    assert written is not None
-    assert kept.store.changes(session, [Edit(asked, "prt_3", written.data, "x")]) == []
+    session = kept.store.load(kept.id(SES))
+    written = session.part(third)
+    assert written is not None and written.data is not None and written.data["b"] is True
+    assert kept.store.changes(session, [Edit(asked, third, written.data, "x")]) == []
 
 
 def test_edits_of_what_is_not_there_are_refused(kept: Kept) -> None:
     asked, answered = small(kept)
-    session = kept.store.load(SES)
-    for edit in (Edit("msg_none", "prt_1", {}, "x"), Edit(asked, "prt_2", {}, "x")):
+    session = kept.store.load(kept.id(SES))
+    for edit in (Edit("msg_none", kept.id("prt_1"), {}, "x"), Edit(asked, kept.id("prt_2"), {}, "x")):
         with pytest.raises(StoreError, match="not there"):
             kept.store.changes(session, [edit])
     with pytest.raises(StoreError, match="can't be written as JSON"):
-        kept.store.changes(session, [Edit(answered, "prt_2", {"n": float("inf")}, "x")])
+        kept.store.changes(session, [Edit(answered, kept.id("prt_2"), {"n": float("inf")}, "x")])
 
 
 def test_what_the_client_wrote_since_is_a_conflict_and_nothing_is_touched(kept: Kept) -> None:
     asked, answered = small(kept)
     changes = edited(kept, asked, answered)
+    called = re.escape(kept.called(answered, "prt_2"))
     kept.rewrites(answered, "prt_2")
     before = kept.content()
-    with pytest.raises(ConflictError, match="prt_2"):
+    with pytest.raises(ConflictError, match=called):
         kept.store.apply(changes)
     assert kept.content() == before
     assert states(kept.store, changes) == ["before", "other", "before"]
     kept.removes(answered, "prt_2")
     before = kept.content()
-    with pytest.raises(ConflictError, match="prt_2"):
+    with pytest.raises(ConflictError, match=called):
         kept.store.apply(changes)
     assert kept.content() == before
     assert kept.left() == []
 
 
+@pytest.mark.parametrize("kept", those("adds"), indirect=True)
 def test_a_record_that_is_there_by_now_is_a_conflict(kept: Kept) -> None:
-    asked, answered = small(kept)
-    changes = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_7", kept.words("new"), "x")])
+    _, answered = small(kept)
+    changes = changed(kept, (answered, "prt_7", "new"))
     kept.part(answered, "prt_7")
     before = kept.content()
     with pytest.raises(ConflictError, match="prt_7"):
         kept.store.apply(changes)
     assert kept.content() == before
-    assert asked
+
+
+@pytest.mark.parametrize("kept", [kind for kind in STORES if not STORES[kind].adds], indirect=True)
+def test_what_the_client_appended_since_is_kept_and_no_conflict(kept: Kept) -> None:
+    changes = edited(kept, *small(kept))
+    before = kept.content()
+    newer = kept.answers(NOW)
+    grown = kept.content()
+    kept.store.apply(changes)
+    assert kept.messages()[-1].id == newer
+    kept.store.apply(back(changes))
+    assert kept.content() == grown != before
 
 
 def test_an_undo_of_what_the_client_wrote_over_is_a_conflict(kept: Kept) -> None:
-    changes = edited(kept, *small(kept))
+    asked, answered = small(kept)
+    changes = edited(kept, asked, answered)
     kept.store.apply(changes)
-    owner = kept.store.load(SES).messages[0].id
-    kept.rewrites(owner, "prt_1")
+    called = re.escape(kept.called(asked, "prt_1"))
+    kept.rewrites(asked, "prt_1")
     before = kept.content()
-    with pytest.raises(ConflictError, match="prt_1"):
+    with pytest.raises(ConflictError, match=called):
         kept.store.apply(back(changes))
     assert kept.content() == before
 
 
 def test_one_record_twice_in_a_set_is_refused(kept: Kept) -> None:
     asked, _ = small(kept)
-    [change] = kept.store.changes(kept.store.load(SES), [Edit(asked, "prt_7", kept.words("new"), "x")])
+    [change] = changed(kept, (asked, "prt_7" if kept.adds else "prt_1", "new"))
     before = kept.content()
     with pytest.raises(StoreError, match="twice"):
         kept.store.apply([change, replace(change, before=b"x")])
@@ -600,12 +652,10 @@ def test_a_fault_at_any_step_leaves_all_or_nothing(
 
 
 def test_what_a_crash_left_is_removed_once_and_nothing_else(kept: Kept) -> None:
-    asked, answered = small(kept)
-    keys = [kept.key(asked, "prt_1"), kept.key(answered, "prt_2"), kept.key("msg_none", "prt_9")]
+    changes = [*edited(kept, *small(kept)), Change(kept.key("msg_none", "prt_99"), None, None)]
     before = kept.content()
-    changes = [Change(key, None, None) for key in keys]
     assert kept.store.clean(changes) == 0
-    left = kept.cut_off(keys[0])
+    left = kept.cut_off(changes[0])
     assert [kept.store.clean(changes), kept.store.clean(changes)] == [left, 0]
     assert kept.content() == before
     assert kept.left() == []
@@ -616,11 +666,10 @@ def test_what_a_crash_left_is_removed_once_and_nothing_else(kept: Kept) -> None:
 
 def test_what_exists_nowhere_else_is_told_of_what_is_set_aside_and_not_of_what_stays(kept: Kept) -> None:
     asked, answered = small(kept)
-    session, content = kept.store.load(SES), kept.store.content
-    aside = kept.store.changes(session, [Edit(answered, "prt_2", None, "x")])
-    over = kept.store.changes(session, [Edit(asked, "prt_1", kept.words("other"), "x")])
-    longer = kept.store.changes(session, [Edit(asked, "prt_1", kept.words("they said hello, and more"), "x")])
-    added = kept.store.changes(session, [Edit(answered, "prt_3", kept.words("hello to them"), "x")])
+    content, there = kept.store.content, (answered, "prt_3") if kept.adds else (asked, "prt_1")
+    aside, over = changed(kept, (answered, "prt_2", None)), changed(kept, (asked, "prt_1", "other"))
+    longer = changed(kept, (asked, "prt_1", "they said hello, and more"))
+    added = changed(kept, (*there, "hello to them"))
     assert [content.sole(changes) for changes in (aside, over, longer, added)] == [True, True, False, False]
     assert not content.sole([*aside, *added]), "it moved"
     assert not content.sole(back(aside))
@@ -628,19 +677,25 @@ def test_what_exists_nowhere_else_is_told_of_what_is_set_aside_and_not_of_what_s
 
 def test_an_image_is_read_as_the_part_is_and_laid_open_with_all_its_words(kept: Kept) -> None:
     asked, answered = small(kept)
-    [stored] = kept.store.load(SES).messages[0].parts
-    [change] = kept.store.changes(kept.store.load(SES), [Edit(answered, "prt_2", None, "x")])
+    stored = kept.store.load(kept.id(SES)).part(kept.id("prt_1"))
+    [change] = changed(kept, (answered, "prt_2", None))
+    [first] = changed(kept, (asked, "prt_1", None))
     content = kept.store.content
     assert content.is_part(change.key)
-    assert change.before is not None and stored.data is not None
-    assert kept.said(content.said(change.before) or {}) == kept.said(stored.data)
+    assert first.before is not None and change.before is not None and stored is not None and stored.data is not None
+    assert kept.said(content.said(first.before) or {}) == kept.said(stored.data)
     assert "hello" in str(content.shown(change.before))
-    [message] = kept.store.changes(kept.store.load(SES), [Edit(asked, None, {"role": "user", "a": 1}, "x")])
-    assert not content.is_part(message.key)
     assert content.said(b"{torn") is content.shown(b"{torn") is None
+
+
+@pytest.mark.parametrize("kept", those("adds"), indirect=True)
+def test_a_message_is_no_part(kept: Kept) -> None:
+    asked, _ = small(kept)
+    [message] = kept.store.changes(kept.store.load(kept.id(SES)), [Edit(asked, None, {"role": "user", "a": 1}, "x")])
+    assert not kept.store.content.is_part(message.key)
 
 
 def test_nothing_stands_in_the_way_of_an_undo_of_what_was_edited(kept: Kept) -> None:
     changes = edited(kept, *small(kept))
-    entry = Entry("r1", 0.0, kept.store.id, SES, "m", "", Kind.EMPTY_CONTENT, Outcome.HEALED, 3, "")
+    entry = Entry("r1", 0.0, kept.store.id, kept.id(SES), "m", "", Kind.EMPTY_CONTENT, Outcome.HEALED, 3, "")
     assert kept.store.undo_obstacle(entry, changes) is None

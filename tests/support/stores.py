@@ -6,9 +6,10 @@ A new store: a class with the members of `Kept`, and a line in `STORES`.
 from __future__ import annotations
 
 import json
+import os
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,121 +18,29 @@ import pytest
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from recoveryd.clients.store import Store
-from recoveryd.core.model import Json
+from recoveryd.clients.store import About, Store
+from recoveryd.core.model import Change, Json, Message
 from recoveryd.disk import tree as reading
 from tests.support.database import NEW, OLD, Base, text
+from tests.support.growing_stores import Threads, Transcripts
 from tests.support.json_tree import ABORTED, NOW, REFUSED, SES, Tree, done, message, name
-
-Raw = bytes  # the text of a record as a client that broke it may have left it
-
-
-class Kept(Protocol):
-    """A store, and a client that writes to it. All times are milliseconds since the epoch."""
-
-    def __init__(self, folder: Path) -> None:
-        """Make an empty store in `folder`."""
-
-    store: Store
-    ms: int  # the clock of the store: now
-
-    # What no part can be, so that it is kept as bytes; what is read as a part that says nothing; and what is read.
-    broken: Sequence[Raw]
-    odd: Sequence[Raw]
-    readable: Sequence[tuple[Raw, Json]]
-    bad_keys: Sequence[str]  # no records of this store
-    named: str  # how a record is named that can't be read, as an expression with {id}
-    too_large: tuple[str, str]  # what is said of a part `prt_huge` of 5 KB and of a session, as expressions
-
-    # The client writes.
-    def session(self, session: str, title: str, directory: str, parent: str) -> None:
-        """Say of a session what it is."""
-
-    def retitles(self, session: str, title: str) -> None:
-        """Give another title to a session that is there."""
-
-    def asks(self, ms: int, session: str = SES) -> str:
-        """Add a user's message, of which nothing has come; its id."""
-
-    def answers(self, ms: int, session: str = SES) -> str:
-        """Add a whole answer that was finished 5 ms later; its id."""
-
-    def calls(self, ms: int, session: str = SES) -> str:
-        """Add a finished step of the model that ended in a call of a tool; its id."""
-
-    def runs(self, ms: int, session: str = SES) -> str:
-        """Add an answer that is not finished; its id."""
-
-    def is_refused(self, ms: int, session: str = SES) -> str:
-        """Add a turn that the provider refused, of provider "anthropic" and model "m"; its id."""
-
-    def is_aborted(self, ms: int, kinds: Sequence[str], session: str = SES) -> str:
-        """Add a turn that the user ended, with a part of each of these kinds (step-start, reasoning, text)."""
-
-    def part(self, owner: str, identifier: str, raw: Raw | None = None, session: str = SES) -> None:
-        """Add a part that says "hello", or this record as it is."""
-
-    def rewrites(self, owner: str, identifier: str) -> None:
-        """Write other words over a part."""
-
-    def removes(self, owner: str, identifier: str) -> None:
-        """Delete a part."""
-
-    def broken_message(self, ms: int) -> str:
-        """Add a message that is no JSON; its id."""
-
-    # What is in the store, and what can be done to it from outside.
-    def key(self, owner: str, identifier: str) -> str:
-        """The key of a part."""
-
-    def said(self, data: Json) -> Json:
-        """A part without the ids that the store puts into it."""
-
-    def other_layout(self, owner: str, identifier: str) -> Raw:
-        """A part that says "a": 1, in another layout than the store would write it."""
-
-    def words(self, words: str) -> Json:
-        """A part that says `words`, as an edit gives it."""
-
-    def content(self) -> Mapping[str, Any]:
-        """All that the client has there, byte by byte."""
-
-    def left(self) -> list[str]:
-        """What lies there that neither this client nor a person put there."""
-
-    def cut_off(self, key: str) -> int:
-        """Leave there what a crash in the middle of a write of `key` leaves; how many things."""
-
-    def foreign(self, owner: str) -> None:
-        """Put what is no record where the client keeps them, if that can be."""
-
-    def limited(self, record: int, session: int) -> Store:
-        """The same store, with other limits in bytes."""
-
-    def absent(self, folder: Path) -> Store:
-        """A store in `folder`, where none is."""
-
-    def is_now(self, ns: int) -> bool:
-        """Whether a stamp of this time, in nanoseconds, may be of a write of now."""
-
-    def file(self, owner: str, identifier: str) -> Path:
-        """The file that a part is in."""
-
-    def needed(self) -> Sequence[Path]:
-        """What has to be written to for an edit, be it a file or a folder."""
-
-    def reads(self, patch: pytest.MonkeyPatch) -> list[str]:
-        """A list, empty yet, of the ids of all messages that the store reads from now on."""
+from tests.support.kept import Kept, Raw
 
 
 class _OpenCode(Kept, Protocol):
-    """What both of OpenCode's stores have in common: its messages."""
+    """What all stores of OpenCode's kind have in common: its messages."""
+
+    adds: bool = True
+    aside: Json | None = None
+    asked: tuple[str, str] = ("anthropic", "m")
+    spoken: frozenset[str] = frozenset({"text"})
+    passed_over: Sequence[Raw] = ()
 
     @abstractmethod
     def _say(self, session: str, role: str, ms: int, fields: Mapping[str, Any]) -> str: ...
 
     @abstractmethod
-    def _part(self, owner: str, identifier: str, data: Any) -> None: ...
+    def _part(self, owner: str, label: str, data: Any) -> None: ...
 
     def says(self, role: str, ms: int, **fields: Any) -> str:
         """Add a message with these fields; its id."""
@@ -152,11 +61,53 @@ class _OpenCode(Kept, Protocol):
     def is_refused(self, ms: int, session: str = SES) -> str:
         return self._say(session, "assistant", ms, REFUSED)
 
-    def is_aborted(self, ms: int, kinds: Sequence[str], session: str = SES) -> str:
+    def is_aborted(self, ms: int, kinds: Sequence[str], session: str = SES) -> None:
         aborted = self._say(session, "assistant", ms, ABORTED)
         for number, kind in enumerate(kinds):
             self._part(aborted, f"prt_{number}", {"type": kind})
-        return aborted
+
+    def id(self, label: str) -> str:
+        return label
+
+    @abstractmethod
+    def retitles(self, session: str, title: str) -> None:
+        """Give another title to a session that is there."""
+
+    def writes(self, owner: str) -> Sequence[Callable[[], object]]:
+        return (
+            lambda: self.part(owner, "prt_9"),
+            lambda: self.removes(owner, "prt_2"),
+            lambda: self.asks(self.ms),
+            lambda: self.retitles(SES, "x"),
+        )
+
+    def line(self, raw: Raw) -> None:
+        raise AssertionError("records are no lines")
+
+    def messages(self, session: str = SES) -> Sequence[Message]:
+        return self.store.load(session).messages
+
+    def ordered(self, ids: Sequence[str]) -> Sequence[str]:
+        return sorted(ids)
+
+    def called(self, owner: str, label: str) -> str:
+        return label
+
+    def record(self, owner: str, label: str) -> bytes | None:
+        part = self.store.load(SES).part(label)
+        return part.raw if part else None
+
+    @abstractmethod
+    def needed(self) -> Sequence[Path]:
+        """What has to be written to for an edit, be it a file or a folder."""
+
+    def protect(self, number: int, patch: pytest.MonkeyPatch) -> str:
+        path = self.needed()[number]
+        if os.geteuid() == 0:  # root may write everywhere
+            patch.setattr(os, "access", lambda where, how: Path(where) != path)
+        else:
+            path.chmod(0o500 if path.is_dir() else 0o400)
+        return f"{path.name} can't be written to"
 
     def said(self, data: Json) -> Json:
         return {key: value for key, value in data.items() if key not in ("id", "sessionID", "messageID")}
@@ -195,9 +146,10 @@ class Files(_OpenCode):
         self.tree = Tree(folder / "opencode" / "storage")
         self.store = OpencodeFiles(self.tree.root, clock=lambda: self.ms / 1000)
 
-    def session(self, session: str, title: str, directory: str, parent: str) -> None:
+    def session(self, session: str, title: str, directory: str, parent: str) -> About:
         said = {"id": session, "title": title, "directory": directory, "parentID": parent}
         self.tree.put(f"session/global/{session}.json", said)
+        return About(title, directory, parent or None)
 
     def retitles(self, session: str, title: str) -> None:
         self.tree.put(f"session/global/{session}.json", {"id": session, "title": title})
@@ -207,27 +159,27 @@ class Files(_OpenCode):
         self.tree.put(f"message/{session}/{said['id']}.json", said)
         return str(said["id"])
 
-    def _part(self, owner: str, identifier: str, data: Any) -> None:
-        self.tree.part(owner, identifier, data)
+    def _part(self, owner: str, label: str, data: Any) -> None:
+        self.tree.part(owner, label, data)
 
-    def part(self, owner: str, identifier: str, raw: Raw | None = None, session: str = SES) -> None:
-        self.tree.part(owner, identifier, raw)
+    def part(self, owner: str, label: str, raw: Raw | None = None, session: str = SES) -> None:
+        self.tree.part(owner, label, raw)
 
-    def rewrites(self, owner: str, identifier: str) -> None:
-        self.tree.part(owner, identifier, {"id": identifier, "client": "was here"})
+    def rewrites(self, owner: str, label: str) -> None:
+        self.tree.part(owner, label, {"id": label, "client": "was here"})
 
-    def removes(self, owner: str, identifier: str) -> None:
-        self.file(owner, identifier).unlink()
+    def removes(self, owner: str, label: str) -> None:
+        self.file(owner, label).unlink()
 
     def broken_message(self, ms: int) -> str:
         self.tree.put(f"message/{SES}/{name(ms)}.json", b'{"role": ')
         return name(ms)
 
-    def key(self, owner: str, identifier: str) -> str:
-        return f"part/{owner}/{identifier}.json"
+    def key(self, owner: str, label: str) -> str:
+        return f"part/{owner}/{label}.json"
 
-    def other_layout(self, owner: str, identifier: str) -> Raw:
-        return json.dumps({"id": identifier, "sessionID": SES, "messageID": owner, "a": 1}).encode()
+    def other_layout(self, owner: str, label: str) -> Raw:
+        return json.dumps({"id": label, "sessionID": SES, "messageID": owner, "a": 1}).encode()
 
     def content(self) -> Mapping[str, Any]:
         root = self.tree.root
@@ -239,8 +191,8 @@ class Files(_OpenCode):
     def left(self) -> list[str]:
         return sorted(path.name for path in self.tree.root.rglob(".*"))
 
-    def cut_off(self, key: str) -> int:
-        path = self.tree.root / key
+    def cut_off(self, change: Change) -> int:
+        path = self.tree.root / change.key
         path.with_name(f".recoveryd-{path.name}").write_text("half")
         return 1
 
@@ -249,7 +201,7 @@ class Files(_OpenCode):
         for key in (f"message/{SES}/notes.txt", f"part/{owner}/prt_2.json.bak"):
             self.tree.put(key, b"x")
 
-    def limited(self, record: int, session: int) -> Store:
+    def limited(self, patch: pytest.MonkeyPatch, record: int, session: int) -> Store:
         return OpencodeFiles(self.tree.root, max_file=record, max_session=session)
 
     def absent(self, folder: Path) -> Store:
@@ -258,8 +210,8 @@ class Files(_OpenCode):
     def is_now(self, ns: int) -> bool:
         return abs(ns - time.time_ns()) < 10 * 10**9
 
-    def file(self, owner: str, identifier: str) -> Path:
-        return self.tree.root / self.key(owner, identifier)
+    def file(self, owner: str, label: str) -> Path:
+        return self.tree.root / self.key(owner, label)
 
     def needed(self) -> Sequence[Path]:
         return (self.tree.root / "message", self.tree.root / "part")
@@ -280,6 +232,7 @@ class Rows(_OpenCode):
     """The database of OpenCode as the newest version makes it."""
 
     version = NEW
+    place = "opencode/opencode.db"
     broken = (*_BROKEN, b"\xff")
     odd = (b"[]", b"null", b"7")
     readable = _READABLE
@@ -289,11 +242,12 @@ class Rows(_OpenCode):
 
     def __init__(self, folder: Path) -> None:
         self.ms = NOW
-        self.base = Base(folder / "opencode" / "opencode.db", self.version, lambda: self.ms / 1000)
+        self.base = Base(folder / self.place, self.version, lambda: self.ms / 1000)
         self.store = self.base.store
 
-    def session(self, session: str, title: str, directory: str, parent: str) -> None:
+    def session(self, session: str, title: str, directory: str, parent: str) -> About:
         self.base.session(session, title=title, directory=directory, parent_id=parent)
+        return About(title, directory, parent or None)
 
     def retitles(self, session: str, title: str) -> None:
         self.base.run("UPDATE session SET title = ?, time_updated = ? WHERE id = ?", title, self.ms, session)
@@ -301,26 +255,26 @@ class Rows(_OpenCode):
     def _say(self, session: str, role: str, ms: int, fields: Mapping[str, Any]) -> str:
         return self.base.say(role, ms, session=session, **fields)
 
-    def _part(self, owner: str, identifier: str, data: Any) -> None:
-        self.base.part(owner, identifier, data, self.ms)
+    def _part(self, owner: str, label: str, data: Any) -> None:
+        self.base.part(owner, label, data, self.ms)
 
-    def part(self, owner: str, identifier: str, raw: Raw | None = None, session: str = SES) -> None:
-        self.base.part(owner, identifier, None if raw is None else text(raw), self.ms)
+    def part(self, owner: str, label: str, raw: Raw | None = None, session: str = SES) -> None:
+        self.base.part(owner, label, None if raw is None else text(raw), self.ms)
 
-    def rewrites(self, owner: str, identifier: str) -> None:
+    def rewrites(self, owner: str, label: str) -> None:
         words = '{"client":"was here"}'
-        self.base.run("UPDATE part SET data = ?, time_updated = ? WHERE id = ?", words, self.ms, identifier)
+        self.base.run("UPDATE part SET data = ?, time_updated = ? WHERE id = ?", words, self.ms, label)
 
-    def removes(self, owner: str, identifier: str) -> None:
-        self.base.run("DELETE FROM part WHERE id = ?", identifier)
+    def removes(self, owner: str, label: str) -> None:
+        self.base.run("DELETE FROM part WHERE id = ?", label)
 
     def broken_message(self, ms: int) -> str:
         return self.base.message('{"role": ', ms)
 
-    def key(self, owner: str, identifier: str) -> str:
-        return f"part/{identifier}"
+    def key(self, owner: str, label: str) -> str:
+        return f"part/{label}"
 
-    def other_layout(self, owner: str, identifier: str) -> Raw:
+    def other_layout(self, owner: str, label: str) -> Raw:
         return b'{ "a" : 1 }'
 
     def content(self) -> Mapping[str, Any]:
@@ -329,13 +283,13 @@ class Rows(_OpenCode):
     def left(self) -> list[str]:
         return self.base.beside()
 
-    def cut_off(self, key: str) -> int:
+    def cut_off(self, change: Change) -> int:
         return 0  # SQLite takes it back
 
     def foreign(self, owner: str) -> None:
         """A row is a record, or of no session."""
 
-    def limited(self, record: int, session: int) -> Store:
+    def limited(self, patch: pytest.MonkeyPatch, record: int, session: int) -> Store:
         return OpencodeSqlite(self.base.path, max_row=record, max_session=session)
 
     def absent(self, folder: Path) -> Store:
@@ -344,7 +298,7 @@ class Rows(_OpenCode):
     def is_now(self, ns: int) -> bool:
         return ns == self.ms * 1_000_000
 
-    def file(self, owner: str, identifier: str) -> Path:
+    def file(self, owner: str, label: str) -> Path:
         return self.base.path
 
     def needed(self) -> Sequence[Path]:
@@ -368,8 +322,22 @@ class OldRows(Rows):
     version = OLD
 
 
+class KiloRows(Rows):
+    """The database of Kilo, which is OpenCode's under another name at another place."""
+
+    place = "kilo/kilo.db"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path, clock = self.base.path, lambda: self.ms / 1000
+        self.store = self.base.store = OpencodeSqlite(path, busy_s=0.1, clock=clock, client="kilo", title="Kilo")
+
+
 STORES: Mapping[str, type[Kept]] = {
     "opencode-files": Files,
     "opencode-sqlite-old": OldRows,
     "opencode-sqlite-new": Rows,
+    "kilo": KiloRows,
+    "codex": Threads,
+    "claude-code": Transcripts,
 }

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.opencode import ids as ids_module
 from tests.support.json_tree import NOW, REFUSED, SES, Tree, done, message, name
-from tests.support.stores import STORES, Files, Kept, Rows
+from tests.support.kept import Kept
+from tests.support.stores import STORES, Files, Rows
 
 
 @pytest.fixture
