@@ -72,7 +72,8 @@ class ClaudeCode(WithoutServer):
         newest = session.newest
         if newest is None:
             return None
-        return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER)
+        model = next((str(m.data["modelID"]) for m in reversed(session.messages) if "modelID" in m.data), "")
+        return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER, model=model)
 
     def by_shell(self, message: Message) -> bool:
         del message

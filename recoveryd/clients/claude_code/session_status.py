@@ -15,7 +15,6 @@ from recoveryd.core import Failure
 PROVIDER = "anthropic"
 _REQUEST = b'{"type":"api-request",'
 _LINE = b'{"parentUuid":'
-_SYNTHETIC = "<synthetic>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,8 @@ class Status:
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
     working: int = 0  # when the step came that is not the last of its turn; 0: none
-    model: str = ""  # that was asked last
+    model: str = ""  # that answered last; where none did, that was asked
+    served: bool = False  # one answered
 
     def look(self, *, open_now: bool) -> Look:
         """As the store tells it; `open_now`: a client has the session, so a turn without an end may be under way."""
@@ -97,8 +97,8 @@ def _ends(line: Line) -> bool:
 
 def _with(status: Status, event: Line | str, store: str, session: str) -> Status:
     """What is known with one more line."""
-    if isinstance(event, str):
-        return replace(status, model=event)
+    if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
+        return status if status.served else replace(status, model=event)
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)
@@ -109,8 +109,8 @@ def _with(status: Status, event: Line | str, store: str, session: str) -> Status
         return replace(status, failures=(failure, *status.failures), prompt="", working=0)
     if event.refused:
         return status
-    model = event.message.get("model")
-    status = replace(status, model=model) if isinstance(model, str) and model != _SYNTHETIC else status
+    if event.model:
+        status = replace(status, model=event.model, served=True)
     if _ends(event):
         return replace(status, failures=(), prompt="", working=0, answered=event.ms)
     return replace(status, failures=(), prompt="", working=event.ms)

@@ -16,6 +16,7 @@ from recoveryd.core import Json, Message, Part, Session, StoreError
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
+_BY_CLIENT = "<synthetic>"  # the model of what the client says itself
 COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _LARGE = 1 << 20
@@ -39,6 +40,12 @@ class Line:
     def message(self) -> Json:
         found = self.data.get("message")
         return found if isinstance(found, Mapping) else {}
+
+    @property
+    def model(self) -> str:
+        """The model that gave this answer; "" where none did."""
+        found = self.message.get("model")
+        return found if isinstance(found, str) and found != _BY_CLIENT else ""
 
     @property
     def refused(self) -> bool:
@@ -213,6 +220,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     said: dict[str, Any] = {"role": "assistant" if mine else "user", "time": {"created": at}}
     if mine:
         said |= {"parentID": prompt, "api_id": _text(line.message, "id"), "time": {"created": at, "completed": at}}
+        said |= {"modelID": line.model} if line.model else {}
         if line.refused:
             said["error"] = dict(line.data)
     content = line.data.get("content") if line.type == "system" else line.message.get("content")

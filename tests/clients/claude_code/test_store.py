@@ -12,9 +12,12 @@ from typing import IO
 import pytest
 
 from recoveryd.clients.claude_code import running
+from recoveryd.clients.claude_code.client import ClaudeCode
+from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import Look, stand, untouched
 from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
+from recoveryd.providers.find import provider_of
 from tests.support.transcript import Transcript, call, dump, text
 
 CWD = "/home/me/project"
@@ -73,6 +76,31 @@ def test_a_refusal_is_found_and_the_answer_before_it(store: ClaudeCodeTranscript
     made.write(store.root)
     answered = store.look(made.session)
     assert (answered.failure, answered.newest_user) == (None, None) and answered.last_answer > 0
+
+
+@pytest.mark.parametrize(
+    ("served", "whose"), [("glm-4.6", None), ("deepseek-chat", None), ("claude-opus-4-5", "anthropic")]
+)
+def test_who_answered_tells_the_maker_and_not_the_name_that_was_asked_for(
+    store: ClaudeCodeTranscripts, served: str, whose: str | None
+) -> None:
+    """ANTHROPIC_BASE_URL may lead to another maker, who takes Claude's names for models of its own."""
+    made = Transcript(cwd=CWD)
+    for prompt in ("question", "next"):
+        made.user(prompt)
+        made.event({"type": "api-request", "params": {"model": "claude-opus-4-5"}})
+        if prompt == "question":
+            made.assistant(text("done"))
+            made.line(-1)["message"]["model"] = served
+    made.refused("messages.1.content.0: Invalid `signature` in `thinking` block")
+    made.write(store.root)
+    failure = store.look(made.session).failure
+    assert failure is not None and failure.model == served
+    next_one = ClaudeCode(ClaudeCodeSettings()).next_failure(store.load(made.session))
+    assert next_one is not None and next_one.model == served
+    for one in (failure, next_one):
+        found = provider_of(one)
+        assert (found and found.name) == whose
 
 
 def test_what_the_client_mended_by_itself_is_no_refusal(store: ClaudeCodeTranscripts) -> None:
