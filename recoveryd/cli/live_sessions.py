@@ -19,6 +19,7 @@ from recoveryd.settings import paths, paused
 
 _HOUR_S = 3600.0
 _STORES_S = 10.0  # how often stores that are new are looked for
+_UNDER_WAY_S = 5.0  # what waits for an answer is believed to be under way so long, and then asked again and again
 
 
 class State(StrEnum):
@@ -63,6 +64,7 @@ class LiveSessions:
         self._listed = float("-inf")
         self._marks: dict[str, dict[str, str]] = {}
         self._rows: dict[tuple[str, str], LiveSession] = {}
+        self._under_way: dict[tuple[str, str], float] = {}  # sessions that wait, by when they were looked at
         self.problems: dict[str, str] = {}
 
     def refresh(self) -> list[LiveSession]:
@@ -103,7 +105,7 @@ class LiveSessions:
         changed = dict(store.fresh(known, int(since * 1000)))
         known.update({session: mark for session, mark in changed.items() if mark})
         newest = self._newest(store, recovery.context.ledger)
-        for session in changed.keys() | self._retold(store, newest):
+        for session in changed.keys() | self._retold(store, newest) | self._due(store):
             row = self._row(store, session, newest.get(session), recovery, since)
             if row is None:
                 self._rows.pop((store.id, session), None)
@@ -112,8 +114,7 @@ class LiveSessions:
 
     def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
         """Return the newest recovery of each session of a store."""
-        entries = (entry for entry in ledger.history(200) if entry.store == store.id)
-        return {entry.session: entry for entry in sorted(entries, key=lambda entry: entry.time)}
+        return {entry.session: entry for entry in reversed(ledger.history(200)) if entry.store == store.id}
 
     def _retold(self, store: Store, newest: dict[str, Entry]) -> set[str]:
         """List the sessions of which the ledger says otherwise than is shown."""
@@ -123,19 +124,28 @@ class LiveSessions:
             if (row := self._rows.get((store.id, session))) is not None and row.recovery != _standing(entry)
         }
 
+    def _due(self, store: Store) -> set[str]:
+        """List the sessions that were under way: what is stored does not tell when their client ends."""
+        then = self._clock() - _UNDER_WAY_S
+        return {name for (of, name), looked in self._under_way.items() if of == store.id and looked <= then}
+
     def _row(
         self, store: Store, session: str, entry: Entry | None, recovery: Recovery, since: float
     ) -> LiveSession | None:
         at = store.stamp(session).newest_mtime_ns / 1e9
+        self._under_way.pop((store.id, session), None)
         if at < since:
             return None
-        state, says = self._state(store, session, recovery)
+        now = self._clock()
+        state, says = self._state(store, session, recovery, now - at < _UNDER_WAY_S)
+        if state in (State.RUNNING, State.WAITING):
+            self._under_way[store.id, session] = now
         done = "" if entry is None else _standing(entry)
         return LiveSession(store, session, store.about(session).title, state, at, says, done)
 
-    def _state(self, store: Store, session: str, recovery: Recovery) -> tuple[State, str]:
+    def _state(self, store: Store, session: str, recovery: Recovery, young: bool) -> tuple[State, str]:
         look = store.look(session)
-        if look.failure is not None and not look.newer:
+        if not young or not look.newer:
             finding = find(store, session, recovery)
             if finding is not None:
                 return _of(finding), finding.outlook if finding.stuck else finding.said

@@ -50,7 +50,7 @@ class View:
     idle: str = ""  # why nothing is repaired now
     said: str = "Looking at your sessions ..."
     selected: tuple[str, str] | None = None
-    question: str = ""
+    asked: tuple[str, LiveSession] | None = None  # the key that waits for a yes, and its session: the list moves on
     lines: dict[str, list[str]] = field(default_factory=dict)  # of the diff of each recovery that was selected
     page: int = 0
 
@@ -59,6 +59,16 @@ class View:
         """The selected session: the first one until another is chosen."""
         rows = self.rows
         return next((row for row in rows if _key(row) == self.selected), rows[0] if rows else None)
+
+    @property
+    def question(self) -> str:
+        """What is asked now; "" for nothing."""
+        if self.asked is None:
+            return ""
+        key, row = self.asked
+        if key == "u":
+            return f"Undo {row.recovery}, and put the session back as it was? [y/N]"
+        return f"Tell {row.title or row.session} to go on? [y/N]"
 
     def move(self, by: int) -> None:
         """Select another session, `by` rows below."""
@@ -137,12 +147,13 @@ def watch(arguments: argparse.Namespace) -> int:
 
 def _obey(pressed: str, view: View, worker: _Worker, arguments: argparse.Namespace) -> None:
     row = view.row
-    if view.question:
-        if pressed and row is not None:
-            agreed, view.question = pressed == "y", ""
-            view.said = "Undoing ..." if agreed else "Nothing was undone."
-            if agreed:
-                worker.jobs.put(partial(_undo, row, arguments))
+    if view.asked is not None:
+        if pressed:
+            (asked, of), view.asked = view.asked, None
+            doing, does, nothing = _ASKED[asked]
+            view.said = doing if pressed == "y" else nothing
+            if pressed == "y":
+                worker.jobs.put(partial(does, of, arguments))
     elif pressed in ("up", "down"):
         view.move(1 if pressed == "down" else -1)
         worker.jobs.put(lambda: "")
@@ -151,11 +162,8 @@ def _obey(pressed: str, view: View, worker: _Worker, arguments: argparse.Namespa
     elif pressed in ("u", "c") and row is not None:
         if not row.recovery:
             view.said = "No recovery of this session stands."
-        elif pressed == "u":
-            view.question = f"Undo {row.recovery}, and put the session back as it was? [y/N]"
         else:
-            view.said = "Asking its client to go on ..."
-            worker.jobs.put(partial(_continue, row, arguments))
+            view.asked, view.selected = (pressed, row), _key(row)
 
 
 def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
@@ -172,6 +180,13 @@ def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
         context = Context(ledger, config_of(arguments), paths.state_dir())
         case = by_hand.made(row.store, ledger.get(row.recovery))
         return _told(by_hand.go_on(context, Resumer(context), case))
+
+
+# What is said while a key's wish is carried out, what does that, and what is said if it is none.
+_ASKED = {
+    "u": ("Undoing ...", _undo, "Nothing was undone."),
+    "c": ("Asking its client to go on ...", _continue, "Nothing was asked."),
+}
 
 
 def _told(answer: Answer) -> str:

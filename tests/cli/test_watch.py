@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from argparse import Namespace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
-from recoveryd.cli.watch import View, drawn
+from recoveryd.cli.watch import View, _obey, drawn
 from recoveryd.clients import Config, Whose
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from tests.conftest import Run
@@ -118,3 +121,34 @@ def test_the_selection_stays_with_its_session_and_within_the_list(view: View) ->
 def test_in_a_pipe_it_says_what_to_use_instead(run: Run) -> None:
     code, out, said = run("watch")
     assert (code, out) == (2, "") and "needs a terminal" in said and "recoveryd logs -f" in said
+
+
+@pytest.mark.parametrize(("key", "asks"), [("u", "Undo r1, "), ("c", "Tell A title to go on")])
+def test_what_is_asked_about_is_what_is_done(view: View, key: str, asks: str) -> None:
+    """Another session may come first between the question and the answer."""
+    first, *others = (replace(row, title="A title", recovery=f"r{n}") for n, row in enumerate(view.rows, 1))
+    worker = Mock()
+    view.rows = [first, *others]
+    _obey(key, view, worker, Namespace())
+    assert view.question.startswith(asks) and not worker.jobs.put.called
+    view.rows = [others[0], first, *others[1:]]
+    _obey("y", view, worker, Namespace())
+    (job,) = worker.jobs.put.call_args.args
+    assert (job.args[0], view.question) == (first, "")
+    assert view.row == first, "and it stays in sight"
+
+
+def test_a_prompt_that_nothing_comes_of_is_stuck_after_a_moment(tree: Tree) -> None:
+    """Also where its client ended without a word."""
+    session, late = tree.asked(behind_a_call), [0.0]
+    live = LiveSessions(Config(), lambda: [tree.store], clock=lambda: time.time() + late[0])
+    assert states(live.refresh()) == {session: State.WAITING}
+    late[0] = 10.0
+    (row,) = live.refresh()
+    assert row.state is State.STUCK and "tool result" in row.says
+
+
+def test_a_part_that_the_client_cannot_read_makes_a_session_stuck(tree: Tree, live: LiveSessions) -> None:
+    session = tree.answered(tree.stuck())
+    tree.part(session, "text").write_bytes(b"{")
+    assert states(live.refresh()) == {session: State.STUCK}
