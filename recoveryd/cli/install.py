@@ -16,7 +16,7 @@ from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render, wrapped
 from recoveryd.cli.steps import Steps, short
-from recoveryd.clients import Config, Whose, find_stores
+from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
 from recoveryd.service import Background, Manager, Service, base, of_this_system, shell_settings
@@ -134,11 +134,12 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
             yield f"{folder} is not there yet. Once the client has made it: recoveryd install --strict"
         if folder == Path.home() or folder in Path.home().parents:
             yield f"a store lies in {folder} itself, so all of that may be written to."
-    if not config.opencode.server_url:
-        yield (
-            "--strict keeps it from looking into other processes. If your client listens on a port, write that address"
-            f" to server_url in [opencode] of {place}, or it will not be found."
-        )
+    for client in Clients(config).on_this_machine(os.environ):
+        if key := client.address_key():
+            yield (
+                f"--strict keeps it from looking into other processes. If {client.title} listens on a port, write that "
+                f"address to {key} of {place}, or it will not be found."
+            )
 
 
 def _lost(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
+from recoveryd.clients import whereabouts
 from recoveryd.core import __version__, capital
 from recoveryd.doctor import CODES
 
@@ -19,7 +20,7 @@ _FILES = (
 _VARIABLES = (
     ("RECOVERYD_<KEY>", "A key of the configuration, with an underscore for each dot: RECOVERYD_NOTIFY_DESKTOP."),
     ("XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files above are."),
-    ("XDG_DATA_HOME, OPENCODE_DB", "Where OpenCode keeps its sessions."),
+    *((names, f"Where {title} keeps its sessions.") for title, _, names in whereabouts() if names),
     ("NO_COLOR", "No colours, also on a terminal."),
 )
 _SHELLS = (

@@ -17,8 +17,8 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledge
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Config, Store, Whose, dead, holding
-from recoveryd.core import Event, Failure, Outcome, RecoverydError
+from recoveryd.clients import Config, Store, Whose, dead, holding, whereabouts
+from recoveryd.core import Event, Failure, Outcome, RecoverydError, any_of
 from recoveryd.diagnose import Context, undone
 from recoveryd.heal import Lifecycle, Recovery, follow
 from recoveryd.ledger import Ledger
@@ -229,8 +229,9 @@ def _became(finding: Finding, event: Event) -> Finding:
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     names, found = seen.names, seen.found
     if not names:
-        where = "Set [opencode] data_dirs or [codex] homes if yours is elsewhere (`recoveryd config path`)."
-        wrapped(out, f"No store of OpenCode or Codex was found. {where}")
+        clients, keys = zip(*((title, key) for title, key, _ in whereabouts()), strict=True)
+        where = f"If yours is elsewhere, set {any_of(filter(None, keys))} (`recoveryd config path`)."
+        wrapped(out, f"No store of {any_of(clients)} was found. {where}")
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"

@@ -19,6 +19,7 @@ from recoveryd.clients.find import (
     holding,
     recorded,
     sole,
+    whereabouts,
 )
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
@@ -73,4 +74,5 @@ __all__ = [
     "states",
     "untouched",
     "wait_until_quiet",
+    "whereabouts",
 ]

@@ -191,6 +191,9 @@ class Client(Protocol):
     def go_on(self, session: str) -> str:
         """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""
 
+    def address_key(self) -> str:
+        """Return the key that is to tell where it listens; "" where that is told, or where it never listens."""
+
     def version(self) -> tuple[int, ...] | None:
         """Return the version of a client that listens, whatever it works on; None when none answers."""
 

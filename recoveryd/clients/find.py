@@ -48,6 +48,7 @@ class _Known:
     """A client. What `make` and `content` import is loaded only where it is used: a machine without it pays nothing.
 
     `folder`: the last name in the ids of its stores, by which they are told from others' also when they are gone.
+    `key` of the configuration and `variables` of the environment say where its sessions are.
     """
 
     title: str
@@ -55,6 +56,8 @@ class _Known:
     make: Callable[[Config, Clock], Client]
     content: Callable[[], Content]
     folder: str = ""
+    key: str = ""
+    variables: str = ""
 
 
 def _claude_code(config: Config, clock: Clock) -> Client:
@@ -83,7 +86,7 @@ def _codex_content() -> Content:
     return content
 
 
-def _fork(name: str, title: str, database: str) -> _Known:
+def _fork(name: str, title: str, database: str, variable: str) -> _Known:
     """A client made from OpenCode, which `opencode.forks` knows by this name."""
 
     def known() -> Fork:
@@ -102,6 +105,7 @@ def _fork(name: str, title: str, database: str) -> _Known:
         make=make,
         content=lambda: opencode_content,
         folder=database,
+        variables=variable,
     )
 
 
@@ -127,15 +131,19 @@ _CLIENTS: Mapping[str, _Known] = {
         there=lambda _config, _env: True,  # it is waited for
         make=lambda config, clock: Opencode(config.opencode, config.interrupted_minutes, clock),
         content=lambda: opencode_content,
+        key="[opencode] data_dirs",
+        variables="XDG_DATA_HOME, OPENCODE_DB",
     ),
-    "kilo": _fork("kilo", "Kilo", "kilo.db"),
-    "mimocode": _fork("mimocode", "MiMo Code", "mimocode.db"),
+    "kilo": _fork("kilo", "Kilo", "kilo.db", "KILO_DB"),
+    "mimocode": _fork("mimocode", "MiMo Code", "mimocode.db", "MIMOCODE_DB"),
     "codex": _Known(
         title="Codex",
         there=lambda config, env: config.codex.enabled and bool(rollout_paths.there(env, config.codex.homes)),
         make=_codex,
         content=_codex_content,
         folder=rollout_paths.SESSIONS,
+        key="[codex] homes",
+        variables="CODEX_HOME",
     ),
     "claude_code": _Known(
         title="Claude Code",
@@ -143,8 +151,15 @@ _CLIENTS: Mapping[str, _Known] = {
         make=_claude_code,
         content=_claude_code_content,
         folder=transcript_paths.PROJECTS,
+        key="[claude_code] config_dirs",
+        variables="CLAUDE_CONFIG_DIR",
     ),
 }
+
+
+def whereabouts() -> list[tuple[str, str, str]]:
+    """List each client with the key and the environment variables that say where its sessions are; "" for none."""
+    return [(known.title, known.key, known.variables) for known in _CLIENTS.values()]
 
 
 def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[Store]:

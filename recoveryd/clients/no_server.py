@@ -61,6 +61,9 @@ class WithoutServer:
         del session
         return None
 
+    def address_key(self) -> str:
+        return ""
+
     def version(self) -> tuple[int, ...] | None:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -88,6 +88,18 @@ class Content(Protocol):
 
     def shown(self, image: bytes) -> Any:
         """Return all of a record as JSON for people; None when it is no JSON."""
+
+    def error_names(self) -> Collection[str]:
+        """List the names that the client has for errors: they may stand in a bug report."""
+
+    def part_shape(self, data: Json, call: Callable[[str], str]) -> dict[str, Any]:
+        """Make the shape of a part for a bug report: listed words, lengths and flags, no word of what it says.
+
+        `call` gives what stands for the id of a tool call.
+        """
+
+    def message_shape(self, data: Json) -> dict[str, Any]:
+        """Make the shape of what a message says beside its role and its parts."""
 
 
 class Store(Protocol):

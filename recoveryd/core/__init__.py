@@ -53,7 +53,8 @@ from recoveryd.core.model import (
     is_session_id,
 )
 from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
-from recoveryd.core.text import HALF, UNKNOWN, capital, clean, moment, shown
+from recoveryd.core.shapes import OTHER, known_word, text_shape, text_shapes, type_name, words
+from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, moment, shown
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
 
@@ -63,6 +64,7 @@ __all__ = [
     "FAIL",
     "HALF",
     "KINDS",
+    "OTHER",
     "PAGE",
     "REFUSED",
     "UNANSWERED",
@@ -115,6 +117,7 @@ __all__ = [
     "Violation",
     "Wire",
     "__version__",
+    "any_of",
     "capital",
     "clean",
     "decoded",
@@ -127,6 +130,7 @@ __all__ = [
     "json_of",
     "kind",
     "kind_info",
+    "known_word",
     "merged",
     "model",
     "moment",
@@ -136,8 +140,12 @@ __all__ = [
     "pixels",
     "shown",
     "stored",
+    "text_shape",
+    "text_shapes",
     "texts_of",
+    "type_name",
     "waiting_prompts",
     "warn",
     "without_collector",
+    "words",
 ]

@@ -10,10 +10,10 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-# OpenCode's, or those of others: "01a201b9-82b1-7263-872f-20dfb3075cd3".
+# "ses_…" of some clients, "01a201b9-82b1-7263-872f-20dfb3075cd3" of others.
 _SESSION_ID = re.compile(r"ses_[A-Za-z0-9_-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-PAGE = 50  # messages: from 1.2 on OpenCode reads so many at a time, the newest first, each with all its parts
+PAGE = 50  # messages that are looked through at a time, the newest first, each with all its parts
 
 
 def is_session_id(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 HALF = re.compile("[\ud800-\udfff]")
@@ -64,3 +64,9 @@ def _safe(text: str, keep: str, instead: str | Callable[[str], str]) -> Iterator
             yield instead(character)
         else:
             yield instead or (UNKNOWN if category == "Cs" else "")
+
+
+def any_of(names: Iterable[str]) -> str:
+    """Write "a, b or c"."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

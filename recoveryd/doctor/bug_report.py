@@ -13,6 +13,7 @@ from typing import Any
 from recoveryd.clients import Clients, Config, Content, Store, content_of, recorded
 from recoveryd.core import (
     KINDS,
+    OTHER,
     Change,
     Claims,
     Entry,
@@ -27,7 +28,7 @@ from recoveryd.core import (
     is_session_id,
 )
 from recoveryd.diagnose import Case, Context, unsendable
-from recoveryd.doctor.redacted import OTHER, Shaper, model_shape
+from recoveryd.doctor.redacted import Shaper, model_shape
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
 from recoveryd.providers import VERSION, classify, provider_of
@@ -51,7 +52,7 @@ class Sources:
 def bundle(sources: Sources, name: str) -> dict[str, Any]:
     """Make the report of a recovery, or of a session, by its id. Raises NotFoundError when neither is there."""
     entry, store, session = _found(sources, name)
-    shaper = Shaper()
+    shaper = Shaper(store.content if store is not None else content_of(entry.store if entry is not None else ""))
     made: dict[str, Any] = {"format": FORMAT, **_versions(sources, store)}
     if store is not None and session is not None:
         made |= _session(sources, store, session, shaper, entry)

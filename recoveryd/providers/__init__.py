@@ -6,7 +6,17 @@ Imports `core` alone. Everybody asks `find` for the provider; nobody outside nam
 from __future__ import annotations
 
 from recoveryd.providers.base import Provider
-from recoveryd.providers.find import LIKELY, SURE, WHOSE, binds_thinking, provider_of, rules_for, size_of, unknown
+from recoveryd.providers.find import (
+    LIKELY,
+    MODEL_WORDS,
+    SURE,
+    WHOSE,
+    binds_thinking,
+    provider_of,
+    rules_for,
+    size_of,
+    unknown,
+)
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
@@ -15,6 +25,7 @@ from recoveryd.providers.sentences.rows import squeeze
 
 __all__ = [
     "LIKELY",
+    "MODEL_WORDS",
     "NO_RULES",
     "SURE",
     "VERSION",

@@ -77,6 +77,9 @@ _WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPEN
 
 
 WHOSE = tuple(known.whose for known in _WITH_RULES)
+# What the names of models are made of: no secret of a user's.
+_MODEL_WORDS = "claude opus sonnet haiku fable gpt codex gemini pro flash mini nano deepseek qwen kimi glm latest"
+MODEL_WORDS = frozenset(_MODEL_WORDS.split())
 
 
 def size_of(error: RecordedError) -> Size:

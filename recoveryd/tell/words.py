@@ -23,10 +23,9 @@ def headline(event: Event) -> str:
     return f"{marked(event)}: {cause(event.kind)} ({event.detail}){since}"
 
 
-GO_ON = "Say “continue” to go on; an open TUI shows it once the session is loaded again"
-
-
-def notice(event: Event, buttons: tuple[Button, ...] = (), go_on: str = GO_ON, who: str = "") -> Toast:
+def notice(
+    event: Event, buttons: tuple[Button, ...] = (), go_on: str = "Say “continue” to go on", who: str = ""
+) -> Toast:
     """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`).
 
     `who`: what people call its client, where that is not told by the store alone.

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients import Config, recorded
+from recoveryd.clients import Config, Content, content_of, recorded
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
@@ -271,19 +271,28 @@ NAMES = (
     "data",
     "error",
     "name",
+    "arguments",
+    "output",
+    "call_id",
+    "tool_use_id",
+    "content",
+    "thinking",
+    "id",
 )
 KEYS = st.sampled_from(NAMES)
+CONTENTS = [content_of(f"/x/{name}") for name in ("storage", "sessions", "projects")]
 
 
+@pytest.mark.parametrize("content", CONTENTS, ids=["opencode", "codex", "claude_code"])
 @examples(100)
-@given(st.dictionaries(KEYS, JSON), st.dictionaries(KEYS, JSON))
-def test_a_record_of_any_shape_has_one(part: dict[str, Any], state: dict[str, Any]) -> None:
-    shaper = Shaper()
+@given(part=st.dictionaries(KEYS, JSON), state=st.dictionaries(KEYS, JSON))
+def test_a_record_of_any_shape_has_one(content: Content, part: dict[str, Any], state: dict[str, Any]) -> None:
+    shaper = Shaper(content)
     for made in (
         shaper.part(part),
         shaper.part({**part, "state": state}),
-        error_shape(recorded(part)),
-        error_shape(recorded({"data": state})),
+        error_shape(recorded(part), content.error_names()),
+        error_shape(recorded({"data": state}), content.error_names()),
     ):
         said = json.dumps(made)
         assert not [w for w in _leaves([part, state]) if len(w) > 7 and w not in NAMES and w in said]

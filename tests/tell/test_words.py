@@ -88,12 +88,13 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
 
 
 def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> None:
-    toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)))
+    go_on = "Say “continue” to go on, once it is loaded again"
+    toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)), go_on=go_on)
     assert (toast.title, toast.news) == ("OpenCode session healed: My session", "healed")
     assert (toast.session, toast.name) == ("ses_1", "My session")
     done, how, back = toast.body.splitlines()
     assert done == "Turn 2, text: took out 1 blank text."
-    assert "“continue”" in how and "loaded again" in how
+    assert how == f"{go_on}."
     assert back == "Undo: recoveryd undo rabc"
     assert "thinking" not in toast.body
     assert notice(event()).body.startswith("Took out 1 blank text.\n")
@@ -183,6 +184,6 @@ def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:
 
 
 def test_a_session_that_could_not_be_resumed_says_why() -> None:
-    problem = "It could not be resumed: the client did not answer. Say “continue” to go on;"
+    problem = "It could not be resumed: the client did not answer. Say “continue” to go on."
     for outcome in (Outcome.HEALED, Outcome.REFUSED):
         assert problem in notice(event(outcome, not_resumed="the client did not answer")).body

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recoveryd.clients import leaves
 from recoveryd.clients.claude_code.transcript import parse
-from recoveryd.core import Change, Json
+from recoveryd.core import Change, Json, known_word, text_shapes, words
 
 # What a block loses of these, nobody wrote.
 _FRAME = frozenset({"id", "type", "tool_use_id", "name", "recoveryd"})
+
+_TYPES = words(
+    "text thinking redacted_thinking tool_use tool_result image document server_tool_use web_search_tool_result "
+    "user assistant system summary attachment"
+)
+_TEXTS = ("text", "thinking", "signature", "data", "content", "input", "source", "name")
+_ERRORS = words(
+    "authentication_failed oauth_org_not_allowed billing_error rate_limit overloaded invalid_request unknown"
+)
 
 
 def is_part(key: str) -> bool:
@@ -31,3 +40,21 @@ def shown(image: bytes) -> Any:
 def sole(changes: Sequence[Change]) -> bool:
     """Whether a before-image says something that none of the after-images says."""
     return leaves.sole(changes, parse, _FRAME)
+
+
+def error_names() -> Collection[str]:
+    """List the names that Claude Code has for errors."""
+    return _ERRORS
+
+
+def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
+    """Make the shape of a block or a line for a bug report: its type, the lengths of its texts, and of which call."""
+    shape = {"type": known_word(data.get("type"), _TYPES), **text_shapes(data, _TEXTS)}
+    of = data.get("id", data.get("tool_use_id"))
+    return {**shape, "call": call(of)} if isinstance(of, str) else shape
+
+
+def message_shape(data: Json) -> dict[str, Any]:
+    """Make no shape: what a message says is in its blocks."""
+    del data
+    return {}

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recoveryd.clients import leaves
-from recoveryd.core import Change, Json, json_of
+from recoveryd.core import Change, Json, json_of, known_word, text_shapes, words
 
 # What a line loses of these, nobody wrote.
 _FRAME = frozenset({"type", "timestamp", "ordinal", "id", "role", "name", "call_id", "turn_id", "recoveryd"})
+
+_TYPES = words(
+    "message reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call "
+    "web_search_call image_generation_call compaction context_compaction agent_message ghost_snapshot"
+)
+_TEXTS = ("name", "namespace", "arguments", "input", "output", "encrypted_content", "result", "id")
+_ERRORS = words(
+    "other bad_request context_window_exceeded usage_limit_exceeded server_overloaded unauthorized "
+    "internal_server_error http_connection_failed response_stream_connection_failed response_stream_disconnected "
+    "response_too_many_failed_attempts sandbox_error session_budget_exceeded"
+)
 
 
 def is_part(key: str) -> bool:
@@ -32,3 +43,21 @@ def shown(image: bytes) -> Any:
 def sole(changes: Sequence[Change]) -> bool:
     """Whether a before-image says something that none of the after-images says."""
     return leaves.sole(changes, shown, _FRAME)
+
+
+def error_names() -> Collection[str]:
+    """List the names that Codex has for errors."""
+    return _ERRORS
+
+
+def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
+    """Make the shape of an item for a bug report: its type, the lengths of its texts, and which call it is of."""
+    shape = {"type": known_word(data.get("type"), _TYPES), **text_shapes(data, _TEXTS)}
+    of = data.get("call_id")
+    return {**shape, "call": call(of)} if isinstance(of, str) else shape
+
+
+def message_shape(data: Json) -> dict[str, Any]:
+    """Make no shape: a turn says nothing beside its items."""
+    del data
+    return {}

@@ -165,6 +165,9 @@ class Opencode:
         del session
         return "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
+    def address_key(self) -> str:
+        return "" if self._settings.server_url else "server_url in [opencode]"
+
     def version(self) -> tuple[int, ...] | None:
         return next(iter(self.server.listening_versions()), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +43,27 @@ def shown(image: bytes) -> Any:
     column = _column(data)
     inner = None if column is None else json_of(column)
     return data if inner is None else {**data, "data": inner}
+
+
+def error_names() -> Collection[str]:
+    """List the names that OpenCode has for errors."""
+    from recoveryd.clients.opencode import record_shape
+
+    return record_shape.ERROR_NAMES
+
+
+def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
+    """Make the shape of a part for a bug report."""
+    from recoveryd.clients.opencode import record_shape
+
+    return record_shape.part_shape(data, call)
+
+
+def message_shape(data: Json) -> dict[str, Any]:
+    """Make the shape of what a message says beside its role and its parts."""
+    from recoveryd.clients.opencode import record_shape
+
+    return record_shape.message_shape(data)
 
 
 def sole(changes: Sequence[Change]) -> bool:

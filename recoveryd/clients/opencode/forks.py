@@ -79,6 +79,9 @@ class ForkedOpencode(Opencode):
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()
 
+    def address_key(self) -> str:
+        return ""  # no key of the configuration names its server
+
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         del service, env, state
         return ShellSettings()
