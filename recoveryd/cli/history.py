@@ -9,13 +9,13 @@ from rich.console import Console
 
 from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when, whose_of
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
-from recoveryd.clients import Whose
+from recoveryd.clients import Clients, Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import take_back
 from recoveryd.ledger import Line, Upkeep, by_kind, peek
 from recoveryd.settings import may_forbid, paths
-from recoveryd.tell import cause
+from recoveryd.tell import cause, show_undone
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}
@@ -131,6 +131,8 @@ def undo(arguments: argparse.Namespace) -> int:
         state = private_files.folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
         entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
+    if not dry and config.notify.tui and not (config.notify.quiet or arguments.quiet):
+        show_undone(Clients(config), store, entry, lambda server, *said: server.toast(*said))
 
     def say(out: Console) -> None:
         if dry:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd.cli import shell_files
+from recoveryd.cli import plugin, shell_files
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render, wrapped
@@ -19,9 +19,9 @@ from recoveryd.cli.steps import Steps, short
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
-from recoveryd.service import Background, Manager, Service, base, of_this_system, shell_settings
+from recoveryd.service import Background, Manager, Service, base, of_this_system, plugins, shell_settings
 from recoveryd.service import uninstall as leave
-from recoveryd.settings import load, paths
+from recoveryd.settings import load, load_sound, paths
 
 
 def install(arguments: argparse.Namespace) -> int:
@@ -45,6 +45,8 @@ def install(arguments: argparse.Namespace) -> int:
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
+    if arguments.plugin:
+        plugin.or_left(plugin.install, config, arguments, steps.say)
     shell_files.put(steps.say)
     for note in shell_files.notes():
         steps.say(f"note: {note}")
@@ -70,7 +72,9 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager.stop(steps.say)
     Background(state).stop(steps.say)
     empty = [*manager.gone(steps.say), *shell_files.take(steps.say)]
+    plugin.or_left(plugin.remove, load_sound(Config, config)[0], arguments, steps.say)
     leave.while_alone(state)
+    plugins.forget(state, steps.say)
     locks = leave.drop_locks(state)
     kept = None if arguments.purge else leave.tidy(state, config, steps.say)
     if arguments.purge:

@@ -31,6 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
     _config(commands)
     _install(commands)
     _uninstall(commands)
+    _plugin(commands)
     _demo(commands)
     upkeep.add_shell(commands)
     return parser
@@ -134,13 +135,27 @@ def _install(commands: Commands) -> None:
         action=argparse.BooleanOptionalAction,
         help="let it write to the stores and its own state alone (systemd; default: as it was installed before)",
     )
+    made.add_argument(
+        "--no-plugin", dest="plugin", action="store_false", help="put no plugin into the clients that take one"
+    )
 
 
 def _uninstall(commands: Commands) -> None:
     help = "take the service out; the ledger stays, for `undo`"
     made = command(commands, "uninstall", help, "recoveryd uninstall")
     made.add_argument("--purge", action="store_true", help="remove the ledger and the configuration, too")
-    made.add_argument("--yes", action="store_true", help="purge without being asked")
+    made.add_argument("--yes", action="store_true", help="purge, and remove an edited plugin, without being asked")
+
+
+def _plugin(commands: Commands) -> None:
+    help = "put the plugin into your clients, or take it out"
+    made = command(commands, "plugin", help, "recoveryd plugin install")
+    made.add_argument(
+        "what",
+        choices=["install", "remove", "status"],
+        help="put it into the clients that are here; take it out; say how it is",
+    )
+    made.add_argument("--yes", action="store_true", help="also one that somebody edited, without being asked")
 
 
 def _demo(commands: Commands) -> None:

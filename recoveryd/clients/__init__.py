@@ -21,6 +21,7 @@ from recoveryd.clients.find import (
     sole,
     whereabouts,
 )
+from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
@@ -43,6 +44,7 @@ __all__ = [
     "SETTLE_S",
     "About",
     "Asked",
+    "Caller",
     "CanShorten",
     "Client",
     "Clients",
@@ -50,6 +52,7 @@ __all__ = [
     "Content",
     "Generation",
     "Look",
+    "Plugin",
     "Prompt",
     "Quiet",
     "Server",
@@ -69,6 +72,7 @@ __all__ = [
     "recorded",
     "root",
     "root_title",
+    "seal",
     "sole",
     "stand",
     "states",

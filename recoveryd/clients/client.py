@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
     Block,
@@ -136,6 +137,9 @@ class Client(Protocol):
         `service` is the same client as a service has it, which sees the configuration's file and no variables but HOME.
         Secrets get a file in the folder `state`. RecoverydError: a variable can't be written down.
         """
+
+    def plugin(self, env: Mapping[str, str]) -> Plugin | None:
+        """Return our plugin for it; None where there is none. `env`: of the shell or service."""
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """List every way in which the client may send the next request of a session, to the model of `failure`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recoveryd.clients.client import Asked, Cure, Prompt
+from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
 
@@ -44,6 +45,10 @@ class WithoutServer:
 
     title: str
     reads_once = True
+
+    def plugin(self, env: Mapping[str, str]) -> Plugin | None:
+        del env
+        return None
 
     def resumed_by(self, message: Message) -> str | None:
         del message

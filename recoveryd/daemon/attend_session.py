@@ -202,7 +202,10 @@ class Healer:
         self._call(partial(self._undo if title == "Undo" else self._continue, case))
 
     def _undo(self, case: Case) -> None:
-        self._answer(by_hand.undo(self._context, case))
+        answer = by_hand.undo(self._context, case)
+        self._answer(answer)
+        if answer.event.outcome is Outcome.UNDONE:
+            self._teller.undone(case.store, answer.event)
 
     def _continue(self, case: Case) -> None:
         self._answer(by_hand.go_on(self._context, self._resumer, case))

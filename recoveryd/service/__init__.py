@@ -5,9 +5,9 @@ Imports all rooms but `daemon`.
 
 from __future__ import annotations
 
-from recoveryd.service import base, shell_settings, uninstall
+from recoveryd.service import base, plugins, shell_settings, uninstall
 from recoveryd.service.background import Background
 from recoveryd.service.base import Manager, Service
 from recoveryd.service.find import of_this_system
 
-__all__ = ["Background", "Manager", "Service", "base", "of_this_system", "shell_settings", "uninstall"]
+__all__ = ["Background", "Manager", "Service", "base", "of_this_system", "plugins", "shell_settings", "uninstall"]

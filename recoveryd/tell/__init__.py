@@ -13,7 +13,7 @@ from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
 from recoveryd.tell.notifier import Notifier
-from recoveryd.tell.teller import Teller
+from recoveryd.tell.teller import Teller, show_undone
 from recoveryd.tell.toast import Toast
 from recoveryd.tell.where import places
 from recoveryd.tell.words import marked
@@ -39,5 +39,6 @@ __all__ = [
     "repairable",
     "safely",
     "sentence",
+    "show_undone",
     "told",
 ]

@@ -8,7 +8,7 @@ from functools import partial
 from loguru import logger
 
 from recoveryd.clients import Clients, Config, Store
-from recoveryd.core import Event, Outcome, RecoverydError, clean
+from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case
 from recoveryd.ledger import Ledger
 from recoveryd.tell.notifier import Notifier
@@ -69,6 +69,10 @@ class Teller:
         logger.info("{}: {}: {}", marked(event), title, body)
         self._notifier.send(Toast(title, body))
 
+    def undone(self, store: Store, event: Event) -> None:
+        """Show in the client that a recovery was taken back."""
+        show_undone(self._clients, store, event, self._tui.send)
+
     def close(self) -> None:
         """Give the notices in the client up to two seconds."""
         self._tui.close()
@@ -88,6 +92,20 @@ class Teller:
         now = (event.store, event.kind, event.outcome, event.detail)
         said = self._ledger.history(50, event.session)
         return any(e.id != event.id and (e.store, e.kind, e.outcome, e.detail) == now for e in said)
+
+
+def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Callable[..., object]) -> None:
+    """Show in the client that has the session that a recovery was taken back; `send(server, …)` as `Server.toast`."""
+    try:
+        session = store.load(what.session)
+    except RecoverydError:  # it is undone all the same
+        return
+    failed = next((message for message in session.messages if message.id == what.message), None)
+    if failed is not None:
+        failure = Failure(what.store, what.session, what.message, failed.created)
+        says = f"The session is as it was before {what.id}, and is not repaired again by itself."
+        title = clean(f"Undone: {what.title or what.session}", TITLE_LENGTH)
+        send(clients.of(store).server, failure, session.directory, title, says, "info")
 
 
 def _folder(store: Store, session: str) -> str:

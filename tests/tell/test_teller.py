@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients import Clients, Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
-from recoveryd.core.model import Outcome
+from recoveryd.core.model import Failure, Outcome
 from recoveryd.settings import Notify
+from recoveryd.tell import show_undone
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.support.fake_client import client_with
@@ -55,6 +57,24 @@ def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toas
         assert toasts[3].title == "Not undone"
         assert "was undone before" in toasts[3].body
     assert [entry.outcome for entry in daemon.history()] == [Outcome.UNDONE]
+
+
+def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_path: Path) -> None:
+    """As the failed message was made: by that a client knows that it has this store, and not a copy of it."""
+    session = tree.stuck()
+    with running(tmp_path, tree.store, notify=Notify(tui=False)) as daemon:
+        until(lambda: is_healed(tree, session))
+    [healed] = daemon.history()
+    shown: list[tuple[object, ...]] = []
+    clients = Clients(Config())
+    show_undone(clients, tree.store, healed, lambda *said: shown.append(said))
+    [(server, failure, directory, title, text, variant)] = shown
+    assert server is clients.of(tree.store).server
+    assert isinstance(failure, Failure) and failure.time == next(
+        message.created for message in tree.store.load(session).messages if message.id == healed.message
+    )
+    assert (directory, variant) == (tree.store.about(session).directory, "info")
+    assert "Undone: My session" in str(title) and healed.id in str(text)
 
 
 def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(

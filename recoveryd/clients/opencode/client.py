@@ -15,12 +15,14 @@ from recoveryd.clients.opencode import (
     doctor_checks,
     interrupted_turn,
     limits,
+    processes,
     prompting,
     records,
     shell_settings,
     wrapped_ids,
 )
 from recoveryd.clients.opencode.opencode_store import of_opencode
+from recoveryd.clients.opencode.plugin_file import OpencodePlugin, config_home
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
@@ -28,6 +30,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
 from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.shortening import Shortening
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
@@ -59,7 +62,7 @@ class Opencode:
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
-        self.server = OpencodeServer(settings)
+        self.server = OpencodeServer(settings, self.name)
         self._clock = clock
         self._running_turns = RunningTurns(minutes, clock)
 
@@ -72,6 +75,9 @@ class Opencode:
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         assert isinstance(service, Opencode)
         return shell_settings.missing(self._settings, service._settings, env, state)
+
+    def plugin(self, env: Mapping[str, str]) -> Plugin | None:
+        return OpencodePlugin(self.name, config_home(env) / "opencode", processes.NAMES)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))

@@ -9,11 +9,13 @@ from pathlib import Path
 from recoveryd.clients.client import Client, ShellSettings
 from recoveryd.clients.opencode import store_paths
 from recoveryd.clients.opencode.client import Opencode
+from recoveryd.clients.opencode.plugin_file import OpencodePlugin, config_home
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import FORK, NEW
+from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Store
 from recoveryd.core import ConfigProblem, Failure, Wire
 
@@ -27,6 +29,7 @@ class Fork:
     folder: str
     database: str
     variable: str
+    takes_plugin: bool = False
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
@@ -40,7 +43,7 @@ class Fork:
 
 
 # Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py); MiMo Code was not run.
-KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB")
+KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True)
 MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB")
 FORKS = (KILO, MIMO_CODE)
 
@@ -63,13 +66,18 @@ class ForkedOpencode(Opencode):
     """The `Client` of a fork's sessions: OpenCode's, under its own name. A store is known by its tables."""
 
     def __init__(self, fork: Fork | ConfiguredFork, minutes: float, clock: Callable[[], float]) -> None:
-        super().__init__(OpencodeSettings(), minutes, clock)
         self.fork = fork
         self.name = fork.name
         self.title = fork.title
+        super().__init__(OpencodeSettings(), minutes, clock)
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         return [OpencodeSqlite(path, client=self.name, title=self.title) for path in self.fork.paths(env)]
+
+    def plugin(self, env: Mapping[str, str]) -> Plugin | None:
+        if not (isinstance(self.fork, Fork) and self.fork.takes_plugin):
+            return None
+        return OpencodePlugin(self.name, config_home(env) / self.fork.folder, (self.name,))
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """Both forms that it may have taken over: a plan is right under each."""

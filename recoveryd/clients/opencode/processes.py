@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-_NAMES = frozenset({"opencode", "opencode-cli"})  # the second is the one that the desktop application brings
+NAMES = frozenset({"opencode", "opencode-cli"})  # the second is the one that the desktop application brings
 _REACHED = {"127.0.0.1": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::1": "[::1]", "::": "127.0.0.1"}  # noqa: S104
 
 
@@ -45,15 +45,34 @@ def leads(data: Path, store: Path) -> bool:
     return any(path.resolve() == store for path in data.glob("opencode*.db") if path.is_symlink())
 
 
-def is_client(name: str, argv: Sequence[str]) -> bool:
+def is_client(name: str, argv: Sequence[str], names: Collection[str] = NAMES) -> bool:
     """Whether a process is OpenCode, by its name or by what it was started as. npm's binary begins with a dot."""
     started = PurePath(argv[0]).name if argv else ""
-    return any(word.removeprefix(".").removesuffix(".exe") in _NAMES for word in (name, started))
+    return any(word.removeprefix(".").removesuffix(".exe") in names for word in (name, started))
 
 
 def listeners() -> list[Listener]:
     """List the user's own clients that listen on loopback, each address once. Raises nothing."""
     return list({found.url: found for found in _found()}.values())
+
+
+def with_sessions(names: Collection[str]) -> Iterator[tuple[int, float]]:
+    """List the user's own TUIs and runs of clients of these names: each process, and when it began."""
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            mine = process.uids().effective == os.geteuid() and process.name() != "node"  # npm's script only waits
+            if mine and is_client(process.name(), argv := process.cmdline(), names) and _has_sessions(argv):
+                yield process.pid, process.create_time()
+        except (psutil.Error, OSError):
+            continue
+
+
+def _has_sessions(argv: Sequence[str]) -> bool:
+    """Whether it works in a folder from its start; other commands show what another one does, or wait to be asked."""
+    word = argv[1] if len(argv) > 1 else ""
+    return word in ("", "run") or word[0] in "-./~"
 
 
 def _found() -> Iterator[Listener]:

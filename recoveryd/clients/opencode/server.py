@@ -1,4 +1,4 @@
-"""The running client over HTTP, on this machine alone. All of it is optional: a plain TUI does not listen at all.
+"""The running client over HTTP, on this machine alone, or through our plugin: a plain TUI does not listen at all.
 
 Held to OpenCode 1.1.53 and 1.18.33. What runs in a session, and who is shown a toast, is a matter of one folder in
 one process: every question names the folder of its session.
@@ -37,13 +37,14 @@ Version = tuple[int, ...]
 class OpencodeServer:
     """Calls the clients that listen. Raises nothing; where there is none, nothing happens."""
 
-    def __init__(self, settings: OpencodeSettings) -> None:
-        self._servers = LocalServers(settings)
+    def __init__(self, settings: OpencodeSettings, client: str = "opencode") -> None:
+        """`client`: whose plugins are asked."""
+        self._servers = LocalServers(settings, client)
         self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
 
     def prepare(self) -> None:
         """Look for clients now, so that it need not be done when one is wanted."""
-        self._servers.listening()
+        self._servers.reached()
 
     def versions(self, store: str, session: str, directory: str) -> tuple[Version, ...]:
         """List the versions of the clients that have this session, ((1, 18, 33),); none when nobody answers. `store`:
@@ -63,7 +64,7 @@ class OpencodeServer:
 
         What runs is a matter of the folder that it was asked to run in.
         """
-        found = [known for known in self._servers.found() if known.pid == pid]
+        found = self._servers.of_process(pid)
         deadline = time.monotonic() + LIMIT_S
         asked = [
             _Talk(self._servers, "", session, directory, None, deadline).status(known.url)
@@ -77,7 +78,7 @@ class OpencodeServer:
         first.
         """
         talk = _Talk(self._servers, "", "", "", None, time.monotonic() + LIMIT_S)
-        listening = [known for known in self._servers.listening() if not store or known.may_have(store)]
+        listening = [known for known in self._servers.reached() if not store or known.may_have(store)]
         return tuple(sorted({version for known in listening if (version := talk.version(known.url))}))
 
     def shut_out(self) -> dict[str, Owner]:
@@ -178,7 +179,7 @@ class _Talk:
         """
         if unquote(self.directory) != self.directory:
             return  # 1.1 decodes a folder twice: it would work in another one
-        listening = [known for known in self.servers.listening() if known.may_have(self.store)]
+        listening = [known for known in self.servers.reached() if known.may_have(self.store)]
         at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
         nobody = True
         for url in filter(self._has, at_home):

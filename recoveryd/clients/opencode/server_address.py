@@ -1,4 +1,6 @@
-"""Find where clients listen, and make one call to one of them: in time, and with the password only where it belongs."""
+"""Find where clients listen, or have our plugin, and make one call to one of them: in time, and with the password only
+where it belongs.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from loguru import logger
 
 from recoveryd.clients.connection_owner import Owner, owner
-from recoveryd.clients.opencode import processes
+from recoveryd.clients.opencode import plugin_mailbox, processes
 from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.settings import OpencodeSettings
 
@@ -23,14 +26,19 @@ if TYPE_CHECKING:
     from recoveryd.clients.http import Answer
 
 DEFAULT_URL = "http://127.0.0.1:4096"
+_PLUGIN = "plugin:"  # begins the address of a client that is reached through its plugin
 _REMEMBERED_S = 10.0
 _HUNG_S = 5.0  # who did not answer in time is not asked again before, not even by who has patience if that was lost
 
 
 class LocalServers:
-    """Calls the client that is configured, else those at the usual address and of the user's own processes."""
+    """Calls the client that is configured, else those at the usual address and of the user's own processes.
 
-    def __init__(self, settings: OpencodeSettings) -> None:
+    Beside them those of this name (`client`) that have our plugin and do not listen: a plain TUI.
+    """
+
+    def __init__(self, settings: OpencodeSettings, client: str = "opencode") -> None:
+        self._client = client
         self._configured = settings.server_url
         self._password_file = settings.password_file
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])
@@ -40,12 +48,32 @@ class LocalServers:
         self._username = settings.username
         self.shut_out: dict[str, Owner] = {}  # addresses to which nothing was said, since who listens is not the user
 
+    def reached(self) -> list[Listener]:
+        """List where a client may be, the usual address first. Of those that listen, what was found a moment ago still
+        holds.
+        """
+        return self.listening() + self._with_plugin()
+
     def listening(self) -> list[Listener]:
-        """List where a client may be, the usual address first. What was found a moment ago still holds."""
+        """List where a client may listen."""
         return [Listener(self._configured)] if self._configured else self.found()
 
+    def _with_plugin(self) -> list[Listener]:
+        """The clients that have the plugin, but for those that are called by their port: nobody is told twice."""
+        having = plugin_mailbox.loaded(self._client)
+        if not having:
+            return []  # so no process is looked for in vain
+        plugin_mailbox.prune()
+        port = urlsplit(self._configured).port if self._configured else None
+        by_port = {known.pid for known in self.found() if not self._configured or urlsplit(known.url).port == port}
+        return [Listener(_PLUGIN + o.key, o.directory, pid=o.pid) for o in having if o.pid not in by_port]
+
+    def of_process(self, pid: int) -> list[Listener]:
+        """List where this process can be asked."""
+        return [known for known in [*self.found(), *self._with_plugin()] if known.pid == pid]
+
     def found(self) -> list[Listener]:
-        """List as `listening` does, whatever is configured."""
+        """List where a client listens, whatever is configured."""
         with self._looking:
             looked, found = self._found
             if time.monotonic() - looked > _REMEMBERED_S:
@@ -73,21 +101,27 @@ class LocalServers:
         """
         if time.monotonic() < max(self._hung.get((url, True), 0), 0 if patient else self._hung.get((url, False), 0)):
             return None
-        from recoveryd.clients.http import call  # late: an idle daemon calls nobody, and needs no half megabyte for it
-
-        answer = call(
-            url,
-            method,
-            path,
-            deadline=deadline,
-            admit=partial(self._admits, url),
-            query=query,
-            body=body,
-            headers=self._headers(url),
-        )
+        answer = self._call(url, method, path, deadline, query, body)
         if answer is None and time.monotonic() >= deadline:
             self._hung[url, patient] = time.monotonic() + _HUNG_S
         return answer
+
+    def _call(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        deadline: float,
+        query: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+    ) -> Answer | None:
+        if url.startswith(_PLUGIN):
+            key = url.removeprefix(_PLUGIN)
+            return plugin_mailbox.ask(key, method, path, deadline=deadline, query=query, body=body)
+        from recoveryd.clients.http import call  # late: an idle daemon calls nobody, and needs no half megabyte for it
+
+        admit, headers = partial(self._admits, url), self._headers(url)
+        return call(url, method, path, deadline=deadline, admit=admit, query=query, body=body, headers=headers)
 
     def _admits(self, url: str, sock: socket.socket, deadline: float) -> bool:
         """Whether the process that has taken this connection is the user's own: else nothing is sent to it."""

@@ -1,0 +1,97 @@
+"""Our plugins in the clients of this user: put there, looked at, taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from recoveryd.clients import Caller, Clients, Plugin, seal
+from recoveryd.core import RecoverydError, RefusedError
+from recoveryd.disk import private_files
+from recoveryd.service.base import Say
+
+_LONGEST = 1 << 20  # bytes of a file that may be ours
+_FOLDER = "plugin"  # below the state: what clients and recoveryd leave for each other
+
+# absent: it is not there; outdated: of another version or installation; edited: somebody changed it, or it is not ours
+State = Literal["absent", "current", "outdated", "edited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The plugin of a client that this user has: where its file belongs, what is to be in it, and how it is."""
+
+    name: str
+    title: str
+    path: Path
+    text: str
+    state: State
+    plugin: Plugin
+
+
+def placed(clients: Clients, caller: Caller, env: Mapping[str, str]) -> Iterator[Placed]:
+    """List them. Raises RecoverydError for a file that can't be read."""
+    for client in clients.all():
+        plugin = client.plugin(env)
+        path = plugin.path if plugin is not None else None
+        if plugin is not None and path is not None:
+            text = plugin.text(caller)
+            yield Placed(client.name, client.title, path, text, _state(plugin, path, caller), plugin)
+
+
+def put(one: Placed, state: Path, say: Say, *, over: bool = False) -> None:
+    """Write the file of a plugin. RefusedError: somebody changed the one that is there, and not `over`."""
+    if one.state == "edited" and not over:
+        hint = "Move it away to keep it; `recoveryd plugin install --yes` replaces it."
+        raise RefusedError(f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.", hint)
+    private_files.folder(private_files.folder(state) / _FOLDER)
+    if one.state == "current":
+        say(f"unchanged: {one.path}")
+        return
+    try:
+        one.path.parent.mkdir(exist_ok=True)  # the client's own folder is there, or it would have no plugin
+        private_files.write(one.path, one.text.encode(), mode=0o644)  # no secret
+    except OSError as error:
+        raise RecoverydError(f"{one.path} can't be written: {error.strerror or error}.") from error
+    say(f"{'wrote' if one.state == 'absent' else 'updated'}: {one.path} ({one.title} loads it when it is started anew)")
+
+
+def take(one: Placed, say: Say, *, over: bool = False) -> None:
+    """Remove the file of a plugin. RefusedError: somebody changed it, and not `over`."""
+    if one.state == "absent":
+        return
+    if one.state == "edited" and not over:
+        raise RefusedError(
+            f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.",
+            "Remove it by hand, or have `recoveryd plugin remove --yes` do it.",
+        )
+    try:
+        one.path.unlink()
+    except OSError as error:
+        raise RecoverydError(f"{one.path} can't be removed: {error.strerror or error}.") from error
+    say(f"removed: {one.path}")
+
+
+def forget(state: Path, say: Say) -> None:
+    """Remove what clients and recoveryd left for each other."""
+    folder = state / _FOLDER
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for path in folder.iterdir():
+        path.unlink(missing_ok=True)
+    folder.rmdir()
+    say(f"removed: {folder}")
+
+
+def _state(plugin: Plugin, path: Path, caller: Caller) -> State:
+    try:
+        if not path.is_file():
+            return "edited" if path.is_symlink() or path.exists() else "absent"
+        there = path.read_bytes().decode("utf-8", "replace") if path.stat().st_size <= _LONGEST else ""
+    except OSError as error:
+        raise RecoverydError(f"{path} can't be read: {error.strerror or error}.") from error
+    if not seal(there):
+        return "edited"
+    return "current" if plugin.fits(there, caller) else "outdated"
