@@ -65,6 +65,8 @@ def test_a_session_is_seen_to_break_and_to_be_healed_and_a_key_takes_it_back(dae
             screen.wait("repaired by r")
             screen.wait('"recovery":')  # the diff
             screen.press("c")
+            screen.wait("[y/N]")
+            screen.press("y")
             screen.wait("Does not go on")
             screen.press("u")
             screen.wait("[y/N]")
