@@ -31,3 +31,7 @@ canary *args:
 # Commit, tag and build a version: `just release 0.2.0 --dry-run` leaves nothing.
 release version *args:
     .venv/bin/python .ci/release {{version}} {{args}}
+
+# A Debian package of this tree, in FOLDER.
+deb FOLDER:
+    .ci/deb {{FOLDER}}
