@@ -64,7 +64,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _make_streams_usable() -> None:
-    """One that was closed before we began leads nowhere; a title may hold what this terminal can't show."""
+    """Make the streams usable: one that was closed before we began leads nowhere; a title may hold what this terminal
+    can't show.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  open until the end

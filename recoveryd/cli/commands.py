@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)  # type: ignore[arg-type]
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """A long list of what would fit helps nobody who mistyped one of it."""
+        """Refuse a value that is no choice, and name the nearest: a long list helps nobody who mistyped one of it."""
         if action.choices is not None and value not in action.choices:
             import difflib  # late: for a typing error alone
 
@@ -35,7 +35,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def command(commands: Commands, name: str, help: str, example: str, *, json: bool = True) -> argparse.ArgumentParser:
-    """`help` is a line of at most 60 characters, so that the list of commands has a line for each."""
+    """Add a command; `help` is a line of at most 60 characters, so that the list of commands has a line for each."""
     description = f"{help[:1].upper()}{help[1:]}."
     made = commands.add_parser(name, help=help, description=description, epilog=f"example: {example}")
     everywhere(made, default=argparse.SUPPRESS)  # what stands before the command holds where nothing stands behind it
@@ -46,7 +46,7 @@ def command(commands: Commands, name: str, help: str, example: str, *, json: boo
 
 
 def everywhere(parser: argparse.ArgumentParser, *, default: object = None) -> None:
-    """The options that may stand before the command and behind it."""
+    """Add the options that may stand before the command and behind it."""
     parser.add_argument("--config", type=Path, metavar="FILE", default=default, help="another configuration file")
     how_much = parser.add_mutually_exclusive_group()
     for name, help in (("quiet", "say results and errors alone"), ("verbose", "log all that it does, on stderr")):

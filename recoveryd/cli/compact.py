@@ -62,7 +62,7 @@ def compact(arguments: argparse.Namespace) -> int:
 
 
 def _failure(context: Context, store: Store, session: str) -> Failure:
-    """What it is stuck on, if that is its length; else what its next prompt would be refused for.
+    """Return what it is stuck on, if that is its length; else what its next prompt would be refused for.
 
     RefusedError: it is stuck on something else, which would be taken for repaired.
     """

@@ -88,7 +88,7 @@ def _lines() -> int:
 
 
 def _asked(asked: object) -> object:
-    """What a line asks about: an error as a client records it, or a text."""
+    """Return what a line asks about: an error as a client records it, or a text."""
     if isinstance(asked, Mapping):
         error, text = asked.get("error"), asked.get("text")
         for one in (error if isinstance(error, Mapping) else None, text, error):

@@ -44,7 +44,7 @@ def logs(arguments: argparse.Namespace) -> int:
 
 
 def _about(session: str | None) -> Callable[[bytes], object]:
-    """What tells whether an entry names a session."""
+    """Make what tells whether an entry names a session."""
     if session is None:
         return len
     return re.compile(rb"(?<![\w-])" + re.escape(session.encode("utf-8", "replace")) + rb"(?![\w-])").search
@@ -76,7 +76,9 @@ def _entries(content: bytes) -> Iterator[bytes]:
 
 
 def _new(file: Path, read: int) -> Iterator[bytes]:
-    """What is written behind the first `read` bytes, also into the file that takes the place of a full one; no end."""
+    """Go through what is written behind the first `read` bytes, also into the file that takes the place of a full one;
+    no end.
+    """
     while True:
         try:
             with file.open("rb") as opened:

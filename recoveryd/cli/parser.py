@@ -85,7 +85,7 @@ def _compact(commands: Commands) -> None:
 
 
 def _share(text: str) -> float:
-    """A share of the limit, 0.1 to 0.95."""
+    """Read a share of the limit, 0.1 to 0.95."""
     share = float(text)
     if not 0.1 <= share <= 0.95:
         raise argparse.ArgumentTypeError("a share from 0.1 to 0.95")

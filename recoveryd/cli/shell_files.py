@@ -43,7 +43,7 @@ def take(say: base.Say) -> list[Path]:
 
 
 def notes() -> Iterator[str]:
-    """What a person has to do that the files are found, and the program by its name."""
+    """Tell what a person has to do that the files are found, and the program by its name."""
     if not shutil.which("recoveryd"):
         program = base.command()[0]
         yield f"recoveryd is not on the PATH; `ln -s {program} ~/.local/bin/` has it answer to its name."

@@ -21,5 +21,5 @@ class Steps:
 
 
 def short(text: str) -> str:
-    """With paths as people write them."""
+    """Return a text with paths as people write them."""
     return text.replace(f"{Path.home()}/", "~/")

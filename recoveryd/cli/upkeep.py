@@ -33,7 +33,7 @@ def _logs(commands: Commands) -> None:
 
 
 def _switches(commands: Commands) -> None:
-    """The service that is installed, or else a process in the background."""
+    """Return the service that is installed, or else a process in the background."""
     command(commands, "start", "have it run now: the service, or in the background", "recoveryd start")
     command(commands, "stop", "end it; an installed service starts at the next login", "recoveryd stop")
     command(commands, "restart", "end it and start it again", "recoveryd restart")
@@ -124,7 +124,7 @@ def count(text: str) -> int:
 
 
 def span(text: str) -> float:
-    """90s, 30m, 2h, 1d in seconds."""
+    """Read 90s, 30m, 2h, 1d as seconds."""
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
     number = float(text[:-1])
     if not unit or not 0 < number < 1e6:

@@ -238,7 +238,7 @@ def _table(rows: Sequence[LiveSession], selected: LiveSession | None, whose: Who
 
 
 def _details(view: View, row: LiveSession | None, room: int, width: int) -> list[Text]:
-    """The selected session, and a page of what its recovery changed, in at most `room` lines."""
+    """Draw the selected session, and a page of what its recovery changed, in at most `room` lines."""
     if row is None:
         return [_line("No session changed lately.", "dim")][:room]
     done = f", repaired by {row.recovery}" if row.recovery else ""

@@ -59,7 +59,7 @@ def owner(sock: socket.socket, deadline: float) -> Owner:
 
 
 def _in_tables(local: _End, remote: _End) -> _Row | None:
-    """The connection that has these ends, in Linux's tables (proc_pid_net(5)). OSError: they can't be read.
+    """Find the connection that has these ends, in Linux's tables (proc_pid_net(5)). OSError: they can't be read.
 
     Until its process accepts it, the row of an established one has no inode, and root's uid. Under
     TCP_DEFER_ACCEPT, as OpenCode 1.18 has it, it is accepted only once something was sent: the row has the uid of the

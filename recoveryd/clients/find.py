@@ -87,7 +87,7 @@ def _codex_content() -> Content:
 
 
 def _fork(name: str, title: str, database: str, variable: str) -> _Known:
-    """A client made from OpenCode, which `opencode.forks` knows by this name."""
+    """Describe a client made from OpenCode, which `opencode.forks` knows by this name."""
 
     def known() -> Fork:
         from recoveryd.clients.opencode import forks
@@ -110,7 +110,7 @@ def _fork(name: str, title: str, database: str, variable: str) -> _Known:
 
 
 def _configured(config: Config) -> dict[str, _Known]:
-    """The clients of `[[opencode.stores]]`, by names that no other client has."""
+    """List the clients of `[[opencode.stores]]`, by names that no other client has."""
     titles = dict.fromkeys(store.name for store in config.opencode.stores)
     return {f"opencode/{title}": _configured_fork(title) for title in titles}
 
@@ -282,7 +282,7 @@ class Clients:
         return self._named(store.client)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening | None:
-        """What is known of a session's length; None where its client is none that can make it shorter."""
+        """Return what is known of a session's length; None where its client is none that can make it shorter."""
         client = self.of(store)
         return client.shortening(store, session, failure, marks) if isinstance(client, CanShorten) else None
 

@@ -29,7 +29,7 @@ class Answer:
     data: Any
 
     def object(self) -> Mapping[str, Any]:
-        """The JSON object of a call that went well; an empty one for anything else."""
+        """Return the JSON object of a call that went well; an empty one for anything else."""
         return self.data if self.status == 200 and isinstance(self.data, dict) else {}
 
 

@@ -34,8 +34,8 @@ class Place:
 
 
 def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) -> Iterator[Line]:
-    """Every whole line, or those in the first `most` bytes. What comes behind the last newline may still be being
-    written: it comes, too, where `torn` is asked for.
+    """Go through every whole line, or those in the first `most` bytes. What comes behind the last newline may still be
+    being written: it comes, too, where `torn` is asked for.
 
     StoreError for a line of more than MAX_LINE bytes; OSError.
     """
@@ -55,7 +55,7 @@ def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) 
 
 
 def backward(fd: int, start: int, end: int) -> Iterator[Place]:
-    """Every whole line between `start` and `end`, the last one first; no more than a block is held. OSError."""
+    """Go through every whole line between `start` and `end`, the last one first; no more than a block is held. OSError."""
     newline = -1  # where the line in hand ends
     at = end
     while at > start:
@@ -72,7 +72,7 @@ def backward(fd: int, start: int, end: int) -> Iterator[Place]:
 
 
 def line_at(fd: int, offset: int, path: str) -> bytes | None:
-    """The line that begins at `offset`; None where none does. StoreError for one that is too long; OSError."""
+    """Read the line that begins at `offset`; None where none does. StoreError for one that is too long; OSError."""
     if offset and os.pread(fd, 1, offset - 1) != b"\n":
         return None
     found = bytearray()
@@ -88,7 +88,8 @@ def line_at(fd: int, offset: int, path: str) -> bytes | None:
 def read_back(
     fd: int, start: int, end: int, tell: Callable[[Place], T | None], enough: Callable[[list[T]], bool] | None
 ) -> tuple[list[T], int]:
-    """What the whole lines between `start` and `end` tell, the oldest first, and where the last of them ends. OSError.
+    """Return what the whole lines between `start` and `end` tell, the oldest first, and where the last of them ends.
+    OSError.
 
     They are read from the last one back, until `enough` says of what they told, the newest first, that it settles all;
     all of them without it.

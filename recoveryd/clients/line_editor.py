@@ -16,7 +16,7 @@ class LineEditor:
     marks: Marks
 
     def cancel_call(self, block: Block, words: str) -> Edits:
-        """The client gives such a call its output itself."""
+        """Edit nothing: the client gives such a call its output itself."""
         del block, words
         return ()
 
@@ -41,7 +41,7 @@ class LineEditor:
         return ()
 
     def mend_unicode(self, block: Block) -> Edits:
-        """The client does so itself."""
+        """Edit nothing: the client does so itself."""
         del block
         return ()
 

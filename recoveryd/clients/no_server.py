@@ -19,7 +19,7 @@ class NoServer:
     go_on: Callable[[str], str]
 
     def prepare(self) -> None:
-        """There is nobody to look for."""
+        """Do nothing: there is nobody to look for."""
 
     def has(self, failure: Failure, directory: str) -> bool:
         del failure, directory

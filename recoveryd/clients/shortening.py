@@ -39,7 +39,7 @@ class CanShorten(Protocol):
     """A client whose sessions can be made shorter."""
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
-        """What it knows of the length of `session`. Errors of the store pass."""
+        """Return what is known of the length of `session`. Errors of the store pass."""
 
     def hidden(self, store: Store, session: str) -> Diagnosis | None:
-        """That messages are no longer sent since a compaction failed. Errors of the store pass."""
+        """Find out whether messages are no longer sent since a compaction failed. Errors of the store pass."""

@@ -163,7 +163,7 @@ class Store(Protocol):
         """List the ids of all sessions that have messages, in no order."""
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
-        """The sessions that may have changed, each with the mark to remember it by; cheap when none has.
+        """List the sessions that may have changed, each with the mark to remember it by; cheap when none has.
 
         `known` are the marks that were remembered. "" is none: the session is gone, or the store keeps its own place
         in memory, which begins at the messages made since `since_ms` (milliseconds since the epoch).

@@ -208,7 +208,7 @@ class Change:
     mode: int | None = None
 
     def reversed(self) -> Change:
-        """The change that takes this one back."""
+        """Return the change that takes this one back."""
         return Change(self.key, self.after, self.before, self.mode)
 
 

@@ -102,7 +102,7 @@ class Healer:
         self._lifecycle.take_up(store)
 
     def finish(self) -> None:
-        """Before the daemon ends, read back and tell the repairs of the last moment, and end the hooks."""
+        """Read back and tell the repairs of the last moment, and end the hooks, before the daemon ends."""
         self._ending = True
         for recovery in self._lifecycle.waiting():
             self._log_once.safely("confirm", partial(self._lifecycle.end, recovery))

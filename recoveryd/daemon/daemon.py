@@ -138,7 +138,7 @@ class Daemon:
             notifier.close()
 
     def _begin_anew(self) -> None:
-        """Nothing of the configuration before is due, asked for or told."""
+        """Forget what was due, asked for or told by the configuration before."""
         self._schedule = Schedule()
         self._asked.clear()
         self._swept.clear()

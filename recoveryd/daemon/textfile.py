@@ -41,7 +41,7 @@ class Textfile:
             raise DiskError(f"The metrics can't be written to {self._path}: {error.strerror or error}.") from error
 
     def remove(self) -> None:
-        """Metrics that nobody goes on with are none."""
+        """Remove the file: metrics that nobody goes on with are none."""
         with suppress(OSError):
             if self._path is not None and self._ours():
                 self._path.unlink()

@@ -152,12 +152,12 @@ class Demo:
         return [*wrong, self._fault] if self._fault else wrong
 
     def median(self) -> float:
-        """The median of the seconds from a failed message to its repair on the disk; 0 when there was none."""
+        """Return the median of the seconds from a failed message to its repair on the disk; 0 when there was none."""
         times = [row.seconds for row in self.rows if row.seconds]
         return statistics.median(times) if times else 0.0
 
     def ratio(self) -> float:
-        """The time that comes behind the settle time, as a multiple of the baseline."""
+        """Return the time that comes behind the settle time, as a multiple of the baseline."""
         return (self.median() - SETTLE_S) / self.floor
 
     def _prepare(self) -> None:
@@ -198,7 +198,7 @@ class Demo:
                 yield row
 
     def take(self, news: tuple[float, Sequence[Change]] | Event | None) -> Row | None:
-        """The row that a repair on the disk, or the end of a recovery, is about."""
+        """Return the row that a repair on the disk, or the end of a recovery, is about."""
         if isinstance(news, Event):
             row = next(r for r in self.rows if r.example.id == news.session)
             row.event, row.action = news, news.detail

@@ -73,7 +73,7 @@ def decide(
     lookback_hours: float,
     tried: str = "repaired",
 ) -> Admit | Skip | GiveUp:
-    """What to do with a failure that the session is stuck on.
+    """Decide what to do with a failure that the session is stuck on.
 
     `tries` are those since a prompt of the user had success (`since_success`), the oldest first; `tried` is what one
     did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
@@ -99,12 +99,12 @@ def decide(
 
 
 def state_of(stamp: Stamp, config: Config) -> str:
-    """What a verdict on a session hangs on, besides the rules: what is stored, and what the user wants."""
+    """Return what a verdict on a session depends on, besides the rules: what is stored, and what the user wants."""
     return f"{stamp.digest}/{config.digest}"
 
 
 def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list[Try]:
-    """Those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
+    """List those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
     A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
     that was made shorter where nothing had failed (`recoveryd compact`) was no try.

@@ -29,7 +29,7 @@ def _in_doubt(about: About, folders: list[str]) -> bool:
 
 
 def _is_in(folder: str, other: str) -> bool:
-    """As both are spelled, or as they really are."""
+    """Whether a folder lies in another one, as both are spelled or as they really are."""
     if not folder.startswith("/"):
         return False
     try:

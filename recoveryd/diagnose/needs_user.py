@@ -12,7 +12,7 @@ _UNHEALED = (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD, Outcome.CONFLICT, Outcome.
 
 
 def needs_user(ledger: Ledger, stores: Iterable[Store]) -> Sequence[Entry]:
-    """The newest recovery of each such session, newest first: it did not heal, and no answer came since.
+    """List the newest recovery of each such session, newest first: it did not heal, and no answer came since.
 
     Of a store that can't be read, or is not there, nothing is said.
     """

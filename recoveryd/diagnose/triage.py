@@ -154,7 +154,7 @@ class _Finder:
         self._key = store.id, session
 
     def cut_off(self) -> Diagnosis | None:
-        """Looked for only where such turns are to be ended."""
+        """Look for it only where such turns are to be ended."""
         if Kind.INTERRUPTED_TURN not in self._context.config.kinds:
             return None
         if self._client.under_way(self._store, self._session):
@@ -162,7 +162,7 @@ class _Finder:
         return self._client.cut_off(self._store.load(self._session))
 
     def ids_started_again(self) -> Diagnosis | None:
-        """Found only where they keep a prompt from being answered: `scan` finds those that will."""
+        """Report only what keeps a prompt from being answered: `scan` finds those that will."""
         if self._look.newest_user is None or not self._to_be_read():
             return None
         found = self._client.ids_started_again(self._store, self._session, self._context.clock())
@@ -177,7 +177,7 @@ class _Finder:
         return found
 
     def hidden(self) -> Diagnosis | None:
-        """As long as that compaction is what failed last; what is older is for `scan`."""
+        """Look for it as long as that compaction is what failed last; what is older is for `scan`."""
         if self._look.failure is None or self._look.newer:
             return None
         self._wait()
@@ -185,11 +185,11 @@ class _Finder:
         return found if found is not None and found.evidence["compaction"] == self._look.failure.message else None
 
     def unanswered(self) -> Diagnosis | None:
-        """Not looked for: a daemon does nothing about it."""
+        """Look for nothing: a daemon does nothing about it."""
         return None
 
     def unreadable(self) -> Diagnosis | None:
-        """Looked for where no stored prompt tells: one that names no model fails before it is stored.
+        """Look for it where no stored prompt tells: one that names no model fails before it is stored.
 
         While a turn runs, at most once a minute.
         """

@@ -138,7 +138,7 @@ def watchers(place: Path) -> list[LockOwner]:
 
 
 def _believed(file: Path) -> LockOwner | None:
-    """Who a note names; a note that a crash left is believed no longer once the kernel says so."""
+    """Return who a note names; a note that a crash left is believed no longer once the kernel says so."""
     holder = _read_note(file)
     if holder is not None and (pids := _lockers(file)) is not None and holder.pid not in pids:
         return None
@@ -146,7 +146,7 @@ def _believed(file: Path) -> LockOwner | None:
 
 
 def _lockers(file: Path) -> set[int] | None:
-    """The processes that hold a lock on a file; None where the kernel does not tell (macOS, another namespace).
+    """List the processes that hold a lock on a file; None where the kernel does not tell (macOS, another namespace).
 
     Told by the inode's number alone: some file systems tell `stat` another device than they tell here (proc_locks(5)).
     """
@@ -165,7 +165,7 @@ def _lockers(file: Path) -> set[int] | None:
 def recovery_lock(
     folder: Path, place: Path, store: str, timeout: float = 10.0, doing: str = "a recovery"
 ) -> Iterator[None]:
-    """The short lock that recoveries, `undo` and `scan --repair` share for the stores of a `folder`.
+    """Hold the short lock that recoveries, `undo` and `scan --repair` share for the stores of a `folder`.
 
     Held in `place`, as `StoreLock`, whatever state folder each of them uses. Waits up to `timeout` seconds. `store` is
     named in messages. Raises `BusyError` with who has it, `StoreError`.
@@ -201,7 +201,7 @@ def _run_file(place: Path, folder: Path) -> Path:
 
 
 def _lock_file(place: Path, folder: Path, suffix: str) -> Path:
-    """Named for the device and the number of the folder, so every path to it is the same lock."""
+    """Name the lock for the device and the number of the folder, so every path to it is the same lock."""
     try:
         found = folder.stat()
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -84,7 +84,7 @@ class Shaper:
 
 
 def model_shape(model: object) -> str:
-    """`claude-sonnet-4-5-20250929` as `claude-sonnet-4-5-#`: known words and short numbers."""
+    """Write `claude-sonnet-4-5-20250929` as `claude-sonnet-4-5-#`: known words and short numbers."""
     if not isinstance(model, str):
         return type_name(model)
     pieces = re.split(r"[-./:_@]", model.lower())

@@ -33,7 +33,7 @@ def follow(store: Store, ledger: Ledger) -> None:
 
 
 def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
-    """The store of a recovery, where it is now; None when it is not there. Writes nothing."""
+    """Find the store of a recovery, where it is now; None when it is not there. Writes nothing."""
     there = list(stores)
     found = next((store for store in there if is_of(store, store_id)), None)
     if found is not None or os.path.lexists(store_id):
@@ -43,7 +43,7 @@ def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None
 
 
 def _identity(store: Store) -> str:
-    """What stays when a folder or a file is moved on its disk, and no copy has; "" when it is not there."""
+    """Return what stays when a folder or a file is moved on its disk, and no copy has; "" when it is not there."""
     try:
         found = store.root.stat()
     except OSError:

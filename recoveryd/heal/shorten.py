@@ -44,7 +44,7 @@ class Shortened:
         return f"; nothing is deleted, and about {thousands(self.shorter.after)} are sent now"
 
     def objections(self, found: Session) -> list[str]:
-        """What speaks against the session as it is read back."""
+        """List what speaks against the session as it is read back."""
         length = self.shorter.length(self.wires[0].build(found))
         said = [] if length <= self.shorter.after * (1 + _APART) + 1 else ["it is longer than was planned"]
         for wire in self.wires:
@@ -96,7 +96,7 @@ def shortened(
 
 
 def thousands(tokens: float) -> str:
-    """ "212k" """
+    """Write 212403 as "212k"."""
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 

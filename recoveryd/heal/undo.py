@@ -112,7 +112,7 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
 def take_back(
     store: Store, ledger: Ledger, lock_dir: Path, name: str, *, force: bool = False, dry_run: bool = False
 ) -> tuple[Entry, list[Change]]:
-    """`undo` as a person asks for it: under the lock that repairs take, and when the session is quiet.
+    """Undo a recovery as a person asks for it: under the lock that repairs take, and when the session is quiet.
 
     Returns the recovery as it is then, and what was written. Raises also `BusyError` and, if the session does not get
     quiet, `ActiveError`.
@@ -163,7 +163,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
 
 
 def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
-    """What leads back to the before-images: from what stands as it was written, or from `whatever` is there."""
+    """Make the changes that lead back to the originals: from what stands as it was written, or from `whatever` is
+    there.
+    """
     back = list(reversed(changes))
     now = store.read_all([change.key for change in back])
     if whatever:

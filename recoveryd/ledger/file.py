@@ -54,7 +54,7 @@ class LedgerFile:
         self.db.close()
 
     def size(self) -> int:
-        """How many bytes the file has on the disk."""
+        """Tell how many bytes the file has on the disk."""
         files = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 

@@ -303,7 +303,7 @@ def _keep_images(db: sqlite3.Connection, record: Record) -> None:
 
 
 def _listed(record: Record) -> str:
-    """Its actions, as the ledger has them."""
+    """Return a recovery's actions as the ledger has them."""
     return json.dumps([*record.actions])
 
 

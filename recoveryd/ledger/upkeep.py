@@ -58,7 +58,7 @@ class Upkeep:
         return [Ended(KINDS.get(k or ""), Outcome(how), at, took, text(store)) for k, how, at, took, store in rows]
 
     def newest(self, outcomes: Container[Outcome]) -> list[Entry]:
-        """The newest recovery of each session where it ended in one of these ways, newest first."""
+        """Return the newest recovery of each session where it ended in one of these ways, newest first."""
         newest = "WHERE seq IN (SELECT max(seq) FROM recovery GROUP BY store, session) ORDER BY seq DESC"
         return [entry for entry in self._file.entries(newest) if entry.outcome in outcomes]
 

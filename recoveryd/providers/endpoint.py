@@ -40,7 +40,7 @@ def is_of(host: str, domains: tuple[str, ...]) -> bool:
 
 
 def address(failure: Failure) -> tuple[str, str]:
-    """Host and path of the address that the error tells; "" and "" when it tells none."""
+    """Return host and path of the address that the error tells; "" and "" when it tells none."""
     url = failure.error.url
     try:
         parts = urlsplit(url)

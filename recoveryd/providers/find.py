@@ -83,7 +83,7 @@ MODEL_WORDS = frozenset(_MODEL_WORDS.split())
 
 
 def size_of(error: RecordedError) -> Size:
-    """The numbers of a refusal for size: how long the request was, and what the model takes."""
+    """Read the numbers of a refusal for size: how long the request was, and what the model takes."""
     return size_in(error, _SIZES)
 
 

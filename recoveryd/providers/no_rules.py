@@ -17,7 +17,7 @@ class NoRules:
     call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
 
     def spoke(self, failure: Failure) -> bool:
-        """It is chosen where no other's rules hold."""
+        """Say no: it is chosen where no other's rules hold."""
         del failure
         return False
 

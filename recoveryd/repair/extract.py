@@ -58,7 +58,7 @@ def _tools(calls: Sequence[Block], room: int) -> str:
 
 
 def _lines(texts: Sequence[str], room: int) -> str:
-    """A line a text, the newest kept where not all fit, in their order."""
+    """Write a line for each text, the newest kept where not all fit, in their order."""
     each = max(80, min(400, room // max(1, len(texts))))
     kept: list[str] = []
     for text in reversed(texts):

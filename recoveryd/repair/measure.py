@@ -53,7 +53,7 @@ class Measure:
         return self.scales.weight(block.body) * self.rates.get(block.message_id, self.usual)
 
     def total(self, request: Request) -> float:
-        """The tokens of a request, also of one that was edited."""
+        """Return the tokens of a request, also of one that was edited."""
         return self.base + sum(map(self.tokens, request.blocks()))
 
 
@@ -85,7 +85,7 @@ class _Line:
 
 
 def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without_base: bool = False) -> Measure:
-    """What the blocks of `request` take. `refused` is what its refusal told.
+    """Measure what the blocks of `request` take. `refused` is what its refusal told.
 
     `without_base`: what was refused had neither system nor tools, as a client asks for a summary.
     """
@@ -118,7 +118,7 @@ def _lined(request: Request) -> _Line:
 
 
 def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
-    """From the first answer to the last; those of which the usage goes back tell nothing."""
+    """Go from the first answer to the last; those of which the usage goes back tell nothing."""
     ordered = sorted(known, key=lambda usage: line.before[usage.message_id])
     places = {message: place for place, message in enumerate(line.messages)}
     for one, then in pairwise(ordered):
@@ -129,7 +129,7 @@ def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
 
 
 def _usual(stretches: Iterable[_Stretch]) -> float | None:
-    """The rate of the stretch in the middle, by characters."""
+    """Return the rate of the stretch in the middle, by characters."""
     rated = sorted((stretch.rate, stretch.characters) for stretch in stretches if stretch.rate is not None)
     whole = sum(characters for _, characters in rated)
     if whole < _ENOUGH:
@@ -143,13 +143,15 @@ def _usual(stretches: Iterable[_Stretch]) -> float | None:
 
 
 def _near(stretch: _Stretch, usual: float) -> float | None:
-    """The stretch's own rate, if it can be one: else part of it was taken away since it was sent, or the usage lies."""
+    """Return the stretch's own rate, if it can be one: else part of it was taken away since it was sent, or the usage
+    lies.
+    """
     rate = stretch.rate
     return rate if rate is not None and usual / _APART <= rate <= usual * _APART else None
 
 
 def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual: float) -> float:
-    """What an answer's request took beside the blocks before it: the least, as of older ones more was sent then."""
+    """Return what an answer's request took beside the blocks before it: the least, as of older ones more was sent then."""
     found: list[float] = []
     told = sorted(known, key=lambda usage: line.before[usage.message_id])
     passed, at = 0.0, 0
@@ -192,7 +194,7 @@ def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
 
 
 def weight(body: Json) -> int:
-    """The characters of a block, an image counting as those that take as many tokens."""
+    """Return the characters of a block, an image counting as those that take as many tokens."""
     return _OVERHEAD + _characters(body)
 
 
@@ -209,7 +211,7 @@ def _characters(value: Any) -> int:
 
 
 def heavy_bytes(body: Json) -> int:
-    """The bytes of a block in a request, about: of images those of their base64."""
+    """Return the bytes of a block in a request, about: of images those of their base64."""
     return sum(map(heavy_bytes, body)) if isinstance(body, (list, tuple)) else _bytes(body)
 
 

@@ -45,30 +45,30 @@ class Outline:
         return cls(placed, answered, begins)
 
     def outputs(self, *, turns: int = 0, last: int = 0) -> Iterator[Block]:
-        """The tools' outputs that may be cleared, oldest first: but for the last `turns`, and the `last` of all."""
+        """List the tools' outputs that may be cleared, oldest first: but for the last `turns`, and the `last` of all."""
         found = [one for one in self.placed if _output(one.block)]
         for one in found[: max(0, len(found) - last)]:
             if one.turn <= self.turns - turns and len(str(one.block.body.get("content", ""))) > _SHORTEST:
                 yield one.block
 
     def calls(self, *, last: int) -> Iterator[Block]:
-        """The tools' inputs, oldest first, but for the `last`."""
+        """List the inputs of tools, oldest first, but for the `last`."""
         found = [one.block for one in self.placed if one.block.type == "tool_use"]
         yield from found[: max(0, len(found) - last)]
 
     def thinking(self) -> Iterator[Block]:
-        """Oldest first, but for that of the assistant's last message."""
+        """List the thinking, oldest first, but for that of the assistant's last message."""
         return (one.block for one in self.placed[: self.newest_answer] if one.block.is_thinking and one.block.part_id)
 
     def cuttable(self) -> Iterator[Block]:
-        """Texts of the user, and outputs of tools."""
+        """List what can be cut: texts of the user, and outputs of tools."""
         for one in self.placed:
             text = one.of_user and one.block.type == "text"
             if one.block.part_id and (text or _output(one.block)):
                 yield one.block
 
     def last_that_fit(self, room: float, tokens: Callable[[Block], float]) -> str | None:
-        """The message from which on all fits into `room` tokens; best one that begins a turn. None: none does."""
+        """Find the message from which on all fits into `room` tokens; best one that begins a turn. None: none does."""
         found, best, behind = "", 0.0, 0.0
         prompt, whole = "", 0.0
         for at in range(len(self.placed) - 1, -1, -1):

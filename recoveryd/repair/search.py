@@ -111,7 +111,7 @@ class Search:
         return node
 
     def _settle(self, start: _Node, targets: set[Key] | None) -> _Node | None:
-        """The cheapest way on after which no violation of `targets` (None: none at all) is left, and no new one.
+        """Find the cheapest way on after which no violation of `targets` (None: none at all) is left, and no new one.
 
         None when there is none, or it is not found within the limit. For `targets` the search then goes on greedily,
         where the fewest violations are left: still proven by the rules, perhaps not the cheapest.

@@ -57,7 +57,7 @@ class Shorter:
 
 @without_collector()
 def shorten(case: Long) -> Shorter | Refusal:
-    """The least that makes the next request fit; checked against the measure and the provider's rules."""
+    """Find the least that makes the next request fit; checked against the measure and the provider's rules."""
     request = case.wires[0].build(case.session)
     if request.unsendable:
         return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)
@@ -110,7 +110,7 @@ def _target(case: Long, before: float) -> float:
 
 
 def _longest_answered(case: Long) -> float:
-    """The tokens of the longest request that the same model answered: so many it takes, if no limit is known."""
+    """Return the tokens of the longest request that the same model answered: so many it takes, if no limit is known."""
     return max((usage.given for usage in case.usages if usage.same_model), default=0)
 
 
@@ -144,7 +144,7 @@ def _k(tokens: float) -> str:
 
 
 def _make_room(work: Work, limit: float) -> None:
-    """All steps, until the target is met; else the extract instead of those behind the first."""
+    """Take all steps, until the target is met; else the extract instead of those behind the first."""
     if work.fits:
         return
     steps.cut_what_is_huge(work, limit)
@@ -170,7 +170,7 @@ def _make_room(work: Work, limit: float) -> None:
 
 
 def _sound(work: Work, request: Request) -> Refusal | None:
-    """What the edits bring about: thinking that is bound to what was edited goes, an open turn is closed.
+    """Add the edits that others bring about: thinking that is bound to what was edited goes, an open turn is closed.
 
     `request` is what the first wire builds of the session as it is stored.
     """
@@ -196,7 +196,7 @@ def _sound(work: Work, request: Request) -> Refusal | None:
 
 
 def _refused(case: Long, request: Request) -> list[Violation]:
-    """All that the provider would refuse, with thinking as this session has it: on where there is any.
+    """List all that the provider would refuse, with thinking as this session has it: on where there is any.
 
     Also thinking that is not sent, say of another model, tells that it is on.
     """
@@ -205,7 +205,7 @@ def _refused(case: Long, request: Request) -> list[Violation]:
 
 
 def _of_open_turn(violation: Violation) -> bool:
-    """Such a fault counts also where it was there before: only the length was told so far."""
+    """Whether a fault counts also where it was there before: only the length was told so far."""
     return KINDS[violation.kind].group is _ORDER
 
 
@@ -214,7 +214,7 @@ def _mark(violation: Violation) -> tuple[Kind, str]:
 
 
 def _fewer_bytes(case: Long, request: Request) -> Shorter | None:
-    """The oldest images and files, to half of what a request may have; None where they are too few."""
+    """Take out the oldest images and files, to half of what a request may have; None where they are too few."""
     whole = sum(heavy_bytes(block.body) for block in request.blocks())
     limit = min(MAX_BYTES, whole)
     chosen: list[Block] = []

@@ -82,7 +82,7 @@ class Work:
             self._look()
 
     def back_to(self, edits: Edits) -> None:
-        """As it was when these were all its edits."""
+        """Go back to where these were all its edits."""
         self.edits = edits
         self._look()
 
@@ -107,12 +107,12 @@ class Option:
 
 
 def most(options: Iterable[Option]) -> float:
-    """The tokens that all of them together save, each of a block but once."""
+    """Count the tokens that all of them together save, each of a block but once."""
     return sum({(option.block.type, option.block.part_id): option.saves for option in options}.values())
 
 
 def enough(options: Sequence[Option], need: float, target: float, *, ordered: bool = False) -> list[Edits]:
-    """Of the oldest so many that they save `need`; as the last the smallest that does, so that no more goes.
+    """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 
     `ordered`: the oldest in any case, as a provider that binds thinking takes it away from the start alone.
     """
@@ -132,7 +132,7 @@ def enough(options: Sequence[Option], need: float, target: float, *, ordered: bo
 
 
 def cut_what_is_huge(work: Work, limit: float) -> None:
-    """Each thing that is a quarter of the limit alone, the longest first, and no more of it than has to go."""
+    """Cut each thing that is a quarter of the limit alone, the longest first, and no more of it than has to go."""
     found = [(work.measure.tokens(block), block) for block in work.outline.cuttable()]
     for tokens, block in sorted((pair for pair in found if pair[0] > ALONE * limit), key=lambda pair: -pair[0]):
         need = work.need
@@ -154,7 +154,7 @@ def _length(block: Block) -> int:
 
 
 def old_outputs(work: Work, spare: int = 2) -> Iterable[Option]:
-    """Those before the last two turns, but for the newest."""
+    """List the outputs of tools before the last two turns, but for the newest."""
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
     for at in range(len(old) - 1, -1, -1):
@@ -165,7 +165,7 @@ def old_outputs(work: Work, spare: int = 2) -> Iterable[Option]:
 
 
 def present_outputs(work: Work, spare: int = 3) -> Iterable[Option]:
-    """All that are left but the last three."""
+    """List all outputs of tools that are left but the last three."""
     return [_cleared(work, block) for block in work.outline.outputs(last=spare)]
 
 
@@ -191,7 +191,7 @@ def _texts(value: object) -> list[str]:
 
 
 def oldest_thinking(work: Work) -> Iterable[Option]:
-    """From the start, which leaves what a provider binds in order; not that of the open turn."""
+    """List thinking from the start, which leaves what a provider binds in order; not that of the open turn."""
     for block in work.outline.thinking():
         yield Option(
             block, work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking")
@@ -199,7 +199,9 @@ def oldest_thinking(work: Work) -> Iterable[Option]:
 
 
 def replace_by_extract(work: Work) -> bool:
-    """A compaction in the client's own form: as much of the end as fits stays, the rest is told in short."""
+    """Put a compaction in the client's own form in the place of all before a point: as much of the end as fits stays,
+    the rest is told in short.
+    """
     room = work.target * (1 - _EXTRACT - SLACK) - work.measure.base
     place = work.outline.last_that_fit(room, work.measure.tokens)
     if place is None:

@@ -34,7 +34,7 @@ class Background:
         self._file = state / _FILE
 
     def pid(self) -> int | None:
-        """The process that runs, or None."""
+        """Return the process that runs, or None."""
         try:
             with self._file.open("rb") as file:
                 with suppress(BlockingIOError):
@@ -96,7 +96,7 @@ class Background:
 
 
 def _heard(ears: socket.socket, process: subprocess.Popen[bytes]) -> str:
-    """What it says that it does, once it is ready; what is known then if it ended, or takes long."""
+    """Return what it says that it does, once it is ready; what is known then if it ended, or takes long."""
     status, deadline = "it is still looking through your sessions", time.monotonic() + _READY_S
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(TimeoutError):

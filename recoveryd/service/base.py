@@ -44,10 +44,10 @@ class Manager(Protocol):
         """The command that shows the log."""
 
     def check(self) -> None:
-        """RecoverydError when this manager can't be reached, with what to do instead."""
+        """Raise RecoverydError when this manager can't be reached, with what to do instead."""
 
     def state(self) -> str:
-        """ "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
+        """Return "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
 
     def unit(self, service: Service) -> dict[Path, str]:
         """Return the files that make the service, with their texts."""

@@ -182,18 +182,18 @@ def _value(text: str, default: object) -> object:
 
 
 def default_of(model: type[BaseConfig], key: str) -> object:
-    """What a key (`notify.desktop`) is where nobody set it; an Ellipsis: there is no such key."""
+    """Return what a key (`notify.desktop`) is where nobody set it; an Ellipsis: there is no such key."""
     field = dict(_fields(model)).get(key)
     return ... if field is None else field.default
 
 
 def nearest(model: type[BaseConfig], key: str) -> str:
-    """A clause that names the key that was probably meant; "" where none is near."""
+    """Make a clause that names the key that was probably meant; "" where none is near."""
     return _nearest(key, dict(_fields(model)))
 
 
 def parsed_value(model: type[BaseConfig], key: str, text: str) -> object:
-    """A text as the kind of value that a key has, as in the environment; as it is where it does not fit one."""
+    """Read a text as the kind of value that a key has, as in the environment; as it is where it does not fit one."""
     return _value(text, default_of(model, key))
 
 

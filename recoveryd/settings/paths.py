@@ -12,17 +12,17 @@ _APP = "recoveryd"
 
 
 def config_file() -> Path:
-    """`~/.config/recoveryd/config.toml`, or where the platform and `XDG_CONFIG_HOME` say."""
+    """Return `~/.config/recoveryd/config.toml`, or where the platform and `XDG_CONFIG_HOME` say."""
     return platformdirs.user_config_path(_APP) / "config.toml"
 
 
 def state_dir() -> Path:
-    """`~/.local/state/recoveryd`, or where `XDG_STATE_HOME` says. Made by `private_files.folder`."""
+    """Return `~/.local/state/recoveryd`, or where `XDG_STATE_HOME` says. Made by `private_files.folder`."""
     return platformdirs.user_state_path(_APP)
 
 
 def lock_dir(state: Path) -> Path:
-    """The folder of the locks of stores: one for each user, so that two state folders don't make it two daemons.
+    """Return the folder of the locks of stores: one for each user, so that two state folders don't make it two daemons.
 
     `state`, the state folder in use, where nothing can be written below the home.
     """
@@ -33,7 +33,9 @@ def lock_dir(state: Path) -> Path:
 
 
 def _home() -> Path:
-    """Of the user of this process, whatever the environment says; HOME where the system knows no such user."""
+    """Return the home of the user of this process, whatever the environment says; HOME where the system knows no such
+    user.
+    """
     try:
         return Path(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
@@ -41,10 +43,10 @@ def _home() -> Path:
 
 
 def ledger_file(state: Path) -> Path:
-    """The ledger in a state folder."""
+    """Return the ledger in a state folder."""
     return state / "ledger.db"
 
 
 def log_file(state: Path) -> Path:
-    """The log in a state folder."""
+    """Return the log in a state folder."""
     return state / "recoveryd.log"

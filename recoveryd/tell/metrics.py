@@ -22,7 +22,7 @@ Titles = Callable[[str], str]  # what people call the client of a store, by the 
 
 
 def metrics(ended: Iterable[Ended], stuck: Iterable[Entry], titles: Titles = client_title) -> str:
-    """The text, with a line for each series. `stuck`: an entry for each session that needs its user."""
+    """Write the text, with a line for each series. `stuck`: an entry for each session that needs its user."""
     known = [(titles(one.store), one) for one in ended]
     waiting = Counter(titles(entry.store) for entry in stuck)
     clients = sorted({client for client, _ in known} | waiting.keys())

@@ -138,7 +138,7 @@ class Notifier:
                 self._changed.wait(wait)
 
     def _wait(self, now: float) -> float | None:
-        """Seconds until the burst is told; None when nothing came."""
+        """Return the seconds until the burst is told; None when nothing came."""
         if not self._news:
             return None
         return max(min(self._last + QUIET_S, self._first + PATIENCE_S), self._told + REST_S) - now

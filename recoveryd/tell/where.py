@@ -59,6 +59,6 @@ def _name(session: Session, message: Message, edit: Edit) -> str:
 
 
 def tool_name(data: Mapping[str, object]) -> str:
-    """A tool's name is the model's word: only what a legal one is made of, and not for ever."""
+    """Return a tool's name, which is the model's word: only what a legal one is made of, and not for ever."""
     name = data.get("tool")
     return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""

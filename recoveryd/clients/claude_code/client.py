@@ -50,7 +50,7 @@ class ClaudeCode(WithoutServer):
                 )
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        """A folder that only `CLAUDE_CONFIG_DIR` names."""
+        """Tell of a folder that only `CLAUDE_CONFIG_DIR` names."""
         del state
         known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
         found = tuple(str(store.root.parent) for store in self.stores(env) if store.exists() and store.id not in known)
@@ -91,7 +91,7 @@ class ClaudeCode(WithoutServer):
         return self.under_way(store, session.id) if store.look(session.id).running else None
 
     def unread(self, store: Store, session: str, since: float) -> str:
-        """A process has the history in memory from when it was started (measured)."""
+        """Tell to start the client anew: a process has the history in memory from when it was started (measured)."""
         assert isinstance(store, ClaudeCodeTranscripts)
         opened = store.opened(session)
         if opened is None or opened > since:

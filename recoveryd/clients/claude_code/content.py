@@ -28,12 +28,12 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """The line as JSON; None when it is none."""
+    """Return the line as JSON; None when it is none."""
     return parse(image)
 
 
 def shown(image: bytes) -> Any:
-    """All of a line as JSON, for people."""
+    """Return all of a line as JSON, for people."""
     return parse(image)
 
 

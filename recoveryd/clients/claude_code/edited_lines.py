@@ -15,7 +15,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
-    """One change a line. What changes nothing is left out. StoreError: an edit of a line that is not there."""
+    """Make one change for each line that is edited. What changes nothing is left out. StoreError: an edit of a line
+    that is not there.
+    """
     messages = {message.id: message for message in session.messages}
     of_line: dict[str, dict[str, Edit]] = {}
     for edit in edits:
@@ -27,12 +29,12 @@ def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
 
 
 def key(file: str, uuid: str) -> str:
-    """What names a line in the ledger."""
+    """Return what names a line in the ledger."""
     return f"{file}#{uuid}"
 
 
 def split(name: str) -> tuple[tuple[str, ...], str]:
-    """The file's names below `projects`, and the line's id. StoreError for what is no key."""
+    """Return the file's names below `projects`, and the line's id. StoreError for what is no key."""
     file, mark, uuid = name.partition("#")
     if not mark or not uuid:
         raise StoreError(f"{name!r} is no record of this store.")
@@ -70,7 +72,7 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
 
 
 def _dump(line: Mapping[str, Any]) -> bytes:
-    """JSON as the client writes it, on one line; a lone surrogate becomes an escape."""
+    """Write JSON as the client does, on one line; a lone surrogate becomes an escape."""
     try:
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=dict, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -53,18 +53,20 @@ class ClaudeCodeEditor(LineEditor):
         return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        """Blank words and thinking; anything else somebody said, or a tool gave back."""
+        """Set aside blank words and thinking; all else that somebody said, or a tool gave back, stays."""
         may_go = (b for b in blocks if b.part_id and (b.is_thinking or (_is_blank(b.body) and not self._plain(b))))
         return tuple(Edit(block.message_id, block.part_id, None, action) for block in may_go)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
-        """`field` may lead deeper ("content.1.text"). What stands in a list becomes words in its place."""
+        """Take a field out of a block; `field` may lead deeper ("content.1.text"). What stands in a list becomes words
+        in its place.
+        """
         part = self._part(block.part_id)
         data = _without(part.data or {}, field.split("."))
         return () if data == part.data else (self._replaced(part, data, action),)
 
     def as_message(self, block: Block, action: str) -> Edits:
-        """A text in the place of a block, with what can be read of it."""
+        """Put a text in the place of a block, with what can be read of it."""
         part = self._part(block.part_id)
         return (self._replaced(part, _as_text(part.data), action),)
 
@@ -73,7 +75,7 @@ class ClaudeCodeEditor(LineEditor):
         return ()
 
     def _call_fields(self, part: Part, results: Sequence[Part], limits: CallLimits) -> dict[str, Any]:
-        """What has to change for a call to be legal."""
+        """Return what has to change for a call to be legal."""
         data = part.data or {}
         fields: dict[str, Any] = {}
         new = self._legal_id(part, limits)
@@ -87,7 +89,7 @@ class ClaudeCodeEditor(LineEditor):
         return fields
 
     def _legal_id(self, part: Part, limits: CallLimits) -> str:
-        """Its own id, made legal; one that no other call of the session has."""
+        """Make a call's own id legal; one that no other call of the session has."""
         old = (part.data or {}).get("id")
         server = part.type == "server_tool_use"
         illegal = _SERVER_ILLEGAL if server else limits.illegal
@@ -101,7 +103,7 @@ class ClaudeCodeEditor(LineEditor):
         return prefix + illegal.sub("", part.id)
 
     def _results(self, call: Part) -> list[Part]:
-        """What came back from a call: of several with one id, each has the result that is as far behind as itself."""
+        """List what came back from a call: of several with one id, each has the result that is as far behind as itself."""
         wanted = (call.data or {}).get("id", _MISSING)
         own = call.type == "tool_use"
         calls = [p for p in self._parts() if p.type == call.type and (p.data or {}).get("id", _MISSING) == wanted]
@@ -138,7 +140,7 @@ class ClaudeCodeEditor(LineEditor):
         return self._replaced(part, {**(part.data or {}), **fields}, action, companion=companion)
 
     def _replaced(self, part: Part, data: Json, action: str, *, companion: bool = False) -> Edit:
-        """Marked with the recovery; the mark is written beside the message in its line."""
+        """Mark an edited block with the recovery; the mark is written beside the message in its line."""
         marked = {**data, MARK: {"recovery": self.marks.recovery}}
         return Edit(part.message_id, part.id, marked, action, companion)
 
@@ -150,7 +152,7 @@ def _legal_name(name: object, limits: CallLimits) -> str:
 
 
 def _server_name(data: Json, results: Sequence[Part]) -> str:
-    """The tool that its result is of; there are no others than the provider's own."""
+    """Return the tool that a result is of; there are no others than the provider's own."""
     name = data.get("name")
     kinds = [part.type.removesuffix("_tool_result") for part in results]
     told = next(("tool_search_tool_regex" if kind == "tool_search" else kind for kind in kinds), "")
@@ -160,7 +162,7 @@ def _server_name(data: Json, results: Sequence[Part]) -> str:
 
 
 def _as_object(value: object) -> Json:
-    """An input that is no object, as one: the object that a text spells, else the value under a key."""
+    """Make an object of an input that is none: the object that a text spells, else the value under a key."""
     if value is None or value == "":
         return {}
     spelled = json_of(value) if isinstance(value, str) else None
@@ -170,7 +172,7 @@ def _as_object(value: object) -> Json:
 
 
 def _without(value: Any, way: Sequence[str]) -> Any:
-    """`value` without what `way` leads to."""
+    """Return `value` without what `way` leads to."""
     first, *rest = way
     if isinstance(value, list):
         index = int(first)
@@ -184,7 +186,7 @@ def _without(value: Any, way: Sequence[str]) -> Any:
 
 
 def _as_text(value: Any) -> Json:
-    """What stands in the place of a block that no provider takes: its own words, else all of it as JSON."""
+    """Make what stands in the place of a block that no provider takes: its own words, else all of it as JSON."""
     if isinstance(value, str):
         words = value
     elif isinstance(value, Mapping):

@@ -18,7 +18,7 @@ def is_refusal(line: Json) -> bool:
 
 
 def read(line: Json) -> RecordedError:
-    """The error of a line that `is_refusal`."""
+    """Read the error of a line that `is_refusal`."""
     name, status = line.get("error"), line.get("apiErrorStatus")
     texts = [_PREFIX.sub("", text) for text in _texts(line)]
     details = line.get("errorDetails")
@@ -43,6 +43,6 @@ def _texts(line: Json) -> list[str]:
 
 
 def _status(line: Json) -> int | None:
-    """Older versions say it in the text alone."""
+    """Read the status from the text: older versions say it nowhere else."""
     found = (re.match(r"API Error: (\d{3}) ", text) for text in _texts(line))
     return next((int(match[1]) for match in found if match), None)

@@ -40,7 +40,9 @@ class Place:
 
 
 def lines_of(fd: int, path: str, wanted: Collection[str]) -> dict[str, Place]:
-    """Where the lines of these ids stand. No more than a line is held, but for those. StoreError: an id is on two."""
+    """Find where the lines of these ids are in the file. No more than a line is held, but for those. StoreError: an id
+    is on two.
+    """
     found: dict[str, Place] = {}
     for line in json_lines.forward(fd, path, torn=True):
         uuid = _named(line.raw, wanted)
@@ -53,7 +55,7 @@ def lines_of(fd: int, path: str, wanted: Collection[str]) -> dict[str, Place]:
 
 
 def _named(raw: bytes, wanted: Collection[str]) -> str | None:
-    """Which of these ids a line has; most lines are not parsed for it."""
+    """Tell which of these ids a line has; most lines are not parsed for it."""
     if not any(said[1].decode("utf-8", "replace") in wanted for said in _UUID.finditer(raw)):
         return None
     uuid = (parse(raw) or {}).get("uuid")
@@ -79,7 +81,7 @@ def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> Non
 
 
 def read(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict[str, bytes]:
-    """The lines of these ids. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
+    """Read the lines of these ids. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
     path = "/".join((str(root), *file))
     with tree.folder(root, *file[:-1]) as fd:
         found = opened(fd, file[-1], path)
@@ -132,7 +134,7 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
 
 
 def _take_over(fd: int, name: str, old: int, size: int) -> int:
-    """Append what stands in the old file behind `size`, unless it is there already; how far that is read now."""
+    """Append what is in the old file behind `size`, unless it is there already; return how far that is read now."""
     tail = bytearray()
     while block := os.pread(old, 1 << 20, size + len(tail)):
         tail += block
@@ -152,7 +154,9 @@ def _take_over(fd: int, name: str, old: int, size: int) -> int:
 
 
 def _edited(old: int, size: int, changes: Mapping[str, Change], path: str) -> Iterator[bytes]:
-    """The file up to `size` with the lines of `changes` as they are to be, piece by piece. ConflictError, OSError."""
+    """Go through the file up to `size`, with the lines of `changes` as they are to be, piece by piece. ConflictError,
+    OSError.
+    """
     places = lines_of(old, path, changes)
     for uuid, change in changes.items():
         place = places.get(uuid)
@@ -195,7 +199,7 @@ def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result
 
 
 def opened(fd: int, name: str, path: str) -> int:
-    """A descriptor of a regular file. FileNotFoundError; StoreError for what is none, or too large."""
+    """Open a regular file; return its descriptor. FileNotFoundError; StoreError for what is none, or too large."""
     file = tree.opened(fd, name, path)
     size = os.fstat(file).st_size
     if size > MAX_FILE:
@@ -213,6 +217,6 @@ def _kept(size: int, name: str) -> str:
 
 
 def _size_of(left: str, name: str) -> int | None:
-    """How much of an old file of `name` was read before it was replaced; None where this is none."""
+    """Return how much of an old file of `name` was read before it was replaced; None where this is none."""
     size, _, of = left.removeprefix(_OLD).partition("-")
     return int(size) if left.startswith(_OLD) and size.isdigit() and of == name.removesuffix(SUFFIX) else None

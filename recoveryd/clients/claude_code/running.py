@@ -11,7 +11,7 @@ from recoveryd.disk import tree
 
 
 def opened(home: Path, session: str) -> float | None:
-    """Since when, in seconds since the epoch, a process that still runs has this session; None when none has.
+    """Tell since when, in seconds since the epoch, a process that still runs has this session; None when none has.
 
     Of several the one that was started first. Only the notes are read, not the keys that lie beside them.
     """
@@ -49,7 +49,7 @@ def _runs(pid: int, start: object) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    """Where no /proc tells more."""
+    """Whether a process lives, where no /proc tells more."""
     try:
         os.kill(pid, 0)
     except OSError:

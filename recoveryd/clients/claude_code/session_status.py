@@ -31,7 +31,9 @@ class Status:
     served: bool = False  # one answered
 
     def look(self, *, open_now: bool) -> Look:
-        """As the store tells it; `open_now`: a client has the session, so a turn without an end may be under way."""
+        """Return it as the store tells it; `open_now`: a client has the session, so a turn without an end may be under
+        way.
+        """
         return Look(
             failure=self.failures[0] if self.failures else None,
             running=self.working if open_now else 0,
@@ -43,7 +45,7 @@ class Status:
 
 
 def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bool) -> Status:
-    """What is known once the file is read to its end: on from `known`, or back to the last answer. OSError.
+    """Return what is known once the file is read to its end: on from `known`, or back to the last answer. OSError.
 
     `side`: it is a subagent's own transcript; in another one the lines of subagents are passed over.
     """
@@ -64,7 +66,7 @@ def _tells(head: bytes) -> bool:
 
 
 def _event(fd: int, side: bool, place: json_lines.Place) -> Line | str | None:
-    """A line of the conversation, or the model that a request went to. OSError."""
+    """Read a line of the conversation, or the model that a request went to. OSError."""
     if not _tells(place.head):
         return None
     data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset))
@@ -96,7 +98,7 @@ def _ends(line: Line) -> bool:
 
 
 def _with(status: Status, event: Line | str, store: str, session: str) -> Status:
-    """What is known with one more line."""
+    """Return what is known with one more line."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)
     if event.type == "user":

@@ -56,7 +56,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return TRANSCRIPTS
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
+        """Tell what is stuck now; read what was written since the last look, or else back to the last answer."""
         try:
             with self._open(session_id) as (fd, path, found):
                 try:
@@ -70,7 +70,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
 
     def opened(self, session_id: str) -> float | None:
-        """Since when a client that runs has the session (of a subagent: its session), in seconds; None: none has."""
+        """Tell since when a client that runs has the session (or that of a subagent), in seconds; None: none has."""
         parent = transcript_paths.parent_of(self._files.get(session_id, ()))
         return running.opened(self.home, parent or session_id)
 
@@ -92,7 +92,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return about
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
-        """A line that is no JSON, the client passes over."""
+        """Say no: a line that is no JSON, the client passes over."""
         del session_id, whole
         return False
 
@@ -109,7 +109,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return transcript.session(self.id, session_id, read, transcript_paths.parent_of(found))
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
-        """One change a line, all of them in the session's own file."""
+        """Make one change for each line, all of them in the session's own file."""
         return edited_lines.changes(session, edits, "/".join(self._find(session.id)))
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -132,7 +132,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return self.read_all([key])[0]
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Each file is read once."""
+        """Read many records, each file once."""
         asked = [edited_lines.split(key) for key in keys]
         found: dict[tuple[tuple[str, ...], str], bytes] = {}
         for file in dict.fromkeys(file for file, _ in asked):
@@ -155,7 +155,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
 
     @contextmanager
     def _open(self, session_id: str) -> Iterator[tuple[int, str, Found]]:
-        """A descriptor of a session's file, what to call it, and where it is. NotFoundError, StoreError."""
+        """Open a session's file; return its descriptor, what to call it, and where it is. NotFoundError, StoreError."""
         found = self._find(session_id)
         path = self._path(found)
         try:
@@ -177,7 +177,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return NotFoundError(f"There is no transcript of session {clean(session_id, 80)}.")
 
     def _find(self, session_id: str) -> Found:
-        """Where a session is. NotFoundError."""
+        """Find where a session is. NotFoundError."""
         found = self._files.get(session_id)
         if found is None or not os.path.lexists(self._path(found)):
             found = self._list().get(session_id)
@@ -186,7 +186,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return found
 
     def _list(self) -> dict[str, Found]:
-        """All sessions. One that is in two folders (its project moved) is where it was written to last."""
+        """List all sessions. One that is in two folders (its project moved) is where it was written to last."""
         found: dict[str, Found] = {}
         for names in self._names((), 3):
             session = transcript_paths.session_of(names)
@@ -205,7 +205,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             return 0
 
     def _names(self, folders: Found, deeper: int) -> Iterator[Found]:
-        """The files in and below a folder. What is no project's or session's folder is passed over."""
+        """List the files in and below a folder. What is no project's or session's folder is passed over."""
         below: list[str] = []
         try:
             with tree.folder(self.root, *folders) as fd, os.scandir(fd) as entries:
@@ -227,7 +227,7 @@ def _may_hold(folders: Found, name: str) -> bool:
 
 
 def _checked(file: Sequence[str]) -> Found:
-    """A file's names, if they can be those of a transcript. StoreError."""
+    """Return a file's names, if they can be those of a transcript. StoreError."""
     if transcript_paths.session_of(file) is None:
         raise StoreError(f"{'/'.join(file)!r} is no record of this store.")
     return tuple(file)
@@ -245,5 +245,5 @@ def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Chang
 
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:
-    """One for each configuration folder."""
+    """Make one store for each configuration folder."""
     return [ClaudeCodeTranscripts(home / transcript_paths.PROJECTS) for home in homes]

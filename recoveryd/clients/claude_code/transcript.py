@@ -79,7 +79,7 @@ class Transcript:
 
 
 def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Transcript:
-    """A file's lines, without their newlines. A line that is no JSON object is passed over, as the client does.
+    """Read a file's lines, without their newlines. A line that is no JSON object is passed over, as the client does.
 
     Of several lines with one id the last one counts, in the place of the first. StoreError: a line is nested so deeply
     that only the client can read it, or the lines would take more than `most` bytes of memory.
@@ -108,7 +108,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
 
 
 def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
-    """A line of a file; a byte order mark may stand before the first one alone."""
+    """Read a line of a file; a byte order mark may stand before the first one alone."""
     if number and text.startswith(_MARK):
         return None
     try:
@@ -123,7 +123,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """A line as the client reads it; None for what is no JSON object, or nested too deeply."""
+    """Read a line as the client does; None for what is no JSON object, or nested too deeply."""
     try:
         data = json_text.parse(raw)
     except (ValueError, RecursionError):
@@ -132,7 +132,7 @@ def parse(raw: bytes) -> dict[str, Any] | None:
 
 
 def chain(found: Transcript) -> list[Line]:
-    """The conversation that the client goes on with, its first line first.
+    """Return the conversation that the client goes on with, its first line first.
 
     From the newest leaf back. A parent that is not there, or was passed already, is the line before in the file. Beside
     the chain belong the other lines of an answer that is in it, and what came back from their calls.
@@ -153,7 +153,7 @@ def chain(found: Transcript) -> list[Line]:
 
 
 def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
-    """The newest line that stands behind the leaf that was noted, or behind nothing that was noted."""
+    """Find the newest line that stands behind the leaf that was noted, or behind nothing that was noted."""
     last = order[-1] if order else None
     noted = found.lines.get(found.leaf or "")
     if noted is None or last is None or noted is last:
@@ -181,7 +181,9 @@ def _parent(
 
 
 def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
-    """The chain, and what was answered in parallel to it: lines of the same answer, and the results of their calls."""
+    """Return the chain, and what was answered in parallel to it: lines of the same answer, and the results of their
+    calls.
+    """
     chosen = {line.uuid for line in way}
     answers = {_text(line.message, "id") for line in way if line.type == "assistant"} - {""}
     first = min((line.number for line in way), default=0)
@@ -200,7 +202,7 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
 
 
 def session(store: str, name: str, found: Transcript, parent: str | None) -> Session:
-    """The conversation as values: a message for each line, a part for each block. Times never stand still."""
+    """Make values of the conversation: a message for each line, a part for each block. Times never stand still."""
     messages: list[Message] = []
     at, prompt = 0, ""
     for line in chain(found):
@@ -215,7 +217,9 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
 
 
 def _message(line: Line, at: int, prompt: str, number: int) -> Message:
-    """`data` says what all clients' messages say, and whose line it is; the line itself is `raw`."""
+    """Make the message of a line; `data` says what all clients' messages say, and whose line it is; the line itself is
+    `raw`.
+    """
     mine = line.type == "assistant"
     said: dict[str, Any] = {"role": "assistant" if mine else "user", "time": {"created": at}}
     if mine:
@@ -234,12 +238,12 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
 
 
 def part_id(uuid: str, index: int) -> str:
-    """The name of a block: its line, and its place in that."""
+    """Make the name of a block: its line, and its place in that."""
     return f"{uuid}.{index:05d}"
 
 
 def millis(stamp: object) -> int:
-    """Milliseconds since the epoch of "2026-11-22T05:26:06.911Z"; 0 when it is no such text."""
+    """Read milliseconds since the epoch from "2026-11-22T05:26:06.911Z"; 0 when it is no such text."""
     if not isinstance(stamp, str):
         return 0
     try:

@@ -18,7 +18,9 @@ Found = tuple[str, ...]  # the names below `projects`, the file's last
 
 
 def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """Its configuration folders, each once: the one of its environment first, then those that are configured."""
+    """List the client's configuration folders, each once: the one of its environment first, then those that are
+    configured.
+    """
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     named = env.get("CLAUDE_CONFIG_DIR", "")
     own = Path(named) if Path(named).is_absolute() else home / ".claude"
@@ -31,7 +33,7 @@ def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
 
 
 def session_of(names: Sequence[str]) -> str | None:
-    """The session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own."""
+    """Return the session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own."""
     if not names or not _NAME.fullmatch(names[-1]) or not all(map(_FOLDER.fullmatch, names[:-1])):
         return None
     name = names[-1].removesuffix(SUFFIX)
@@ -41,5 +43,5 @@ def session_of(names: Sequence[str]) -> str | None:
 
 
 def parent_of(found: Found) -> str | None:
-    """The session whose subagent wrote this file."""
+    """Return the session whose subagent wrote this file."""
     return found[1] if len(found) == 4 else None

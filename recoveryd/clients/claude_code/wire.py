@@ -84,7 +84,7 @@ def heals(kind: Kind, block: Block | None = None) -> bool:
 
 
 def _drafted(message: Message) -> _Draft | None:
-    """A line as it is sent by itself; None where nothing of it is."""
+    """Make a line as it is sent by itself; None where nothing of it is."""
     if message.error is not None or message.data.get("form") == "none":
         return None
     mine = message.role == "assistant"
@@ -110,7 +110,7 @@ def _drafted(message: Message) -> _Draft | None:
 
 
 def _made(words: str, message: str) -> Block:
-    """A text that the client makes up."""
+    """Make a text that the client makes up."""
     return Block({"type": "text", "text": words}, message, "")
 
 
@@ -151,7 +151,7 @@ def _result(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> Any:
-    """As the client sends it: half a character is replaced."""
+    """Make the request as the client sends it: half a character is replaced."""
     if isinstance(value, str):
         return value if value.isascii() else HALF.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
@@ -160,7 +160,7 @@ def _whole(value: Any) -> Any:
 
 
 def _grouped(drafts: Iterable[_Draft]) -> list[_Draft]:
-    """The lines of one answer are one message, where its first line stands, if only results stand between them."""
+    """Join the lines of one answer to one message, where its first line stands, if only results stand between them."""
     found: list[_Draft] = []
     for draft in drafts:
         before = _same_answer(found, draft)
@@ -184,7 +184,7 @@ def _same_answer(found: Sequence[_Draft], draft: _Draft) -> _Draft | None:
 
 
 def _thought_only(draft: _Draft) -> bool:
-    """An answer that never got behind its thinking is not sent."""
+    """Whether an answer never got behind its thinking: then it is not sent."""
     return draft.role == "assistant" and all(block.type in _THINKING for block in draft.blocks)
 
 
@@ -211,13 +211,13 @@ def _paired(drafts: Sequence[_Draft], *, ended: bool) -> list[_Draft]:
 
 
 def _interrupted(call: Block) -> Block:
-    """What the client says of a call that was cut off."""
+    """Return what the client says of a call that was cut off."""
     said = {"type": "tool_result", "content": _CUT_OFF, "is_error": True, "tool_use_id": call.body.get("id")}
     return Block(said, call.message_id, "", unfinished=True)
 
 
 def _calls(blocks: Sequence[Block], answered: set[str], seen: set[str]) -> Iterator[Block]:
-    """Words first, then calls: each id once, and only those that something came back from."""
+    """Put words first, then calls: each id once, and only those that something came back from."""
     ended = {_key(b.body.get("tool_use_id")) for b in blocks if b.type.endswith("_tool_result")}
     calls: list[Block] = []
     for block in blocks:
@@ -232,7 +232,7 @@ def _calls(blocks: Sequence[Block], answered: set[str], seen: set[str]) -> Itera
 
 
 def _results(blocks: Sequence[Block], calls: set[str]) -> Iterator[Block]:
-    """Results first, each once, then all else."""
+    """Put results first, each once, then all else."""
     given: set[str] = set()
     for block in blocks:
         name = _key(block.body.get("tool_use_id"))
@@ -243,7 +243,7 @@ def _results(blocks: Sequence[Block], calls: set[str]) -> Iterator[Block]:
 
 
 def _key(value: object) -> str:
-    """An id as the client compares it: whatever it is."""
+    """Return an id as the client compares it, whatever it is."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -259,7 +259,7 @@ def _merged_users(drafts: Sequence[_Draft]) -> list[_Draft]:
 
 
 def _seamed(first: list[Block], then: list[Block]) -> list[Block]:
-    """Two texts of different lines get a line's end between them."""
+    """Put a line's end between two texts of different lines."""
     last = first[-1] if first else None
     if last is not None and last.type == "text" and then and then[0].type == "text":
         body = {**last.body, "text": f"{last.body['text']}\n"}

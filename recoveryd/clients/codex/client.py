@@ -38,7 +38,7 @@ class Codex(WithoutServer):
         self._settings = settings
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
-        """Those of homes that are there: who has no Codex has nothing of it watched."""
+        """List those of homes that are there: who has no Codex has nothing of it watched."""
         if not self._settings.enabled:
             return ()
         homes = rollout_paths.there(env, self._settings.homes)
@@ -51,7 +51,7 @@ class Codex(WithoutServer):
                 yield ConfigProblem("codex.homes", f"{home} {missing}.", "Name a folder that holds `sessions`.")
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        """A home that only `CODEX_HOME` names."""
+        """Tell of a home that only `CODEX_HOME` names."""
         del state
         known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
         homes = tuple(str(store.root.parent) for store in self.stores(env) if store.id not in known)
@@ -64,7 +64,7 @@ class Codex(WithoutServer):
         return (CodexWire(),)
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
-        """What it mends before it sends anything, its wire shows."""
+        """Say no: what it mends before it sends anything, its wire shows."""
         del kind, block
         return False
 

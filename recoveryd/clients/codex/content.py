@@ -29,14 +29,14 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """What a line carries; None when it is no JSON."""
+    """Return what a line carries; None when it is no JSON."""
     line = shown(image)
     carried = line.get("payload") if isinstance(line, dict) else None
     return carried if isinstance(carried, dict) else None
 
 
 def shown(image: bytes) -> Any:
-    """A line as JSON; None when it is none."""
+    """Return a line as JSON; None when it is none."""
     return json_of(image)
 
 

@@ -16,12 +16,12 @@ _NOTHING: Json = {"type": "other"}  # an item that the client passes over
 
 
 def key(session: str, offset: int) -> str:
-    """Of a line: its thread, and the byte that it begins at."""
+    """Make the key of a line: its thread, and the byte that it begins at."""
     return f"line/{session}/{offset:013d}"
 
 
 def split(text: str) -> tuple[str, int]:
-    """The thread and the byte of a key. StoreError for a text that is none."""
+    """Return the thread and the byte of a key. StoreError for a text that is none."""
     found = _KEY.fullmatch(text)
     if found is None:
         raise StoreError(f"{text!r} is no record of this store.")
@@ -29,7 +29,9 @@ def split(text: str) -> tuple[str, int]:
 
 
 def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
-    """One change a line, in its length. StoreError for what does not fit into it, and for no line of the thread."""
+    """Make one change for each line, in its length. StoreError for what does not fit into it, and for no line of the
+    thread.
+    """
     stored = {part.id: part for message in session.messages for part in message.parts}
     messages = {message.id for message in session.messages}
     of_line: dict[int, list[tuple[int | None, Edit, Part]]] = {}
@@ -75,7 +77,7 @@ def _payload(old: Json, items: Mapping[int | None, Json | None]) -> Json:
 
 
 def _within(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
-    """A line in the length of another; what only times an event makes room where it is needed."""
+    """Write a line in the length of another; what only times an event makes room where it is needed."""
     carried = dict(rollout_lines.payload(line))
     for field in (None, *_TIMES):
         if field is not None and line.get("type") == "event_msg":

@@ -39,7 +39,7 @@ class CodexEditor(LineEditor):
         return () if own is None or None in found else tuple(edit for edit in found if edit is not None)
 
     def replace_text(self, block: Block, words: str) -> Edits:
-        """The client sends an empty text as none."""
+        """Put a text in the place of another; the client sends an empty text as none."""
         del block, words
         return ()
 
@@ -89,24 +89,24 @@ class CodexEditor(LineEditor):
         return (Edit(part.message_id, part.id, {**(part.data or {}), "fault": None}, "mend_part"),)
 
     def _beside(self, part: Part, call_id: str) -> list[Part]:
-        """The other items of a call: its output, and what stands for either of them twice."""
+        """List the other items of a call: its output, and what stands for either of them twice."""
         return [
             other for other in self._parts() if other.id != part.id and (other.data or {}).get("call_id") == call_id
         ]
 
     def _mended(self, part: Part, fields: Json, *, companion: bool = False) -> Edit | None:
-        """A side of a call with some fields changed; where they need room, without what no request needs."""
+        """Return a side of a call with some fields changed; where they need room, without what no request needs."""
         without = [{**fields, **dict.fromkeys(_SPARE[:many])} for many in range(len(_SPARE) + 1)]
         made = (self._with(part, changed, "mend_call", companion=companion) for changed in without)
         return next((edit for edit in made if edit is not None), None)
 
     def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit | None:
-        """`part` with some fields changed; None where that does not fit."""
+        """Return `part` with some fields changed; None where that does not fit."""
         body = {**(part.data or {}), **fields}
         return Edit(part.message_id, part.id, body, action, companion) if _fits(part, body) else None
 
     def _legal_id(self, old: str, limits: CallLimits) -> str:
-        """The same for both sides of a call, and for each repair of it."""
+        """Make a legal id, the same for both sides of a call, and for each repair of it."""
         legal = old and not limits.illegal.search(old)
         if legal and (limits.longest_id is None or len(old) <= limits.longest_id):
             return old
@@ -115,7 +115,7 @@ class CodexEditor(LineEditor):
 
 
 def _role(data: Json) -> str:
-    """Who says what an item says: as it has it, where that is a role; what a tool said goes to the model's side."""
+    """Tell who says what an item says: as it has it, where that is a role; what a tool said goes to the model's side."""
     if data.get("type") != "message":
         return "assistant"
     role = data.get("role")
@@ -123,7 +123,7 @@ def _role(data: Json) -> str:
 
 
 def _told(data: Json) -> Sequence[object]:
-    """What an item says to whoever reads it."""
+    """Return what an item says to whoever reads it."""
     told = data.get("content", data.get("output"))
     return told if isinstance(told, list) else [{"text": told}]
 
@@ -134,7 +134,7 @@ def _said(one: object, kind: str) -> Json | None:
 
 
 def _legal_fields(data: Json, limits: CallLimits) -> dict[str, Any]:
-    """The names and the input of a call as they may be, where they are not."""
+    """Return the names and the input of a call as they may be, where they are not."""
     fields: dict[str, Any] = {}
     for key in ("name", "namespace"):
         name = data.get(key)

@@ -30,7 +30,7 @@ _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
 
 def read(error: object) -> RecordedError:
-    """The `error` of a completed turn: `{"message": <the answer's body>, "codex_error_info": <its name for it>}`.
+    """Read the `error` of a completed turn: `{"message": <the answer's body>, "codex_error_info": <its name for it>}`.
 
     Any other JSON value is read as far as it holds text. Never raises.
     """
@@ -55,7 +55,7 @@ def read(error: object) -> RecordedError:
 
 
 def _by_body(body: object) -> Kind | None:
-    """ChatGPT's backend says of an image that it refuses no more than this."""
+    """Return the kind of a body that says no more: so ChatGPT's backend refuses an image."""
     return Kind.MEDIA_REJECTED if body == {"detail": "Bad Request"} else None
 
 

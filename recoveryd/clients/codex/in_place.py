@@ -67,7 +67,7 @@ def is_torn(now: bytes, before: bytes, after: bytes) -> bool:
 
 
 def write(fd: int, offset: int, line: bytes) -> None:
-    """All of `line`, at `offset`. OSError."""
+    """Write all of `line`, at `offset`. OSError."""
     done = 0
     while done < len(line):
         done += os.pwrite(fd, line[done:], offset + done)

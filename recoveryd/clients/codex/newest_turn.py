@@ -35,7 +35,9 @@ class Turns:
     asked: tuple[str, str] = ("", "")
 
     def look(self, *, open_now: bool) -> Look:
-        """As a store tells it; `open_now`: a client has the thread, so a turn without an end may be under way."""
+        """Return it as a store tells it; `open_now`: a client has the thread, so a turn without an end may be under
+        way.
+        """
         failure = self.failures[0] if self.failures else None
         running = self.running if open_now else 0
         return Look(
@@ -78,7 +80,7 @@ def read_on(fd: int, store: str, thread: str, known: Turns | None) -> Turns:
 
 
 def _seen(fd: int, place: Place) -> _Seen | None:
-    """What a line tells; None for most of them, which are not even read whole."""
+    """Return what a line tells; None for most of them, which are not even read whole."""
     told = rollout_lines.types(place.head)
     if told is None:  # written by another program, or of a type without a type inside
         kind = b'"turn_context"' in place.head[:120]
@@ -98,7 +100,7 @@ def _seen(fd: int, place: Place) -> _Seen | None:
 
 
 def _whole(fd: int, place: Place, kind: str) -> _Seen:
-    """What a line tells that is read whole, unless it is too large to be."""
+    """Return what a line tells that is read whole, unless it is too large to be."""
     raw = os.pread(fd, place.end - place.offset, place.offset) if place.end - place.offset <= _LARGE else b""
     line = rollout_lines.parse(raw) or {}
     return _Seen(place.offset, kind, millis(line.get("timestamp")), rollout_lines.payload(line))
@@ -120,7 +122,7 @@ def _settles(seen: list[_Seen]) -> bool:
 
 
 def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
-    """What is known with one more event."""
+    """Return what is known with one more event."""
     data = event.data
     match event.kind:
         case "task_started":
@@ -166,12 +168,12 @@ def _completed(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
 
 
 def prompt_of(turn: str) -> str:
-    """The id of the message that asked for a turn."""
+    """Return the id of the message that asked for a turn."""
     return f"prompt-{turn}" if turn else ""
 
 
 def millis(timestamp: object) -> int:
-    """Milliseconds since the epoch of "2026-11-22T05:27:44.584Z"; 0 where that is none."""
+    """Read milliseconds since the epoch from "2026-11-22T05:27:44.584Z"; 0 where that is none."""
     if not isinstance(timestamp, str):
         return 0
     try:

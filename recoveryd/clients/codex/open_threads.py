@@ -15,7 +15,7 @@ _LOCKS = Path("/proc/locks")
 
 
 def since(lock: Path) -> float | None:
-    """When the thread of this lock was loaded, in seconds since the epoch; None when nobody has it open."""
+    """Tell when the thread of this lock was loaded, in seconds since the epoch; None when nobody has it open."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -28,7 +28,7 @@ def since(lock: Path) -> float | None:
 
 
 def _held(fd: int, inode: int) -> bool:
-    """Asked of the system where it tells: to try the lock would be in the way of a client that takes it then."""
+    """Ask the system where it tells: to try the lock would be in the way of a client that takes it then."""
     if sys.platform == "linux" and _LOCKS.exists():
         lines = (line.split() for line in _LOCKS.read_text(encoding="ascii").splitlines())
         return any("FLOCK" in line and any(word.endswith(f":{inode}") for word in line) for line in lines)

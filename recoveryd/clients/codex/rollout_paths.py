@@ -14,7 +14,7 @@ _IS_THREAD = re.compile(_THREAD)
 
 
 def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """The folders of Codex, each once: its own (`CODEX_HOME`, else `~/.codex`) first, then those configured."""
+    """List the folders of Codex, each once: its own (`CODEX_HOME`, else `~/.codex`) first, then those configured."""
     named = env.get("CODEX_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     found = [Path(named) if Path(named).is_absolute() else home / ".codex", *(path.expanduser() for path in configured)]
@@ -22,12 +22,12 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
 
 
 def there(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """The homes that this machine has."""
+    """List the homes that this machine has."""
     return [home for home in homes(env, configured) if home.is_dir()]
 
 
 def thread_of(name: str) -> str | None:
-    """The thread whose rollout has this file name; None for any other file."""
+    """Return the thread whose rollout has this file name; None for any other file."""
     found = _ROLLOUT.fullmatch(name)
     return found[1] if found else None
 

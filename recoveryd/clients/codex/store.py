@@ -66,7 +66,7 @@ class CodexThreads(GrowingFiles[Found]):
         return ROLLOUTS
 
     def look(self, session_id: str) -> Look:
-        """What is stuck now: of a file that was looked at before, what was written since; else back to an answer."""
+        """Tell what is stuck now; read what was written since the last look, or else back to the last answer."""
         try:
             with self._open(session_id) as (fd, path):
                 try:
@@ -81,7 +81,7 @@ class CodexThreads(GrowingFiles[Found]):
         return turns.look(open_now=bool(turns.running) and self.opened(session_id) is not None)
 
     def about(self, session_id: str) -> About:
-        """Its title is what its user asked first."""
+        """Return what is known of a thread; its title is what its user asked first."""
         known = self._abouts.get(session_id)
         if known is not None:
             return known
@@ -108,7 +108,7 @@ class CodexThreads(GrowingFiles[Found]):
             raise tree.trouble(error, f"read the rollout of {session_id}") from error
 
     def load(self, session_id: str) -> Session:
-        """What is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
+        """Load what is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
         self._list()  # it may go on in another file by now
         with self._open(session_id) as (fd, path):
             kept = state_database.elsewhere(self.home, session_id, path)
@@ -123,7 +123,7 @@ class CodexThreads(GrowingFiles[Found]):
                 raise tree.trouble(error, f"read {path}") from error
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
-        """One change a line, in its length. StoreError for what does not fit into it."""
+        """Make one change for each line, in its length. StoreError for what does not fit into it."""
         return edited_lines.changes(session, edits)
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -161,14 +161,16 @@ class CodexThreads(GrowingFiles[Found]):
         return torn
 
     def opened(self, session_id: str) -> float | None:
-        """Since when a client has the thread open, in seconds since the epoch; None when none has."""
+        """Tell since when a client has the thread open, in seconds since the epoch; None when none has."""
         if not rollout_paths.is_thread(session_id):
             return None
         return open_threads.since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
 
     @contextmanager
     def _open(self, session_id: str, access: int = os.O_RDONLY) -> Iterator[tuple[int, str]]:
-        """A descriptor of a thread's file, and what to call it. NotFoundError; StoreError for no file of this user."""
+        """Open a thread's file; return its descriptor, and what to call it. NotFoundError; StoreError for no file of
+        this user.
+        """
         try:
             fd, path = self._opened(self._find(session_id), access)
         except FileNotFoundError:  # it was archived since it was last seen
@@ -212,7 +214,7 @@ class CodexThreads(GrowingFiles[Found]):
         return found
 
     def _list(self) -> dict[str, Found]:
-        """All threads, each with its newest file; an archived one only where it is nowhere else. StoreError."""
+        """List all threads, each with its newest file; an archived one only where it is nowhere else. StoreError."""
         found: dict[str, Found] = {}
         for top in (rollout_paths.ARCHIVE, rollout_paths.SESSIONS):
             of_top: dict[str, Found] = {}
@@ -225,7 +227,7 @@ class CodexThreads(GrowingFiles[Found]):
         return found
 
     def _names(self, folders: tuple[str, ...], deeper: int) -> Iterator[Found]:
-        """The files in a folder and, so many folders deeper, in those that are named for a year, a month or a day."""
+        """List the files in a folder and, so many folders deeper, in those named for a year, a month or a day."""
         below: list[str] = []
         with suppress(FileNotFoundError), tree.folder(self.home, *folders) as fd, os.scandir(fd) as entries:
             for entry in entries:

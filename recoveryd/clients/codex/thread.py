@@ -28,12 +28,12 @@ MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
 def part_id(offset: int, index: int | None = None) -> str:
-    """Of the line at a byte, or of an item in it; sorts in the order of the file."""
+    """Make the id of the line at a byte, or of an item in it; ids sort in the order of the file."""
     return f"{offset:013d}" if index is None else f"{offset:013d}-{index:06d}"
 
 
 def place(part: str) -> tuple[int, int | None]:
-    """The byte of a part's line, and its place in it. ValueError."""
+    """Return the byte of a part's line, and its place in it. ValueError."""
     offset, _, index = part.partition("-")
     return int(offset), int(index) if index else None
 
@@ -95,7 +95,9 @@ class _Reader:
             )
 
     def _begin(self, line: Line) -> None:
-        """The first line says whose the file is; with anything before its brace the client does not open it."""
+        """Read the first line, which says whose the file is; with anything before its brace the client does not open
+        it.
+        """
         fault = first_line_fault(line.raw)
         data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
         if data.get("type") != "session_meta":
@@ -109,7 +111,7 @@ class _Reader:
         self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
 
     def end(self) -> None:
-        """The last line must be numbered where the first is, or the client does not open the thread."""
+        """Check the last line: it must be numbered where the first is, or the client does not open the thread."""
         last, before = self._last, self._before
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
         if last is None or before is None or data is None or "ordinal" in data:
@@ -134,7 +136,7 @@ class _Reader:
             turn.spoke = turn.spoke or not part.type.endswith(_OUTPUTS)
 
     def _compacted(self, line: Line, payload: Json) -> None:
-        """What came before it is not sent any more."""
+        """Begin anew at a compaction: what came before it is not sent any more."""
         history = payload.get("replacement_history")
         for turn in self.turns if isinstance(history, list) else ():
             turn.input.clear()
@@ -174,7 +176,7 @@ _READ = frozenset(
 
 
 def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line]) -> Session:
-    """The thread of these lines. StoreError where it is not safe to say what the client makes of them."""
+    """Make the thread of these lines. StoreError where it is not safe to say what the client makes of them."""
     reader = _Reader(path)
     for line in lines:
         reader.read(line)
@@ -192,7 +194,7 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
 
 
 def first_line_fault(raw: bytes) -> str | None:
-    """What of its bytes keeps the client from reading a first line."""
+    """Tell what of its bytes keeps the client from reading a first line."""
     return (
         None
         if rollout_lines.tidied(raw) == raw
@@ -206,7 +208,7 @@ def last_line_fault(first: Json, last: Json) -> bool:
 
 
 def about(lines: Iterable[Line], longest: int) -> About:
-    """Of the first lines of a rollout: what its user asked first, in so many characters, and the folder."""
+    """Read what a thread's user asked first, in so many characters, and its folder, from the first lines."""
     folder = ""
     for line in lines:
         data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
@@ -230,7 +232,7 @@ def is_prompt(item: Json) -> bool:
 
 
 def _messages(turn: _Turn) -> list[Message]:
-    """A prompt and its answer, in what messages have in common."""
+    """Make a prompt and its answer, in what messages have in common."""
     found = []
     prompt = prompt_of(turn.id)
     if turn.input or turn.asked:

@@ -51,7 +51,7 @@ class CodexWire:
 
 
 def _instructions(session: Session) -> Iterable[Block]:
-    """What the model is told first, which is kept in the first line and sent as an item."""
+    """Make what the model is told first, which is kept in the first line and sent as an item."""
     for part in (part for message in session.messages if message.id == "meta" for part in message.parts):
         told = (part.data or {}).get("base_instructions")
         text = told.get("text") if isinstance(told, Mapping) else None
@@ -61,7 +61,7 @@ def _instructions(session: Session) -> Iterable[Block]:
 
 
 def _replayed(session: Session) -> list[Block]:
-    """The items in the order of the file, as the last compaction and what was rolled back leave them."""
+    """List the items in the order of the file, as the last compaction and what was rolled back leave them."""
     found: list[Block] = []
     parts = sorted((part for message in session.messages for part in message.parts), key=lambda part: part.id)
     for part in parts:
@@ -75,7 +75,7 @@ def _replayed(session: Session) -> list[Block]:
 
 
 def item(data: Json | None) -> Json | None:
-    """What of a stored item is sent; None where the client passes over it."""
+    """Return what of a stored item is sent; None where the client passes over it."""
     complete = _COMPLETE.get(str(data.get("type"))) if data is not None else None
     if data is None or complete is None or not complete(data):
         return None
@@ -92,7 +92,7 @@ def item(data: Json | None) -> Json | None:
 
 
 def _unusable(one: object) -> str | None:
-    """Why the client sends words in the place of an image; None where it sends it, or it is none."""
+    """Tell why the client sends words in the place of an image; None where it sends it, or it is none."""
     url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
     if not isinstance(url, str):
         return None
@@ -152,7 +152,7 @@ _COMPLETE: Mapping[str, Callable[[Json], bool]] = {
 
 
 def _paired(blocks: list[Block]) -> list[Block]:
-    """Each output with a call before it, and each call with an output."""
+    """Pair each output with a call before it, and each call with an output."""
     called: dict[str, set[object]] = {}
     answered: dict[str, set[object]] = {}
     for block in blocks:
@@ -171,7 +171,7 @@ def _paired(blocks: list[Block]) -> list[Block]:
 
 
 def _summed_up(blocks: list[Block], part: Part) -> list[Block]:
-    """What an older client kept at a compaction: the words of the user, and a summary."""
+    """Return what an older client kept at a compaction: the words of the user, and a summary."""
     kept = [block for block in blocks if block.body.get("role") == "user"]
     said = (part.data or {}).get("message")
     content = [{"type": "input_text", "text": said if isinstance(said, str) else ""}]
@@ -193,7 +193,7 @@ def _role(body: Json) -> str:
 
 
 def _unreadable(session: Session) -> Iterable[Unsendable]:
-    """The lines because of which the client does not open the thread."""
+    """List the lines because of which the client does not open the thread."""
     for message in session.messages:
         for part in message.parts:
             fault = (part.data or {}).get("fault") if part.type in (META, LAST) else None

@@ -83,7 +83,7 @@ class Opencode:
         return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
-        """What it mends before it sends anything, its wire shows; once refused, it changes nothing."""
+        """Say no: what it mends before it sends anything, its wire shows; once refused, it changes nothing."""
         del kind, block
         return False
 
@@ -115,7 +115,7 @@ class Opencode:
         )
 
     def _by_itself(self, store: Store, session: Session, failure: Failure, directory: str) -> Edits:
-        """What it is about to clear: at the end of the turn that failed, or of the next."""
+        """Make the edits that the client is about to make: at the end of the turn that failed, or of the next."""
         now, then = compactions.pruned(session, 0), compactions.pruned(session, 1)
         clears = limits.prunes(self.server, store, failure, directory) if now or then else False
         if clears is None and now and 0 <= self._clock() - failure.time / 1000 < _CLEARS_S:
@@ -124,7 +124,7 @@ class Opencode:
         return () if clears is False or (clears is None and now) else now or then
 
     def hidden(self, store: Store, session: str) -> Diagnosis | None:
-        """Only sessions that name a tail are read."""
+        """Look for hidden messages; only sessions that name a tail are read."""
         if "new" not in of_opencode(store).forms() or not of_opencode(store).names_tail(session):
             return None
         return client_faults.hidden(store.load(session))
@@ -145,7 +145,7 @@ class Opencode:
         return prompting.stopped(message)
 
     def ids_started_again(self, store: Store, session: str, now: float) -> Diagnosis | None:
-        """Only sessions that have an old id are read."""
+        """Look whether ids started again; only sessions that have an old id are read."""
         ms = int(now * 1000)
         if not wrapped_ids.tells_old(of_opencode(store).greatest_id(session), ms) or not goes_by_ids(
             store, self.server, session
@@ -163,7 +163,7 @@ class Opencode:
         return self._running_turns.at_work(store, session, self.server)
 
     def unread(self, store: Store, session: str, since: float) -> str:
-        """It reads all that is stored for each prompt."""
+        """Say nothing: it reads all that is stored for each prompt."""
         del store, session, since
         return ""
 

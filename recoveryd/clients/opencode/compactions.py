@@ -18,7 +18,7 @@ _PER_TOKEN = 4
 
 
 def usages(session: Session, failure: Failure) -> Iterator[Usage]:
-    """What each good answer took, as far as it can be true. That of a summary is of another request."""
+    """Tell what each good answer took, as far as it can be true. That of a summary is of another request."""
     for message in session.messages:
         if message.role != "assistant" or message.error is not None or truthy(message.data.get("summary")):
             continue
@@ -29,7 +29,7 @@ def usages(session: Session, failure: Failure) -> Iterator[Usage]:
 
 
 def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
-    """What the model that is asked now refused in this session, newest first."""
+    """List what the model that is asked now refused in this session, newest first."""
     for message in reversed(session.messages):
         asked = (message.data.get("providerID"), message.data.get("modelID"))
         if message.error is not None and asked == (failure.provider, failure.model):
@@ -37,7 +37,7 @@ def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
 
 
 def spent(message: Message) -> tuple[int, int]:
-    """The tokens of the request and of the answer; zeros where the message does not say."""
+    """Return the tokens of the request and of the answer; zeros where the message does not say."""
     tokens = message.data.get("tokens")
     if not isinstance(tokens, Mapping):
         return 0, 0
@@ -50,7 +50,7 @@ def spent(message: Message) -> tuple[int, int]:
 
 
 def _number(value: object) -> int:
-    """-1 for what is no number of tokens."""
+    """Return a number of tokens; -1 for what is none."""
     if value is None:
         return 0
     sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
@@ -58,8 +58,8 @@ def _number(value: object) -> int:
 
 
 def failed(session: Session) -> Sequence[Part]:
-    """The parts of compactions that never got a summary, or got one of what the failure before it had left over. Not
-    those before one that succeeded: that one alone says by then what is sent.
+    """List the parts of compactions that never got a summary, or got one of what the failure before it had left over.
+    Not those before one that succeeded: that one alone says by then what is sent.
 
     What 1.18 names as the tail hides all before it, also where the summary failed; what 1.1 and 1.2 never got a
     summary for they try again with each prompt.
@@ -90,8 +90,8 @@ def _good(part: Part, made: list[Message]) -> bool:
 
 
 def hidden(session: Session) -> tuple[str, list[str]]:
-    """The newest answer to a compaction that failed, and the messages that are not sent since: those before what it
-    named as the tail. "" where it has no answer, and no messages where all are sent.
+    """Return the newest answer to a compaction that failed, and the messages that are not sent since: those before what
+    it named as the tail. "" where it has no answer, and no messages where all are sent.
     """
     ids = [message.id for message in session.messages]
     for part in failed(session):
@@ -117,14 +117,14 @@ def cleared_since(session: Session, ms: int, recovery: str) -> bool:
 
 
 def _marked(part: Part) -> object:
-    """The recovery that a part is marked with."""
+    """Return the recovery that a part is marked with."""
     metadata = (part.data or {}).get("metadata")
     mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
     return mark.get("recovery") if isinstance(mark, Mapping) else None
 
 
 def pruned(session: Session, prompts: int) -> Edits:
-    """What the client's own prune clears at the end of a turn, after so many more prompts of the user."""
+    """Make what the client's own prune clears at the end of a turn, after so many more prompts of the user."""
     total = saved = 0
     turns = prompts
     found: list[Edit] = []
@@ -149,7 +149,7 @@ def pruned(session: Session, prompts: int) -> Edits:
 
 
 def cleared(part: Part, now: int) -> Json:
-    """A tool part with the client's mark on its output."""
+    """Return a tool part with the client's mark on its output."""
     data = part.data or {}
     state = data["state"]
     time = state.get("time")
@@ -157,7 +157,7 @@ def cleared(part: Part, now: int) -> Json:
 
 
 def _output(part: Part) -> str | None:
-    """The output that a prune looks at."""
+    """Return the output that a prune looks at."""
     state = (part.data or {}).get("state") if part.type == "tool" else None
     if not isinstance(state, Mapping) or state.get("status") != "completed" or (part.data or {}).get("tool") == "skill":
         return None

@@ -29,7 +29,7 @@ _PROTOCOLS = {
 
 
 def protocol_of(provider: str) -> str:
-    """What is spoken to a provider by the client's global configuration; "" where that does not say. Never raises."""
+    """Tell what is spoken to a provider by the client's global configuration; "" where that does not say. Never raises."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     found = ""
     for name in _FILES:
@@ -45,7 +45,7 @@ def protocol_of(provider: str) -> str:
 
 @lru_cache(maxsize=8)
 def _packages(path: str, mtime_ns: int, size: int) -> Mapping[str, str]:
-    """The SDK of each provider that a configuration names. It is read again once it changed."""
+    """Return the SDK of each provider that a configuration names. It is read again once it changed."""
     del mtime_ns
     if size > _LARGEST:
         return {}
@@ -60,7 +60,7 @@ def _packages(path: str, mtime_ns: int, size: int) -> Mapping[str, str]:
 
 
 def _plain(text: str) -> str:
-    """JSON without the comments and the last commas that the client allows."""
+    """Return JSON without the comments and the last commas that the client allows."""
     for _ in range(2):  # a comma may stand before a comment
         text = _TOKEN.sub(lambda token: token[0] if token[0].startswith('"') else "", text)
     return text

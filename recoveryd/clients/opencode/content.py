@@ -88,7 +88,7 @@ def sole(changes: Sequence[Change]) -> bool:
 
 
 def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], Json | None]) -> RefusedError | None:
-    """A revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
+    """Look for a revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
 
     One that was staged before is among the changes, and goes back with them. `revert` reads what the session has
     staged now.
@@ -108,13 +108,13 @@ def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], 
 
 
 def _column(data: object) -> str | None:
-    """The column of a row, given its image as JSON, that holds what the row says; None for a file's image."""
+    """Return the column of a row, given its image as JSON, that holds what the row says; None for a file's image."""
     column = data.get("data") if isinstance(data, dict) and "session_id" in data else None
     return column if isinstance(column, str) else None
 
 
 def _content(image: bytes) -> Iterator[Value] | None:
-    """None when the record is no JSON object."""
+    """Go through the content of a record; None when it is no JSON object."""
     data = said(image)
     if data is None:
         return None

@@ -32,7 +32,7 @@ class OpencodeEditor:
         return (self._replace(part, part_fixes.legal_call(part, self._before(part), limits), "mend_call"),)
 
     def own_step(self, block: Block) -> Edits:
-        """A `step-start` in front of the part: the client cuts a message into steps there."""
+        """Put a `step-start` in front of the part: the client cuts a message into steps there."""
         parts = self._message(block.message_id).parts
         index = next(i for i, other in enumerate(parts) if other.id == block.part_id)
         behind = parts[index - 1].id if index else None
@@ -52,7 +52,7 @@ class OpencodeEditor:
         return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")
 
     def join_step(self, turn: Turn) -> Edits:
-        """Without the `step-start` between them."""
+        """Take out the `step-start` between two steps."""
         message_id, last = turn.origins[0]
         parts = self._message(message_id).parts if message_id else ()
         end = next((i for i, part in enumerate(parts) if part.id == last), 0)
@@ -60,7 +60,9 @@ class OpencodeEditor:
         return (Edit(message_id, parts[start].id, None, "join_step"),) if start else ()
 
     def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
-        """Into the user messages in between, of which nothing is sent, the nearest first; else into a new one."""
+        """Put words into the user messages in between, of which nothing is sent, the nearest first; else into a new
+        one.
+        """
         first = turn.origins[0][0]
         if not first:
             return ()  # it is no stored message
@@ -72,7 +74,9 @@ class OpencodeEditor:
         return ways or [self._user_message(first, words)]
 
     def _silent_between(self, behind: Turn | None, first: str) -> list[Message]:
-        """The user messages between a turn and a message. A compaction may send what is stored before it behind it."""
+        """List the user messages between a turn and a message. A compaction may send what is stored before it behind
+        it.
+        """
         spoken = {message for message, _ in behind.origins} if behind is not None else set()
         found: list[Message] = []
         for message in self.session.messages:
@@ -111,7 +115,7 @@ class OpencodeEditor:
         return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        """What other parts carry too is taken off them; of reasoning items the words stay."""
+        """Set parts aside; what other parts carry too is taken off them; of reasoning items the words stay."""
         return tuple(edit for block in blocks for edit in self._aside(block, action))
 
     def _aside(self, block: Block, action: str) -> Iterator[Edit]:
@@ -125,14 +129,16 @@ class OpencodeEditor:
             yield replace(edit, companion=number > 0)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
-        """The fields of an item are no fields of a part here; what the client keeps of them, it keeps sealed."""
+        """Edit nothing: the fields of an item are no fields of a part here; what the client keeps of them, it keeps
+        sealed.
+        """
         if field not in ("id", "encrypted_content", "signature"):
             return ()
         part = self._part(block.part_id)
         return (self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action),)
 
     def as_message(self, block: Block, action: str) -> Edits:
-        """Items of other protocols are no records here."""
+        """Edit nothing: items of other protocols are no records here."""
         del block, action
         return ()
 

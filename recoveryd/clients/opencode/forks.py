@@ -80,7 +80,7 @@ class ForkedOpencode(Opencode):
         return OpencodePlugin(self.name, config_home(env) / self.fork.folder, (self.name,))
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
-        """Both forms that it may have taken over: a plan is right under each."""
+        """List both forms that it may have taken over: a plan is right under each."""
         del store
         return wires_of(failure, protocol_of(failure), (FORK, NEW))
 

@@ -69,7 +69,7 @@ def code_units(text: str) -> bytes:
 
 
 def id_time(identifier: str, now_ms: int) -> int | None:
-    """When a message's id was made, in milliseconds since the epoch; None when it does not say.
+    """Tell when a message's id was made, in milliseconds since the epoch; None when it does not say.
 
     The 12 hex digits are (ms * 4096 + counter) cut to 48 bits, so the time is known only modulo 2^36 ms (795 days):
     the newest one up to a day from now is meant.
@@ -81,7 +81,7 @@ def id_time(identifier: str, now_ms: int) -> int | None:
 
 
 def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms: int) -> Iterator[Message]:
-    """Messages without their parts, from the newest back; only those asked for are read. `ids` are sorted.
+    """Go through messages without their parts, from the newest back; only those asked for are read. `ids` are sorted.
 
     By time, not by id: ids started again near zero in August 2026. Where an id tells no time, or another than its
     message does, all that is left is read and sorted by what the messages say. `read` returns None for what is gone.

@@ -25,7 +25,7 @@ _LONGEST = 1_000_000  # bytes of a configuration
 
 
 def logged(store: Store, failure: Failure) -> RecordedError | None:
-    """The refusal of the conversation in the client's log, of this turn: 1.18 stores no words of it.
+    """Find the refusal of the conversation in the client's log, of this turn: 1.18 stores no words of it.
 
     Not that of the summary which it then asked for, whose request is another one.
     """
@@ -43,7 +43,7 @@ def logged(store: Store, failure: Failure) -> RecordedError | None:
 
 
 def _when(line: str) -> float:
-    """When a line was logged, in ms since the epoch; 0 where it does not say."""
+    """Tell when a line was logged, in ms since the epoch; 0 where it does not say."""
     found = _TIME.search(line)
     try:
         return datetime.fromisoformat(found[1]).timestamp() * 1000 if found else 0
@@ -52,7 +52,7 @@ def _when(line: str) -> float:
 
 
 def context(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int:
-    """The tokens that the model takes by the settings of a client that listens; 0 where none says."""
+    """Return the tokens that the model takes by the settings of a client that listens; 0 where none says."""
     found = server.settings(store.id, failure, directory, "/config/providers")
     providers = found.get("providers")
     for provider in providers if isinstance(providers, list) else ():
@@ -74,7 +74,7 @@ def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: st
 
 
 def _at(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """The object at a path of keys; an empty one where there is none."""
+    """Return the object at a path of keys; an empty one where there is none."""
     value: object = found
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -82,7 +82,7 @@ def _at(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """The end of a regular file; "" of anything else."""
+    """Read the end of a regular file; "" of anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):

@@ -66,7 +66,7 @@ _SEALED |= {"itemId", "reasoningEncryptedContent"}
 
 
 def unsealed(data: Json) -> Json:
-    """A part's metadata without what only its provider can read."""
+    """Return a part's metadata without what only its provider can read."""
     return {
         sdk: {key: value for key, value in marks.items() if key not in _SEALED}
         for sdk, marks in _objects(data.get("metadata")).items()
@@ -79,7 +79,7 @@ def speaks_for_its_step(data: Json) -> bool:
 
 
 def executed_by_client(data: Json) -> Json:
-    """The fields that change for a call not to count as the provider's own; none where it does not."""
+    """Return the fields that change for a call not to count as the provider's own; none where it does not."""
     metadata = data.get("metadata")
     if not isinstance(metadata, Mapping) or not metadata.get("providerExecuted"):
         return {}
@@ -172,7 +172,9 @@ def _objects(metadata: object) -> dict[str, Any]:
 
 
 def without_unsendable(state: Json, reason: str) -> Json:
-    """A tool's state with a note for each attachment that can't be sent to anybody; else, that this SDK can't send."""
+    """Return a tool's state with a note for each attachment that can't be sent to anybody; else, that this SDK can't
+    send.
+    """
     attachments = state.get("attachments") or []
     bad = [item for item in attachments if not _can_be_sent(item)]
     why = "the client can't send it" if bad else reason

@@ -31,7 +31,9 @@ def parse(raw: bytes, what: str = "A record") -> Json | None:
 
 
 def parse_part(raw: bytes, what: str, *, null: Json | None) -> Json | None:
-    """As `parse`, but other JSON is a part that says nothing: the client passes over it. `null`: what a null is."""
+    """Read a record as `parse` does, but other JSON is a part that says nothing: the client passes over it. `null`:
+    what a null is.
+    """
     data = _value(raw, what)
     if data is None:
         return null
@@ -53,7 +55,7 @@ def _value(raw: bytes, what: str) -> Any:
 
 
 def dump(data: Json, *, compact: bool = False) -> bytes:
-    """A record as the client writes it: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape.
+    """Write a record as the client does: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape.
 
     `compact` is how it writes into a database: without any white space.
     """
@@ -72,7 +74,7 @@ def _plain(value: Any) -> Any:
 
 
 def targets(session: Session, edits: Iterable[Edit]) -> Iterator[tuple[Edit, Message | Part | None]]:
-    """Each edit with the stored record that it replaces; the last one counts where two mean the same record.
+    """Pair each edit with the stored record that it replaces; the last one counts where two mean the same record.
 
     StoreError: an edit in a message that neither is there nor comes with them, and an id that can't be one.
     """

@@ -47,7 +47,7 @@ class RunningTurns:
         return f"{who} has its store, so its turn may be running" if who else None
 
     def at_work(self, store: Store, session: Session, server: OpencodeServer) -> str | None:
-        """Why the client may be at work in a session, in words; None when it can't be.
+        """Tell why the client may be at work in a session, in words; None when it can't be.
 
         It can't where no answer is open: it stores one before it asks a provider. Nor where each process that has the
         store listens, and says that nothing runs. Else it may wait for a provider, `PROVIDER_S`; and a tool may run for
@@ -91,7 +91,7 @@ def first_process_using(store: Store) -> str | None:
 
 
 def processes_using(store: Store) -> Iterator[tuple[str, int]]:
-    """All who have the store: in words, and by the process id; 0 where that can't be told.
+    """List all who have the store: in words, and by the process id; 0 where that can't be told.
 
     Of this user's processes: any that has its database open, and any client whose environment leads it there, or that
     sees other files than we do (a container); and any client of another user. What

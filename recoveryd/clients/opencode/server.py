@@ -139,7 +139,9 @@ class OpencodeServer:
         return any(answer is not None and answer.status == 200 for answer in answers)
 
     def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any]:
-        """What a client that has the session of `failure` says at `path` of its settings; empty where none answers."""
+        """Return what a client that has the session of `failure` says at `path` of its settings; empty where none
+        answers.
+        """
         talk = _Talk(self._servers, store, failure.session, directory, None, time.monotonic() + LIMIT_S)
         return next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
 
@@ -173,7 +175,7 @@ class _Talk:
         return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
 
     def having(self) -> Iterator[str]:
-        """The clients that work in the session's folder and have it; where there are none, another one that has.
+        """List the clients that work in the session's folder and have it; where there are none, another one that has.
 
         One that is asked about a folder opens it: the others are not asked without need.
         """
@@ -190,7 +192,7 @@ class _Talk:
             yield from islice(filter(self._has, others), 1)
 
     def status(self, url: str) -> str:
-        """ "idle", "busy", "retry"; "" when the client does not say."""
+        """Return "idle", "busy", "retry"; "" when the client does not say."""
         answer = self.ask(url, "GET", "/session/status")
         if answer is None or answer.status != 200 or not isinstance(answer.data, dict):
             return ""

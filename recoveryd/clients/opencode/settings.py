@@ -12,7 +12,7 @@ from recoveryd.settings import FOLDERS, Folder, Section, written
 
 
 def _loopback(url: str) -> str:
-    """Design: no network but the client's own, on loopback."""
+    """Allow loopback alone (design): no network but the client's own, on loopback."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or (host != "localhost" and not ip_address(host).is_loopback):
@@ -23,14 +23,14 @@ def _loopback(url: str) -> str:
 
 
 def _user(text: str) -> str:
-    """What HTTP's basic authentication can say."""
+    """Check what HTTP's basic authentication can say."""
     if ":" in written(text):
         raise ValueError("colon")
     return text
 
 
 def _line(text: str) -> str:
-    """What stands in a title and in a line of the log."""
+    """Check what stands in a title and in a line of the log."""
     if not written(text).isprintable() or len(text) > 40:
         raise ValueError("no line")
     return text.strip()

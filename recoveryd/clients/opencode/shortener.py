@@ -70,12 +70,14 @@ class OpencodeShortener(OpencodeEditor):
         return (self._replace(part, {"state": {**state, "input": _shorter(state["input"], longest)}}, "cut_input"),)
 
     def set_aside(self, blocks: Any, action: str) -> Edits:
-        """Each record once: thinking of one part may be sent as several blocks."""
+        """Set each record aside once: thinking of one part may be sent as several blocks."""
         records = {(block.message_id, block.part_id) for block in blocks}
         return tuple(Edit(message, part, None, action) for message, part in sorted(records))
 
     def compact(self, before: str, words: str) -> Edits:
-        """A marker, its summary, and in front of an answer a message of the user, right before the message `before`."""
+        """Add a marker, its summary, and in front of an answer a message of the user, right before the message
+        `before`.
+        """
         ids = [message.id for message in self.session.messages]
         at = ids.index(before)
         following = self._message(before)
@@ -112,12 +114,12 @@ class OpencodeShortener(OpencodeEditor):
         return ()
 
     def _file(self, part: Part) -> str:
-        """Where the whole of what is cut is put: the name tells the client when it may throw it away."""
+        """Choose where the whole of what is cut is put: the name tells the client when it may throw it away."""
         stamp = self.marks.now * 4096 % 2**48
         return f"{self.folder}/tool_{stamp:012x}{part.id[-14:]}"
 
     def wholes(self, edits: Edits) -> Mapping[str, str]:
-        """The texts that edits of this session's editor cut, by the file that each is to be put into."""
+        """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
         cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._parts]
         parts = [self._parts[part_id] for part_id in cut if part_id]
         return {self._file(part): text for part in parts if (text := whole_of(part)) is not None}
@@ -135,7 +137,7 @@ class OpencodeShortener(OpencodeEditor):
         return {**fixed, **kept, "cost": 0, "tokens": _NONE, "finish": "stop", "time": {"created": ms, "completed": ms}}
 
     def _new(self, message_id: str, data: Json, ms: int, body: Json) -> Edits:
-        """A message with one part."""
+        """Make a message with one part."""
         message = {"id": message_id, "sessionID": self.session.id, "time": {"created": ms}, **data}
         part_id = "prt_" + message_id.removeprefix("msg_")
         part = {"id": part_id, "sessionID": self.session.id, "messageID": message_id, **body}
@@ -144,7 +146,7 @@ class OpencodeShortener(OpencodeEditor):
 
 
 def whole_of(part: Part) -> str | None:
-    """The text of a part that may be cut: of a text, or a tool's output."""
+    """Return the text of a part that may be cut: of a text, or a tool's output."""
     data = part.data or {}
     state = data.get("state")
     said = state.get("output") if part.type == "tool" and isinstance(state, Mapping) else data.get("text")
@@ -152,14 +154,14 @@ def whole_of(part: Part) -> str | None:
 
 
 def _cut(text: str, kept: int, note: str) -> str:
-    """In the client's own words for an output that it cut."""
+    """Cut a text in the client's own words for an output that it cut."""
     head, tail = kept - kept // 3, kept // 3
     left = len(text[head : len(text) - tail].encode("utf-8", "replace"))
     return f"{text[:head]}\n\n...{left} bytes truncated...\n\n{note}\n\n{text[len(text) - tail :]}"
 
 
 def _shorter(value: Any, longest: int) -> Any:
-    """`value` with each long text in it cut; what it is made of stays."""
+    """Return `value` with each long text in it cut; what it is made of stays."""
     if isinstance(value, str):
         if len(value) <= longest:
             return value

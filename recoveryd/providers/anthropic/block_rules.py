@@ -42,7 +42,7 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
 
 
 def _server_results(index: int, turn: Turn) -> Iterator[Violation]:
-    """What a server's tool gave back stands behind its call, in the same message."""
+    """Check that what a server's tool gave back stands behind its call, in the same message."""
     called: set[object] = set()
     for block in turn.blocks:
         if block.type == "server_tool_use":

@@ -57,7 +57,7 @@ ANTHROPIC = Anthropic(
 
 
 def behind(door: Endpoint, name: str, called: str, limits: CallLimits = OWN_LIMITS) -> Anthropic:
-    """Anthropic's rules behind a door of another's: they hold for models of Anthropic's name."""
+    """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name."""
 
     def spoke(failure: Failure) -> bool:
         return door.spoke(failure) and endpoint.may_be_claude(failure.model, own=False)

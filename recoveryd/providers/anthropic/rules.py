@@ -54,7 +54,7 @@ def accused(refused: Refused, request: Request, named: Block | None) -> frozense
 
 
 def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
-    """What the provider was to fetch itself and could not: what the error names, else all of that sort."""
+    """List what the provider was to fetch itself and could not: what the error names, else all of that sort."""
     sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
     there = [(b.part_id, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
     named = [part for part, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
@@ -92,7 +92,7 @@ def _results_at_start(turn: Turn | None) -> set[str]:
 
 
 def _name(identifier: object) -> str:
-    """An id, whatever stands there."""
+    """Return an id as text, whatever stands there."""
     return identifier if isinstance(identifier, str) else repr(identifier)
 
 

@@ -54,7 +54,7 @@ _CITATIONS: Mapping[str, str] = {
 
 
 def faults(body: Json) -> Iterator[Fault]:
-    """All of a block that is not taken. Ids, names and inputs of calls are `block_rules`'s."""
+    """List all of a block that is not taken. Ids, names and inputs of calls are `block_rules`'s."""
     yield from _block(body, "")
 
 

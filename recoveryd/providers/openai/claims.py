@@ -30,7 +30,7 @@ _TOO_LARGE = ("status 413", "total image size", "request body size", "too large"
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
-    """`named` is the item at `refused.position`, as the request had it."""
+    """Return what an error says of a request; `named` is the item at `refused.position`, as the request had it."""
     blocks = [block for block in request.blocks() if block.part_id]
     match refused.kind:
         case Kind.REASONING_ITEM:
@@ -45,8 +45,9 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
 
 
 def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Claims:
-    """About reasoning and ids. What is said of one item holds for all that are like it, and who says one of these
-    sentences says the others too: all that stands against them goes with it."""
+    """Return what an error says about reasoning and ids. What is said of one item holds for all that are like it, and
+    who says one of these sentences says the others too: all that stands against them goes with it.
+    """
     said, place = refused.said, named.part_id if named is not None else None
     if "connection" in said:
         return Claims(fields=_fields(blocks, "id"))
@@ -66,8 +67,9 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
 
 
 def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
-    """The encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is named
-    or nothing else is left, for it is all that the model knows of what came before."""
+    """List the encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is
+    named or nothing else is left, for it is all that the model knows of what came before.
+    """
     agents = [b for b in blocks if b.type == "agent_message" and any(_sealed(b.body))]
     if any(_is_named(block.body, name) for block in agents for name in refused.names):
         return agents
@@ -91,7 +93,7 @@ def _is_named(body: Json, name: str) -> bool:
 
 
 def _sealed(body: Json) -> Iterator[str]:
-    """What of an item is encrypted: a field of it, or of what it holds."""
+    """Return what of an item is encrypted: a field of it, or of what it holds."""
     content = body.get("content")
     for one in (body, *(content if isinstance(content, list) else ())):
         if isinstance(one, dict) and text(one, "encrypted_content"):
@@ -99,7 +101,7 @@ def _sealed(body: Json) -> Iterator[str]:
 
 
 def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
-    """An item, or a field of it, that is not known: all of its type, with the outputs of those that are calls."""
+    """Find an item, or a field of it, that is not known: all of its type, with the outputs of those that are calls."""
     if refused.field == "id" and "missing" in refused.said:
         return Claims(accused=_parts(b for b in blocks if b.type in NEED_AN_ID and not b.body.get("id")))
     if refused.field == "id":
@@ -132,7 +134,9 @@ def _action(body: Json) -> object:
 
 
 def _images(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Iterator[tuple[str, int]]:
-    """The one that is named; what the rules find; the oldest, so many as are too many bytes; or else all."""
+    """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
+    bytes; or else all.
+    """
     held = [(block.part_id, place, part) for block in blocks for place, part in _pictures(block.body)]
     if any(words in refused.said for words in _TOO_LARGE):
         over = _excess(refused, request)
@@ -161,7 +165,7 @@ def _pictures(body: Json) -> Iterator[tuple[int, Json]]:
 
 
 def _excess(refused: Refused, request: Request) -> int:
-    """Bytes that have to go; more than there are where the error does not tell the size."""
+    """Return the bytes that have to go; more than there are where the error does not tell the size."""
     size = media.request_size(request)
     if not refused.limit:
         return size
@@ -169,7 +173,7 @@ def _excess(refused: Refused, request: Request) -> int:
 
 
 def _repeated(blocks: list[Block]) -> list[Block]:
-    """The items whose id an earlier one has."""
+    """List the items whose id an earlier one has."""
     seen: set[object] = set()
     found = []
     for block in blocks:

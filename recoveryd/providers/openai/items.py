@@ -36,18 +36,18 @@ SEARCHES = frozenset({"search", "open_page", "find_in_page"})
 
 
 def items(request: Request) -> list[Block]:
-    """The items of a request, as they are sent."""
+    """List the items of a request, as they are sent."""
     return list(request.blocks())
 
 
 def text(body: Json, field: str) -> str:
-    """A field that is a text; "" where it is none."""
+    """Return a field that is a text; "" where it is none."""
     value = body.get(field)
     return value if isinstance(value, str) else ""
 
 
 def call_fault(body: Json) -> str | None:
-    """What is illegal about the id or the name of a call, as half a sentence; None where nothing is."""
+    """Tell what is illegal about the id or the name of a call, as half a sentence; None where nothing is."""
     if body.get("type") not in OUTPUT_OF:
         return None
     call = body.get("call_id")
@@ -61,7 +61,7 @@ def call_fault(body: Json) -> str | None:
 
 
 def id_fault(body: Json) -> str | None:
-    """Why the id of an item is refused; None where it isn't."""
+    """Tell why the id of an item is refused; None where it isn't."""
     own = text(body, "id")
     if len(own) > LONGEST_ID:
         return f"the id of an item is longer than {LONGEST_ID} characters"
@@ -72,7 +72,7 @@ def id_fault(body: Json) -> str | None:
 
 
 def message_fault(body: Json) -> str | None:
-    """What a message says in the wrong form: its role, or a type of content that its role can't have."""
+    """Tell what a message says in the wrong form: its role, or a type of content that its role can't have."""
     if body.get("type") != "message":
         return None
     role, content = body.get("role"), body.get("content")
@@ -96,7 +96,7 @@ def is_lonely(blocks: Sequence[Block], index: int) -> bool:
 
 
 def sources(body: Json) -> Iterator[Json]:
-    """Each image of an item: in a message, in what a tool gave back, or one that the provider made."""
+    """Go through the images of an item: in a message, in what a tool gave back, or one that the provider made."""
     if body.get("type") == "image_generation_call":
         if body.get("result"):
             yield body
@@ -106,7 +106,7 @@ def sources(body: Json) -> Iterator[Json]:
 
 
 def images(body: Json) -> Iterator[tuple[int, Json]]:
-    """Each image in the content of an item, with its place there."""
+    """Go through the images in the content of an item, each with its place there."""
     parts = body.get("output" if str(body.get("type")).endswith("_output") else "content")
     for place, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping) and part.get("type") == "input_image":

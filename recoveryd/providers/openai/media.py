@@ -19,7 +19,7 @@ UNSEEN = 64 * 1024  # bytes of a request beside its items: instructions and tool
 
 
 def fault(source: Json) -> str | None:
-    """Why an image is refused, as half a sentence; None where nothing tells."""
+    """Tell why an image is refused, as half a sentence; None where nothing tells."""
     url = source.get("image_url")
     if not isinstance(url, str) or url.startswith(("http://", "https://")):
         return None
@@ -37,10 +37,10 @@ def fault(source: Json) -> str | None:
 
 
 def size(value: object) -> int:
-    """Bytes of a part of a request."""
+    """Return the bytes of a part of a request."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode("utf-8", "replace"))
 
 
 def request_size(request: Request) -> int:
-    """About how many bytes a request has."""
+    """Return about how many bytes a request has."""
     return UNSEEN + sum(size(block.body) + 1 for block in request.blocks())

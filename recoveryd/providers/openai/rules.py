@@ -27,7 +27,7 @@ _FIELD = {"content": "it may hold no text beside what is encrypted", "arguments"
 
 
 def check(request: Request, claims: Claims) -> list[Violation]:
-    """Every violation of `request`, in its order; what the client can't send at all comes first."""
+    """List every violation of `request`, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     blocks = items(request)
     calls = {text(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}
@@ -62,7 +62,7 @@ def _form(turn: int, block: Block) -> Iterator[Violation]:
 
 
 def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
-    """What the error speaks of, and still is as it was."""
+    """List what the error speaks of, and still is as it was."""
     if block.part_id in claims.accused and block.type != "message":
         yield Violation(_kind(block), turn, block, "the provider does not take this item, or can't read it")
     for part_id, field in sorted(claims.fields):
@@ -89,7 +89,7 @@ def _holds(body: Json, field: str) -> bool:
 
 
 def _pictures(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
-    """The images of a block that are refused, as one violation."""
+    """Return the images of a block that are refused, as one violation."""
     wrong = {id(source): reason for source in sources(block.body) if (reason := media.fault(source))}
     meant = {id(part) for place, part in images(block.body) if (block.part_id, place) in claims.images}
     if block.type == "image_generation_call" and (block.part_id, 0) in claims.images:

@@ -28,7 +28,7 @@ class _Match:
 
 
 def classify(error: RecordedError) -> Refused | None:
-    """Why a provider refused the conversation, with the tool calls and the place that it names.
+    """Tell why a provider refused the conversation, with the tool calls and the place that it names.
 
     None: no fault of the conversation (rate limits, billing, parameters, an abort), not known, or words that fit two
     kinds. Never raises.

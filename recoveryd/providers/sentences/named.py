@@ -48,7 +48,7 @@ Position = tuple[int, int | None]
 
 
 def calls(texts: Iterable[str]) -> tuple[str, ...]:
-    """Ids of tool calls, each once, in the order of the texts."""
+    """List ids of tool calls, each once, in the order of the texts."""
     ids: dict[str, None] = {}
     for text in texts:
         for match in _ID.finditer(text):
@@ -60,8 +60,9 @@ def calls(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def items(texts: Iterable[str]) -> tuple[str, ...]:
-    """Ids of items and files ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is encrypted ("gAA..c9="), and
-    a value that is called invalid ("agent_message")."""
+    """List ids of items and files ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is encrypted ("gAA..c9="),
+    and a value that is called invalid ("agent_message").
+    """
     found: dict[str, None] = {}
     for text in texts:
         found.update((match[1], None) for match in (*_ENDS.finditer(text), *_VALUE.finditer(text)))
@@ -71,7 +72,8 @@ def items(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[Position | None, str]:
-    """The `messages.N[.content.M]` or `input[N]...` next to words that matched, in their own sentence, and its field.
+    """Find the `messages.N[.content.M]` or `input[N]...` next to words that matched, in their own sentence, and its
+    field.
 
     `start` and `end`: of the words, among the letters and digits of `text`. `others` are texts of which one may be the
     place and nothing else: a `param`.
@@ -91,19 +93,19 @@ def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[
 
 
 def most_images(texts: Iterable[str]) -> int:
-    """How many images a request may have; 0 where that is not told."""
+    """Tell how many images a request may have; 0 where that is not told."""
     found = next(filter(None, (_MOST.search(text) for text in texts)), None)
     return int(found[1] or found[2]) if found else 0
 
 
 def _only_item(text: str) -> re.Match[str] | None:
-    """The one `input[N]` of a text that speaks of no other."""
+    """Find the one `input[N]` of a text that speaks of no other."""
     found = [match for match in _POSITION.finditer(text) if match[3]]
     return found[0] if len({match[0] for match in found}) == 1 else None
 
 
 def sizes(texts: Iterable[str]) -> tuple[int, int]:
-    """How many bytes a request may have, and how many it had; 0 for what is not told."""
+    """Tell how many bytes a request may have, and how many it had; 0 for what is not told."""
     for text in texts:
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]
         told = [size for _, size in found if size >= 1024]

@@ -92,7 +92,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def _about(error: RecordedError) -> str:
-    """The first that fits its words, or else its status; "" where it can't be told."""
+    """Return the first that fits its words, or else its status; "" where it can't be told."""
     text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in error.texts[:8])).strip().lower()
     if _PLACE.search(text) and error.status not in _BEFORE:
         return ""

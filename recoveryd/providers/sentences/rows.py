@@ -44,7 +44,7 @@ class Row:
         return _compiled(self._pattern)
 
     def find(self, text: str) -> re.Match[str] | None:
-        """Where a squeezed text holds the sentence. The look at single words first is what makes it quick."""
+        """Find where a squeezed text holds the sentence. The look at single words first is what makes it quick."""
         for words in self.needs:
             for word in words:
                 if word in text:
@@ -88,7 +88,7 @@ def _rows(table: str) -> Iterator[Row]:
 
 
 def _parts(piece: str) -> list[tuple[str, ...]]:
-    """Words and groups of a piece, one after the other; a plain word is a group of one."""
+    """Cut a piece into words and groups, one after the other; a plain word is a group of one."""
     return [
         tuple(map(squeeze, text.split("/"))) if index % 2 else (text,) for index, text in enumerate(_GROUP.split(piece))
     ]

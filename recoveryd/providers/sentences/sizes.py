@@ -24,7 +24,7 @@ _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE
 
 
 def compiled(*sentences: str) -> tuple[re.Pattern[str], ...]:
-    """Sentences as patterns: `#asked`, `#limit` and `#output` stand for numbers, `*` for up to 80 characters.
+    """Compile sentences to patterns: `#asked`, `#limit` and `#output` stand for numbers, `*` for up to 80 characters.
 
     Of what stands between words only blanks and punctuation are passed over.
     """
@@ -46,7 +46,7 @@ def _pattern(sentence: str) -> str:
 
 
 def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
-    """The numbers of the first sentence that an error holds; an empty `Size` where it holds none."""
+    """Read the numbers of the first sentence that an error holds; an empty `Size` where it holds none."""
     texts = [_BLANKS.sub(" ", text[:_LOOKED_AT]) for text in error.texts]
     for sentence in sentences:
         for text in texts:
@@ -64,7 +64,7 @@ def _by_bytes(error: RecordedError, texts: list[str]) -> bool:
 
 
 def _read(found: re.Match[str]) -> Size | None:
-    """None where the numbers can't be what they seem to be."""
+    """Read the numbers of a match; None where they can't be what they seem to be."""
     named = {name: int(re.sub(r"[,._]", "", text)) for name, text in found.groupdict().items() if text}
     size = Size(named.get("asked", 0), named.get("limit", 0), named.get("output", 0))
     if not _FEWEST <= size.limit <= _MOST or size.asked > _MOST or size.output > _MOST:

@@ -158,7 +158,7 @@ class OpencodeFiles:
         return self._reader.greatest_id(session_id)
 
     def names_tail(self, session_id: str) -> bool:
-        """No client with this store does it."""
+        """Say no: no client with this store names a tail."""
         del session_id
         return False
 

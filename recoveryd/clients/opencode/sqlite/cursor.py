@@ -117,7 +117,9 @@ def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: in
 
 
 def _broken(db: sqlite3.Connection, since_ms: int, now_ms: int) -> Iterator[str]:
-    """The sessions of messages made since in which a part is no JSON: that may come about without a message written."""
+    """List the sessions of messages made since in which a part is no JSON: that may come about without a message
+    written.
+    """
     sessions = {session for span in ranges(since_ms, now_ms) for (session,) in db.execute(SESSIONS, (*span, since_ms))}
     for session in sessions:
         if db.execute(UNREADABLE, (session, PAGE)).fetchone() is not None:

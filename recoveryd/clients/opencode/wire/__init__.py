@@ -24,7 +24,9 @@ _WIRES: Mapping[str, tuple[str, str]] = {
 
 
 def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[SdkWire, ...]:
-    """The next request of a session, in each form: the same model is asked again, as `protocol` says."""
+    """Make the wires for the next request of a session, in each form: the same model is asked again, as `protocol`
+    says.
+    """
     wire: type[SdkWire] = UnknownSdk
     if protocol in _WIRES:
         module, name = _WIRES[protocol]

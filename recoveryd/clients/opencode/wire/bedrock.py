@@ -83,7 +83,9 @@ class BedrockConverse(SdkWire):
         return block(piece, _file(piece.body, "file"))
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        """An answer of which nothing is left is not sent, so that its neighbours are one; before, it was sent empty."""
+        """Join the turns; an answer of which nothing is left is not sent, so that its neighbours are one; before, it
+        was sent empty.
+        """
         return merged([entry for entry in entries if entry.blocks or not self.form.mends_calls])
 
 

@@ -23,7 +23,7 @@ class ChatWire(SdkWire):
 
     @abstractmethod
     def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
-        """The reasoning that goes back with an answer."""
+        """Make the reasoning that goes back with an answer."""
 
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
         calls = [block(piece, {"type": "tool_use", **piece.body}) for piece in pieces if piece.kind == "call"]
@@ -36,7 +36,7 @@ class ChatWire(SdkWire):
         return block(piece, {"type": "tool_result", "tool_use_id": piece.body["id"], "content": self.output(piece)})
 
     def output(self, piece: Piece) -> str | list[Json]:
-        """A result's content: a list (of files that no model reads, since others stand beside it) goes as JSON."""
+        """Make a result's content: a list (of files that no model reads, since others stand beside it) goes as JSON."""
         content = piece.body["content"]
         return content if isinstance(content, str) else compact([self._listed(item) for item in content])
 
@@ -56,7 +56,7 @@ class ChatWire(SdkWire):
 
 
 def joined(pieces: Sequence[Piece]) -> list[Block]:
-    """The texts of an answer as the one that is sent, under the part that says most of it."""
+    """Join the texts of an answer to the one that is sent, under the part that says most of it."""
     texts = [piece for piece in pieces if piece.kind == "text"]
     words = "".join(piece.body["text"] for piece in texts)
     if not words:

@@ -11,7 +11,7 @@ from recoveryd.core import PAGE, Message, Part, Session
 
 
 def history(session: Session, form: Form) -> Sequence[Message]:
-    """The messages that the client reads for the next request of `session`, in the order in which they go.
+    """List the messages that the client reads for the next request of `session`, in the order in which they go.
 
     `left_out` tells which of them it then does not send.
     """
@@ -20,7 +20,7 @@ def history(session: Session, form: Form) -> Sequence[Message]:
 
 
 def read_along(session: Session, form: Form) -> Sequence[Message]:
-    """All messages whose parts the client reads for the next request: one that is no JSON among them stops it."""
+    """List all messages whose parts the client reads for the next request: one that is no JSON among them stops it."""
     if session.revert or form.reads_all:  # to take it back, all are read, also what is not sent
         return session.messages
     kept = len(_since_compaction(session.messages))
@@ -34,7 +34,7 @@ def _paged(messages: int) -> int:
 
 
 def _not_reverted(session: Session, form: Form) -> list[Message]:
-    """What `session.revert` points at goes at the next prompt, with all behind it."""
+    """Leave out what `session.revert` points at, with all behind it: it goes at the next prompt."""
     messages = list(session.messages)
     revert = session.revert or {}
     at = next((i for i, m in enumerate(messages) if m.id == revert.get("messageID")), None)
@@ -60,7 +60,7 @@ def _since_compaction(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _with_tail(messages: Sequence[Message]) -> Sequence[Message]:
-    """As 1.18 does it: the summary first, then the tail that the compaction kept, then what came after."""
+    """Keep the tail as 1.18 does it: the summary first, then the tail that the compaction kept, then what came after."""
     kept: list[Message] = []
     answered: set[str] = set()
     tail: Any = None
@@ -112,12 +112,12 @@ def _summary(message: Message) -> bool:
 
 
 def truthy(value: object) -> bool:
-    """As JavaScript has it: an empty object or list counts."""
+    """Whether a value is true as JavaScript has it: an empty object or list counts."""
     return isinstance(value, (Mapping, list)) or bool(value)
 
 
 def left_out(message: Message) -> bool:
-    """A failed turn is not sent, but for an aborted one that had got somewhere."""
+    """Whether a message is not sent: a failed turn, but for an aborted one that had got somewhere."""
     error = message.data.get("error")
     if message.role != "assistant":
         return message.role != "user"

@@ -22,7 +22,8 @@ class CannotSend(Exception):
 
 
 def file(data: Json, reads: frozenset[str]) -> Json:
-    """A file of the user, or the client's words for a kind that the model does not read; `reads` names those it does.
+    """Make a file of the user, or the client's words for a kind that the model does not read; `reads` names those it
+    does.
 
     A file is `{"type": "file", "mime", "source", "filename"}`; its `source` is as in Anthropic's blocks.
     """
@@ -39,13 +40,13 @@ def file(data: Json, reads: frozenset[str]) -> Json:
 
 
 def _kind(mime: str) -> str | None:
-    """What a model must be able to read for a file of this type; None where the client asks for nothing."""
+    """Return what a model must be able to read for a file of this type; None where the client asks for nothing."""
     first = mime.split("/")[0]
     return "pdf" if mime == "application/pdf" else first if first in ("image", "audio", "video") else None
 
 
 def _source(url: str, mime: str) -> tuple[str, Json]:
-    """The media type that counts, and the `source` of the block. A data URL's own type wins over the stored one."""
+    """Return the media type that counts (a data URL's own before the stored one), and the `source` of the block."""
     if re.match(r"https?://", url, re.IGNORECASE):
         return mime, {"type": "url", "url": url}
     if url[:5].lower() != "data:" or "," not in url:
@@ -57,7 +58,7 @@ def _source(url: str, mime: str) -> tuple[str, Json]:
 
 
 def media_source(item: Json) -> Json | None:
-    """The `source` that an attachment of a tool becomes; None for what is not sent."""
+    """Return the `source` that an attachment of a tool becomes; None for what is not sent."""
     url, mime = item.get("url"), item.get("mime")
     if not isinstance(url, str) or not isinstance(mime, str) or not url.startswith("data:") or "," not in url:
         return None

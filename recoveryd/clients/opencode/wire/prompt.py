@@ -42,7 +42,7 @@ class Piece:
     executed: bool = False  # by the provider: call and result stay in the answer
 
     def marks_of(self, sdk: str) -> Json:
-        """What the SDK of this name finds beside the piece."""
+        """Return what the SDK of this name finds beside the piece."""
         found = (self.marks or {}).get(sdk)
         return found if isinstance(found, Mapping) else {}
 
@@ -71,7 +71,7 @@ Fail = Callable[[Part, CannotSend], object]
 
 
 def said(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
-    """The model messages of one stored message; `fail` hears of each part that the client can't send to anybody."""
+    """Make the model messages of one stored message; `fail` is called for each part that the client can't send."""
     if left_out(message):
         return
     yield from (_user if message.role == "user" else _assistant)(message, asked, fail)
@@ -169,7 +169,7 @@ def _of_assistant(part: Part, step: _Step, asked: Asked, foreign: bool, blank: s
 
 
 def _sound(metadata: object) -> bool:
-    """The SDK takes only objects of objects, and refuses the whole conversation for anything else."""
+    """Whether the SDK takes a value: only objects of objects; it refuses the whole conversation for anything else."""
     if not isinstance(metadata, Mapping):
         return metadata is None
     return all(isinstance(value, Mapping) for value in metadata.values())
@@ -198,7 +198,7 @@ def _reasoning(part: Part, step: _Step, form: Form, marks: Json | None, foreign:
 
 
 def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
-    """The call and its result. A call whose status the client does not know is not sent."""
+    """Make a call and its result. A call whose status the client does not know is not sent."""
     data, form = part.data or {}, asked.form
     state = data.get("state")
     if state is None:
@@ -226,7 +226,7 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
 
 
 def _spelled(data: Json) -> str:
-    """The tool's name as JavaScript spells whatever stands there."""
+    """Spell a tool's name as JavaScript does, whatever stands there."""
     name = data.get("tool", "undefined")
     if isinstance(name, (dict, list)):
         return "[object Object]" if isinstance(name, dict) else ",".join(map(str, name))
@@ -234,7 +234,7 @@ def _spelled(data: Json) -> str:
 
 
 def _result(part: Part, state: Json, status: str, asked: Asked) -> tuple[str | list[Json], list[Piece], bool]:
-    """A result's content, the files that go beside it, and whether it tells of an error."""
+    """Make a result's content, the files that go beside it, and whether it tells of an error."""
     form = asked.form
     if status == "completed":
         return *_output(part, state, asked), False
@@ -276,13 +276,13 @@ def _output(part: Part, state: Json, asked: Asked) -> tuple[str | list[Json], li
 
 
 def compact(value: Any) -> str:
-    """A value as JavaScript writes it as JSON."""
+    """Write a value as JavaScript writes it as JSON."""
     words = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", words)
 
 
 def steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """The parts of an answer, cut at each `step-start`."""
+    """Cut the parts of an answer at each `step-start`."""
     step: list[Part] = []
     for part in parts:
         if part.type == "step-start":

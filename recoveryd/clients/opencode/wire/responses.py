@@ -60,7 +60,7 @@ class OpenaiResponses(SdkWire):
         return []
 
     def _reasoning(self, piece: Piece) -> list[Block]:
-        """An item with what is encrypted; before 1.14 also one without, as long as it names an item."""
+        """Make an item with what is encrypted; before 1.14 also one without, as long as it names an item."""
         marks, words = piece.marks_of("openai"), piece.body["text"]
         sealed, item = marks.get("reasoningEncryptedContent"), marks.get("itemId")
         if (sealed if self.form.spreads_files else item) is None:
@@ -90,7 +90,7 @@ class OpenaiResponses(SdkWire):
 
 
 def _as_item(asked: Block) -> Block:
-    """The prompt to come is a text like any other."""
+    """Make the prompt to come a text like any other."""
     if asked.type == "message":
         return asked
     body = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": asked.body["text"]}]}
@@ -98,7 +98,7 @@ def _as_item(asked: Block) -> Block:
 
 
 def _as_one_item(sent: Sequence[Block]) -> list[Block]:
-    """Reasoning that names one item is sent as that item, where its first stands; ids themselves are not sent."""
+    """Join reasoning that names one item to that item, where its first stands; ids themselves are not sent."""
     found: list[Block] = []
     places: dict[object, int] = {}
     for one in sent:

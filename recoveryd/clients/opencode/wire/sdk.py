@@ -60,11 +60,11 @@ class SdkWire(ABC):
         return self.form.name
 
     def build(self, session: Session) -> Request:
-        """The request that the client would send with a prompt of the user behind what is stored."""
+        """Build the request that the client would send with a prompt of the user behind what is stored."""
         return self._built(session, [Entry("user", (Block({"type": "text", "text": PROMPT}, "", ""),), ("", ""))])
 
     def stored(self, session: Session) -> Request:
-        """The request that the client sent for what is stored."""
+        """Build the request that the client sent for what is stored."""
         return self._built(session, [])
 
     def in_results(self, mime: str) -> bool:
@@ -74,22 +74,22 @@ class SdkWire(ABC):
 
     @abstractmethod
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
-        """The blocks of an answer; None where the SDK sends no message for it. Raises `CannotSend`."""
+        """Make the blocks of an answer; None where the SDK sends no message for it. Raises `CannotSend`."""
 
     @abstractmethod
     def file(self, piece: Piece) -> Block:
-        """A file of the user. Raises `CannotSend`."""
+        """Make the block of a file of the user. Raises `CannotSend`."""
 
     def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
-        """The blocks of a prompt; None where the SDK sends no message for it."""
+        """Make the blocks of a prompt; None where the SDK sends no message for it."""
         return [self.file(piece) if piece.kind == "file" else text_block(piece) for piece in pieces]
 
     @abstractmethod
     def results(self, pieces: Sequence[Piece]) -> list[Block]:
-        """The blocks of the results of calls."""
+        """Make the blocks of the results of calls."""
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        """The turns that the provider sees: neighbours of one role are one."""
+        """Join the turns that the provider sees: neighbours of one role are one."""
         return merged(entries)
 
     def _built(self, session: Session, more: list[Entry]) -> Request:
@@ -138,12 +138,12 @@ class SdkWire(ABC):
 
 
 def block(piece: Piece, body: Json) -> Block:
-    """A block that comes from the part of `piece`."""
+    """Make a block that comes from the part of `piece`."""
     return Block(body, piece.part.message_id, piece.part.id, piece.unfinished)
 
 
 def text_block(piece: Piece) -> Block:
-    """A text as it is."""
+    """Make the block of a text as it is."""
     return block(piece, {"type": "text", "text": piece.body["text"]})
 
 
