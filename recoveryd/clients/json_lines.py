@@ -55,7 +55,9 @@ def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) 
 
 
 def backward(fd: int, start: int, end: int) -> Iterator[Place]:
-    """Go through every whole line between `start` and `end`, the last one first; no more than a block is held. OSError."""
+    """Go through every whole line between `start` and `end`, the last one first; no more than a block is held.
+    OSError.
+    """
     newline = -1  # where the line in hand ends
     at = end
     while at > start:

@@ -151,7 +151,9 @@ def _near(stretch: _Stretch, usual: float) -> float | None:
 
 
 def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual: float) -> float:
-    """Return what an answer's request took beside the blocks before it: the least, as of older ones more was sent then."""
+    """Return what an answer's request took beside the blocks before it: the least, as of older ones more was sent
+    then.
+    """
     found: list[float] = []
     told = sorted(known, key=lambda usage: line.before[usage.message_id])
     passed, at = 0.0, 0

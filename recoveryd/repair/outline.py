@@ -45,7 +45,9 @@ class Outline:
         return cls(placed, answered, begins)
 
     def outputs(self, *, turns: int = 0, last: int = 0) -> Iterator[Block]:
-        """List the tools' outputs that may be cleared, oldest first: but for the last `turns`, and the `last` of all."""
+        """List the tools' outputs that may be cleared, oldest first: but for the last `turns`, and the `last` of
+        all.
+        """
         found = [one for one in self.placed if _output(one.block)]
         for one in found[: max(0, len(found) - last)]:
             if one.turn <= self.turns - turns and len(str(one.block.body.get("content", ""))) > _SHORTEST:

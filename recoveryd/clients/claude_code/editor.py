@@ -103,7 +103,9 @@ class ClaudeCodeEditor(LineEditor):
         return prefix + illegal.sub("", part.id)
 
     def _results(self, call: Part) -> list[Part]:
-        """List what came back from a call: of several with one id, each has the result that is as far behind as itself."""
+        """List what came back from a call: of several with one id, each has the result that is as far behind as
+        itself.
+        """
         wanted = (call.data or {}).get("id", _MISSING)
         own = call.type == "tool_use"
         calls = [p for p in self._parts() if p.type == call.type and (p.data or {}).get("id", _MISSING) == wanted]

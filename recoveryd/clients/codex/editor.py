@@ -115,7 +115,9 @@ class CodexEditor(LineEditor):
 
 
 def _role(data: Json) -> str:
-    """Tell who says what an item says: as it has it, where that is a role; what a tool said goes to the model's side."""
+    """Tell who says what an item says: as it has it, where that is a role; what a tool said goes to the model's
+    side.
+    """
     if data.get("type") != "message":
         return "assistant"
     role = data.get("role")

@@ -29,7 +29,9 @@ _PROTOCOLS = {
 
 
 def protocol_of(provider: str) -> str:
-    """Tell what is spoken to a provider by the client's global configuration; "" where that does not say. Never raises."""
+    """Tell what is spoken to a provider by the client's global configuration; "" where that does not say. Never
+    raises.
+    """
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     found = ""
     for name in _FILES:

@@ -60,7 +60,9 @@ def _since_compaction(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _with_tail(messages: Sequence[Message]) -> Sequence[Message]:
-    """Keep the tail as 1.18 does it: the summary first, then the tail that the compaction kept, then what came after."""
+    """Keep the tail as 1.18 does it: the summary first, then the tail that the compaction kept, then what came
+    after.
+    """
     kept: list[Message] = []
     answered: set[str] = set()
     tail: Any = None

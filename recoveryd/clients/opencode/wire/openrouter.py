@@ -57,7 +57,9 @@ class OpenRouterChat(ChatWire):
         return compact(content) if piece.body["is_error"] else super().output(piece)
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        """Join the turns as they are sent: a detail that is equal to an earlier one of the conversation is sent once."""
+        """Join the turns as they are sent: a detail that is equal to an earlier one of the conversation is sent
+        once.
+        """
         return super().merge(list(_once(entries)) if self.form.spreads_files else entries)
 
     def file(self, piece: Piece) -> Block:
