@@ -12,7 +12,7 @@ from recoveryd.clients import Config, Store, find_stores, holding, recorded
 from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
 from recoveryd.diagnose import Case, Context, diagnose, standing, unread
 from recoveryd.disk import private_files
-from recoveryd.heal import Recovery, follow, recover_one
+from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
 from recoveryd.settings import paths
@@ -53,7 +53,7 @@ def recover(
         raise NotFoundError(f"There is no session {session_id} in any store.")
     with Ledger(paths.ledger_file(state)) as ledger:
         for store in found:
-            follow(store, ledger)
+            follow_moved(store, ledger)
             recovery = Recovery(Context(ledger, config, state), callbacks=callbacks)
             event = _recover(store, session_id, recovery)
             if event is not None:

@@ -12,7 +12,7 @@ from recoveryd.cli.output import complain
 from recoveryd.clients import Config, Store, Whose, find_stores
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private_files
-from recoveryd.heal import find
+from recoveryd.heal import find_store
 from recoveryd.ledger import Ledger, LedgerFile
 from recoveryd.settings import load, load_sound, paths
 
@@ -56,7 +56,7 @@ def stores_of(config: Config) -> list[Store]:
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     """Find the store of a recovery, where it is now. Raises NotFoundError when it is not there any more."""
     wanted = ledger.get(recovery).store
-    found = find(stores_of(config), ledger, wanted)
+    found = find_store(stores_of(config), ledger, wanted)
     if found is not None:
         return found
     raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and the configuration as it was?")

@@ -14,7 +14,7 @@ from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
 from recoveryd.clients import Store, holding
 from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, Refused, RefusedError
 from recoveryd.diagnose import Case, Context, diagnose, standing
-from recoveryd.heal import Recovery, follow, recover_one
+from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.settings import paths
 from recoveryd.tell import by_place, cause
 
@@ -33,7 +33,7 @@ def compact(arguments: argparse.Namespace) -> int:
         store = stores[0]
         if not dry:
             with suppress(RecoverydError):
-                follow(store, ledger)
+                follow_moved(store, ledger)
         recovery = Recovery(Context(ledger, config, paths.state_dir()), share=share)
         case = Case.begin(store, _failure(recovery.context, store, arguments.session), Refused(_KIND))
         if store.look(arguments.session).running:

@@ -20,7 +20,7 @@ from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, dead, holding, whereabouts
 from recoveryd.core import Event, Failure, Outcome, RecoverydError, any_of
 from recoveryd.diagnose import Context, undone
-from recoveryd.heal import Lifecycle, Recovery, follow
+from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
 from recoveryd.settings import ignored, paths
 from recoveryd.tell import told
@@ -76,7 +76,7 @@ def scan(arguments: argparse.Namespace) -> int:
         recovery = Recovery(Context(ledger, config, paths.state_dir()))
         for store in _stores(arguments, config, whose) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
-                follow(store, ledger)
+                follow_moved(store, ledger)
         seen = _look(arguments, config, recovery, whose)
         if arguments.session and not seen.sessions:
             raise no_session(arguments.session, seen.unreadable.values())

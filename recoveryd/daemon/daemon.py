@@ -19,7 +19,7 @@ from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
-from recoveryd.daemon.sweep import Patrol
+from recoveryd.daemon.sweep import Sweeper
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, private_files
@@ -116,9 +116,9 @@ class Daemon:
             self._log_once,
             self._callbacks.then(self._otel.callbacks),
             self._inbox.put,
-            lambda store: self._patrol.mine(store),
+            lambda store: self._sweeper.mine(store),
         )
-        self._patrol = Patrol(
+        self._sweeper = Sweeper(
             context,
             self.stores,
             self._healer,
@@ -127,7 +127,7 @@ class Daemon:
             locks=self._locks,
         )
         try:
-            self._patrol.take_locks()
+            self._sweeper.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
                 self._loop(ledger)
@@ -234,7 +234,7 @@ class Daemon:
             self._sweep_later(store, TURN_S, again=again)
             return
         self._asked.discard(store.id)
-        self._sweeping[store.id] = self._patrol.sweep(store, again=again)
+        self._sweeping[store.id] = self._sweeper.sweep(store, again=again)
         self._go_on(store)
 
     def _go_on(self, store: Store) -> None:
@@ -268,7 +268,7 @@ class Daemon:
             now = {key: self.stores.get(key, store) for key, store in found.items()}
             self.stores.clear()
             self.stores.update(now)
-            self._patrol.drop_locks()
+            self._sweeper.drop_locks()
             self._watcher.watch(now.values())
 
     def _prune(self, ledger: Ledger) -> None:

@@ -16,12 +16,12 @@ from recoveryd.daemon.attend_session import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, recovery_lock
-from recoveryd.heal import finish_interrupted, follow
+from recoveryd.heal import finish_interrupted, follow_moved
 from recoveryd.ledger import SeenSessions
 from recoveryd.providers import VERSION
 
 
-class Patrol:
+class Sweeper:
     """Sweeps stores. `stores` is the daemon's own table, which may change.
 
     `locks` are those that are held already, by folder. Their owner releases them, and those that are added.
@@ -115,7 +115,7 @@ class Patrol:
             lock.acquire()
         lock.watch(store.id, self._idle)
         if store.id not in self._finished:
-            follow(store, self._ledger)
+            follow_moved(store, self._ledger)
             self._finish_interrupted(store)
             self._healer.take_up(store)
 

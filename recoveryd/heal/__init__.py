@@ -8,7 +8,7 @@ from __future__ import annotations
 from recoveryd.heal import by_hand
 from recoveryd.heal.by_hand import Answer
 from recoveryd.heal.lifecycle import Lifecycle, recover_one
-from recoveryd.heal.moved_stores import find, follow
+from recoveryd.heal.moved_stores import find_store, follow_moved
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import finish_interrupted, take_back
@@ -19,9 +19,9 @@ __all__ = [
     "Recovery",
     "Resumer",
     "by_hand",
-    "find",
+    "find_store",
     "finish_interrupted",
-    "follow",
+    "follow_moved",
     "recover_one",
     "take_back",
 ]

@@ -9,7 +9,7 @@ from recoveryd.clients import Store, is_of
 from recoveryd.ledger import KnownStores, Ledger
 
 
-def follow(store: Store, ledger: Ledger) -> None:
+def follow_moved(store: Store, ledger: Ledger) -> None:
     """Bring along what is recorded of the sessions of `store` under a path that it had before.
 
     Such a path leads to the store, or to nothing any more while `store` is the very folder or file that was there.
@@ -32,7 +32,7 @@ def follow(store: Store, ledger: Ledger) -> None:
         known.place(store.id, mine)
 
 
-def find(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
+def find_store(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
     """Find the store of a recovery, where it is now; None when it is not there. Writes nothing."""
     there = list(stores)
     found = next((store for store in there if is_of(store, store_id)), None)

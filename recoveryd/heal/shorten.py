@@ -11,7 +11,7 @@ from recoveryd.core import Claims, DiskError, Refusal, Session, Size, Wire
 from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
-from recoveryd.repair import Long, Shorter, shorten
+from recoveryd.repair import ShortenInput, Shorter, shorten
 
 _APART = 0.02  # how far what is read back may be from what was planned
 
@@ -74,7 +74,7 @@ def shortened(
         before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
         size = replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
     said = [text for error in known.earlier for text in error.texts]
-    case = Long(
+    case = ShortenInput(
         session=session,
         wires=wires,
         provider=provider,

@@ -10,6 +10,16 @@ from recoveryd.repair.kept_thinking import thinking
 from recoveryd.repair.left_to_client import LeftToClient
 from recoveryd.repair.plan import PlanInput, objections, plan
 from recoveryd.repair.shorten import Shorter, shorten
-from recoveryd.repair.shorten_steps import Long
+from recoveryd.repair.shorten_steps import ShortenInput
 
-__all__ = ["LeftToClient", "Long", "PlanInput", "Settings", "Shorter", "objections", "plan", "shorten", "thinking"]
+__all__ = [
+    "LeftToClient",
+    "PlanInput",
+    "Settings",
+    "ShortenInput",
+    "Shorter",
+    "objections",
+    "plan",
+    "shorten",
+    "thinking",
+]

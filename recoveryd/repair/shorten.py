@@ -25,7 +25,7 @@ from recoveryd.core import (
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.measure import Measure, heavy_bytes, measure
-from recoveryd.repair.shorten_steps import Long, Work
+from recoveryd.repair.shorten_steps import ShortenInput, Work
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
@@ -56,7 +56,7 @@ class Shorter:
 
 
 @without_collector()
-def shorten(case: Long) -> Shorter | Refusal:
+def shorten(case: ShortenInput) -> Shorter | Refusal:
     """Find the least that makes the next request fit; checked against the measure and the provider's rules."""
     request = case.wires[0].build(case.session)
     if request.unsendable:
@@ -89,7 +89,7 @@ def shorten(case: Long) -> Shorter | Refusal:
     return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size)
 
 
-def _measured(case: Long, request: Request) -> Measure:
+def _measured(case: ShortenInput, request: Request) -> Measure:
     known = Size() if case.cleared_since else case.size
     found = measure(request, case.usages, known, without_base=case.without_base)
     if case.refused and not case.cleared_since and not known.asked and found.total(request) <= known.limit:
@@ -98,7 +98,7 @@ def _measured(case: Long, request: Request) -> Measure:
     return found
 
 
-def _target(case: Long, before: float) -> float:
+def _target(case: ShortenInput, before: float) -> float:
     size = case.size
     if not size.limit and not case.refused and not case.by_hand:
         return max(before, _SHORT, case.share * _longest_answered(case))
@@ -109,12 +109,12 @@ def _target(case: Long, before: float) -> float:
     return case.share * size.limit
 
 
-def _longest_answered(case: Long) -> float:
+def _longest_answered(case: ShortenInput) -> float:
     """Return the tokens of the longest request that the same model answered: so many it takes, if no limit is known."""
     return max((usage.given for usage in case.usages if usage.same_model), default=0)
 
 
-def _obstacle(case: Long, size: Measure, limit: float, before: float) -> Refusal | None:
+def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) -> Refusal | None:
     if not case.size.limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
@@ -195,7 +195,7 @@ def _sound(work: Work, request: Request) -> Refusal | None:
     return None
 
 
-def _refused(case: Long, request: Request) -> list[Violation]:
+def _refused(case: ShortenInput, request: Request) -> list[Violation]:
     """List all that the provider would refuse, with thinking as this session has it: on where there is any.
 
     Also thinking that is not sent, say of another model, tells that it is on.
@@ -213,7 +213,7 @@ def _mark(violation: Violation) -> tuple[Kind, str]:
     return violation.kind, violation.block.part_id if violation.block else ""
 
 
-def _fewer_bytes(case: Long, request: Request) -> Shorter | None:
+def _fewer_bytes(case: ShortenInput, request: Request) -> Shorter | None:
     """Take out the oldest images and files, to half of what a request may have; None where they are too few."""
     whole = sum(heavy_bytes(block.body) for block in request.blocks())
     limit = min(MAX_BYTES, whole)

@@ -23,7 +23,7 @@ SLACK = 0.01  # of the target, for what words in the place of others take
 
 
 @dataclass(frozen=True, slots=True)
-class Long:
+class ShortenInput:
     """All that a plan is made from. `editor` makes the one of a session that is edited so far.
 
     `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
@@ -51,7 +51,7 @@ class Long:
 class Work:
     """A session edited so far, and what it would send."""
 
-    case: Long
+    case: ShortenInput
     measure: Measure
     target: float
     request: Request  # without any edit, at first

@@ -15,7 +15,7 @@ from recoveryd.core.editor import Marks
 from recoveryd.core.length import Size
 from recoveryd.core.model import Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair import Long, Shorter, shorten
+from recoveryd.repair import ShortenInput, Shorter, shorten
 from tests.bench.harness import Figure
 from tests.support.build import SessionBuilder, reasoning
 from tests.support.long_sessions import FIRST, bash, spent
@@ -29,7 +29,7 @@ def plan(turns: int = 5_000) -> list[Figure]:
     failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
     editor = partial(OpencodeShortener, marks=Marks("rbench", 1), folder="/x")
     usages = tuple(compactions.usages(session, failure))
-    case = Long(session, (wire,), ANTHROPIC, editor, usages, Size(0, 200_000), 0.7)
+    case = ShortenInput(session, (wire,), ANTHROPIC, editor, usages, Size(0, 200_000), 0.7)
     began = time.process_time()
     made = shorten(case)
     took = time.process_time() - began

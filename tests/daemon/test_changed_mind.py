@@ -50,7 +50,7 @@ def test_a_configuration_that_is_read_again_does_the_same_at_once(tree: Tree, tm
 
 
 def too_old(daemon: Running, tree: Tree) -> bool:
-    return any(daemon.daemon._patrol._marks.get(tree.store.id, ())) if hasattr(daemon.daemon, "_patrol") else False
+    return any(daemon.daemon._sweeper._marks.get(tree.store.id, ())) if hasattr(daemon.daemon, "_sweeper") else False
 
 
 @pytest.mark.parametrize("wrong", ["hours", "clock"])

@@ -19,7 +19,7 @@ from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose import standing, undone
 from recoveryd.disk import StoreLock, watcher
 from recoveryd.heal import lifecycle
-from recoveryd.heal.moved_stores import find, follow
+from recoveryd.heal.moved_stores import find_store, follow_moved
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Ledger
@@ -160,17 +160,17 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
     name = bench.attempt(tree, session).id
     shutil.copytree(tmp_path / "opencode", tmp_path / "copy")
     copy = OpencodeFiles(tmp_path / "copy" / "storage")
-    follow(tree.store, bench.ledger)
-    follow(copy, bench.ledger)
+    follow_moved(tree.store, bench.ledger)
+    follow_moved(copy, bench.ledger)
     assert KnownStores(bench.ledger.file).ids() == [tree.store.id]
     shutil.rmtree(tmp_path / "copy")
     shutil.move(tmp_path / "opencode", tmp_path / "disk")
     other = Tree(tmp_path / "other")
     other.stuck()
-    follow(other.store, bench.ledger)  # has no such session
+    follow_moved(other.store, bench.ledger)  # has no such session
     moved = OpencodeFiles(tmp_path / "disk" / "storage")
     for _ in range(2):
-        follow(moved, bench.ledger)
+        follow_moved(moved, bench.ledger)
     assert KnownStores(bench.ledger.file).ids() == [moved.id]
     assert len(bench.ledger.tries(moved.id, session, moved.look(session).last_answer)) == 1
     assert undo(moved, bench.ledger, bench.ledger.get(name))
@@ -179,19 +179,19 @@ def test_the_cap_and_undo_follow_a_store_and_a_copy_has_no_past(tmp_path: Path) 
 def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> None:
     """It knows what became of its failures, and that the user took a repair back; nothing else is its own."""
     tree, bench = Tree(tmp_path), Bench(tmp_path)
-    follow(tree.store, bench.ledger)
+    follow_moved(tree.store, bench.ledger)
     session = tree.stuck()
     shutil.copytree(tmp_path / "opencode", tmp_path / "earlier")
     event = bench.attempt(tree, session)
     shutil.copytree(tmp_path / "opencode", tmp_path / "copy")
     shutil.move(tmp_path / "opencode", tmp_path / "unmounted")
     copy, earlier = (OpencodeFiles(tmp_path / name / "storage") for name in ("copy", "earlier"))
-    follow(copy, bench.ledger)
+    follow_moved(copy, bench.ledger)
     failure = copy.look(session).failure
     assert failure is not None
     assert event.kind is not None
     found = Diagnosis(failure, Refused(event.kind))
-    assert find([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
+    assert find_store([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
     assert [entry.store for entry in bench.ledger.history(9)] == [tree.store.id]
     assert bench.ledger.handled(copy.id, session, event.message) is not None
     assert standing(copy, bench.ledger, found) is not None, "what is stored in it was repaired"
@@ -207,11 +207,11 @@ def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> No
 
 def test_a_moved_store_is_found_without_a_word_in_the_ledger(tmp_path: Path) -> None:
     tree, bench = Tree(tmp_path), Bench(tmp_path)
-    follow(tree.store, bench.ledger)
+    follow_moved(tree.store, bench.ledger)
     bench.attempt(tree, tree.stuck())
     shutil.move(tmp_path / "opencode", tmp_path / "disk")
     moved = OpencodeFiles(tmp_path / "disk" / "storage")
-    assert find([moved], bench.ledger, tree.store.id) is moved
+    assert find_store([moved], bench.ledger, tree.store.id) is moved
     assert KnownStores(bench.ledger.file).ids() == [tree.store.id]
 
 

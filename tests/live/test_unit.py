@@ -31,12 +31,12 @@ NAMES = ["plain", "with space", "50% of $HOME", "it's", 'say "hi"', "back\\slash
 # Faults: each begins to work when the file GATE is there.
 SWEEP_WAITS = """
 import time, pathlib
-from recoveryd.daemon.sweep import Patrol
-sweep = Patrol.sweep
+from recoveryd.daemon.sweep import Sweeper
+sweep = Sweeper.sweep
 def waits(*a, **k):
     while not pathlib.Path({gate!r}).exists(): time.sleep(0.02)
     return sweep(*a, **k)
-Patrol.sweep = waits
+Sweeper.sweep = waits
 """
 WORKER_HANGS = """
 import time, pathlib

@@ -22,7 +22,7 @@ from recoveryd.core.edits import edited
 from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair import Long, Shorter, shorten
+from recoveryd.repair import ShortenInput, Shorter, shorten
 from tests.e2e.strict import Strict
 from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
@@ -41,11 +41,11 @@ def _wire(form: str) -> AnthropicMessages:
     return AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named(form))
 
 
-def _long(session: Session, form: str = "new", **fields: Any) -> Long:
+def _long(session: Session, form: str = "new", **fields: Any) -> ShortenInput:
     """Refused as it is, with its length told."""
     failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
     wire = _wire(form)
-    case = Long(
+    case = ShortenInput(
         session,
         (wire,),
         ANTHROPIC,
@@ -57,7 +57,7 @@ def _long(session: Session, form: str = "new", **fields: Any) -> Long:
     return replace(case, **fields)
 
 
-def _shorter(case: Long) -> Shorter:
+def _shorter(case: ShortenInput) -> Shorter:
     made = shorten(case)
     assert isinstance(made, Shorter), made
     return made
