@@ -160,7 +160,7 @@ class Client(Protocol):
         """Return the id of the recovery that sent a prompt; None for the user's own."""
 
     def by_shell(self, message: Message) -> bool:
-        """Whether an answer is the output of a command that its user ran: no model was asked."""
+        """Whether no model was asked for an answer: a command that its user ran, or a repair, put it there."""
 
     def last_prompt(self, session: Session) -> Prompt:
         """Return the settings of the user's last prompt; prompts of ours don't count."""

@@ -36,6 +36,10 @@ class LineEditor:
         del turn, words, behind
         return ()
 
+    def answer_behind(self, turn: Turn, words: str) -> Edits:
+        del turn, words
+        return ()
+
     def close_turn(self, turn: Turn, words: str) -> Edits:
         del turn, words
         return ()

@@ -21,6 +21,7 @@ class CallLimits:
     longest_name: int
     longest_id: int | None = None  # None: any
     longest_input: int | None = None  # characters of the JSON; None: any
+    counted: int | None = None  # letters and digits of an id, by which alone the calls of a message differ; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,9 @@ class Editor(Protocol):
 
         Returns the possible edits, the best first.
         """
+
+    def answer_behind(self, turn: Turn, words: str) -> Edits:
+        """Insert an answer of the assistant, `words`, behind a message of the user."""
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         """End the assistant's turn: append a step with `words` behind all records of the turn."""

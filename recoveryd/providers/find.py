@@ -14,7 +14,7 @@ from recoveryd.providers.anthropic.provider import ANTHROPIC, Anthropic
 from recoveryd.providers.base import Provider
 from recoveryd.providers.bedrock import sentences as bedrock
 from recoveryd.providers.bedrock.provider import BEDROCK
-from recoveryd.providers.chat.provider import DEEPSEEK, GLM, KIMI
+from recoveryd.providers.chat.provider import DIALECTS
 from recoveryd.providers.copilot.provider import COPILOT
 from recoveryd.providers.gemini import sentences as gemini
 from recoveryd.providers.no_rules import NO_RULES
@@ -73,12 +73,14 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, KIMI, GLM, DEEPSEEK)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, *DIALECTS)
 
 
-WHOSE = tuple(known.whose for known in _WITH_RULES)
+WHOSE = tuple(dict.fromkeys(known.whose for known in _WITH_RULES))
 # What the names of models are made of: no secret of a user's.
-_MODEL_WORDS = "claude opus sonnet haiku fable gpt codex gemini pro flash mini nano deepseek qwen kimi glm latest"
+_MODEL_WORDS = (
+    "claude opus sonnet haiku fable gpt codex gemini pro flash mini nano deepseek qwen kimi glm mistral latest"
+)
 MODEL_WORDS = frozenset(_MODEL_WORDS.split())
 
 

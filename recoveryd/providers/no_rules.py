@@ -27,8 +27,7 @@ class NoRules:
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         del claims
-        stuck = (part for part in request.unsendable if part.by_client)
-        return [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in stuck]
+        return [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         del refused, request, named

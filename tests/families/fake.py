@@ -13,10 +13,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.e2e.signing import verdict
 from tests.e2e.strict import Strict
+from tests.families import chat_servers
 from tests.families.reading import READERS, Body, Message
 from tests.families.streams import STREAMS
 from tests.support.fake_api import ApiHandler, FakeApi
@@ -190,50 +192,9 @@ def _pictured(items: list[Body]) -> Iterator[str]:
                 )
 
 
-def _compatible(messages: list[Message], *, empty: str) -> str | None:
-    """What a server of chat completions refuses; `empty`: its words for a message of nothing, "" where it takes one."""
-    for at, message in enumerate(messages):
-        content = message["content"]
-        calls = [block for block in content if block["type"] == "tool_use"]
-        words = [block for block in content if block["type"] != "text" or block["text"].strip()]
-        if empty and not words:
-            return empty.format(at=at, role=message["role"])
-        for number, call in enumerate(calls):
-            if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["name"]):
-                return (
-                    f"Invalid 'messages[{at}].tool_calls[{number}].function.name': string does not match pattern. "
-                    "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
-                )
-            if not isinstance(call.get("input"), dict) or not call["id"]:
-                return f"Invalid 'messages[{at}].tool_calls[{number}].function.arguments': not a JSON object."
-        following = messages[at + 1]["content"] if at + 1 < len(messages) else []
-        given = {block["tool_use_id"] for block in following if block["type"] == "tool_result"}
-        if {call["id"] for call in calls} - given:
-            return (
-                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-                "'tool_call_id'. (insufficient tool messages following tool_calls message)"
-            )
-        if any(_half(block) for block in content):
-            return "unexpected end of hex escape at line 1 column 4711"
-        if any(_no_picture(block) for block in content):
-            return "Invalid request: the image_url does not represent a valid image."
-    return None
-
-
-def _half(block: Body) -> bool:
-    """Whether a text or a result holds half a character; in the arguments of a call it is escaped once more."""
-    words = str(block.get("text", "")) + str(block.get("content", ""))
-    return any("\ud800" <= char <= "\udfff" for char in words)
-
-
-def _no_picture(block: Body) -> bool:
-    source = block.get("source") or {}
-    data = base64.b64decode(source.get("data", "")) if block["type"] == "image" else b""
-    return bool(data) and not data.startswith((b"\x89PNG", b"\xff\xd8", b"GIF8", b"RIFF"))
-
-
-_ILLEGAL = "The messages parameter is illegal. Please check the documentation."
-_EMPTY = "Invalid request: the message at position {at} with role '{role}' must not be empty"
+def _of_messages(refused: Callable[[list[Message]], str | None], body: Body, messages: list[Message]) -> str | None:
+    del body
+    return refused(messages)
 
 
 def _openai_error(words: str) -> Body:
@@ -246,9 +207,8 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "openrouter": _chat,
     "copilot": _chat,
     "openai": _openai,
-    "kimi": lambda _, messages: _compatible(messages, empty=_EMPTY),
-    "glm": lambda _, messages: _compatible(messages, empty=_ILLEGAL),
-    "deepseek": lambda _, messages: _compatible(messages, empty=""),
+    "azure": _openai,
+    **{name: partial(_of_messages, refused) for name, refused in chat_servers.REFUSALS.items()},
 }
 WRAPPED: dict[str, Callable[[str], Any]] = {
     "bedrock": lambda words: {"message": words},
@@ -256,6 +216,12 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "copilot": lambda words: {"error": {"message": words, "code": "invalid_request_body"}},
     "openai": _openai_error,
     "kimi": lambda words: {"error": {"message": words, "type": "invalid_request_error"}},
+    "qwen": lambda words: {"error": {"message": f"<400> InternalError.Algo.InvalidParameter: {words}", "code": "x"}},
+    "gpt": lambda words: {"error": {"message": f"litellm.BadRequestError: OpenAIException - {words}", "code": "400"}},
+    "mistral": lambda words: {"object": "error", "message": words, "type": "invalid_request_error", "code": "3000"},
+    "ministral": lambda words: {"error": f"Error rendering prompt with jinja template: {words}."},
+    "gemma": lambda words: {"error": f'Error rendering prompt with jinja template: "Error: {words}".'},
+    "azure": _openai_error,
     "glm": lambda words: {"error": {"code": "1214", "message": words}},
     "deepseek": _openai_error,
 }

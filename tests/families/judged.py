@@ -31,6 +31,12 @@ PATHS = {
     "kimi": "/v1/chat/completions",
     "glm": "/v1/chat/completions",
     "deepseek": "/v1/chat/completions",
+    "qwen": "/compatible-mode/v1/chat/completions",
+    "gpt": "/v1/chat/completions",
+    "mistral": "/v1/chat/completions",
+    "ministral": "/v1/chat/completions",
+    "gemma": "/v1/chat/completions",
+    "azure": "/openai/v1/responses",
 }
 THINKING: dict[bool, dict[str, Any]] = {
     True: {"additionalModelRequestFields": {"thinking": {}}, "reasoning": {}},

@@ -83,9 +83,8 @@ def _chat(body: Body, thinking: Callable[[Message], list[Block]]) -> list[Messag
                 result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
                 _add(found, "user", [result])
             case "assistant":
-                text = [{"type": "text", "text": message["content"]}] if message.get("content") else []
                 calls = [_call(call) for call in message.get("tool_calls") or []]
-                _add(found, "assistant", [*thinking(message), *text, *calls])
+                _add(found, "assistant", [*thinking(message), *_words(message), *calls])
     return found
 
 
@@ -104,7 +103,10 @@ def _asked(item: Block) -> Block:
     if item["type"] == "text":
         return {"type": "text", "text": item["text"]}
     picture = item["type"] == "image_url"
-    url = item["image_url"]["url"] if picture else item["file"]["file_data"]
+    if picture:
+        url = item["image_url"] if isinstance(item["image_url"], str) else item["image_url"]["url"]
+    else:
+        url = item["document_url"] if "document_url" in item else item["file"]["file_data"]
     media, data = url.removeprefix("data:").split(";")[0], url.partition(",")[2]
     source = {"type": "base64", "media_type": media, "data": data} if data else {"type": "url", "url": url}
     return {"type": "image" if picture else "document", "source": source}
@@ -128,6 +130,15 @@ def responses(body: Body) -> list[Message]:
     return found
 
 
+def _words(message: Message) -> list[Block]:
+    """The text of an answer; Mistral's SDK sends pieces of it where one is its own thinking."""
+    content = message.get("content") or ""
+    if not isinstance(content, str):
+        pieces = [piece["thinking"] if piece["type"] == "thinking" else [piece] for piece in content]
+        content = "".join(str(one.get("text", "")) for piece in pieces for one in piece)
+    return [{"type": "text", "text": content}] if content else []
+
+
 def compatible(body: Body) -> list[Message]:
     """Chat completions as other makers serve them: each message by itself, without its reasoning."""
     found: list[Message] = []
@@ -148,4 +159,10 @@ READERS: dict[str, Callable[[Body], list[Message]]] = {
     "kimi": compatible,
     "glm": compatible,
     "deepseek": compatible,
+    "qwen": compatible,
+    "gpt": compatible,
+    "mistral": compatible,
+    "ministral": compatible,
+    "gemma": compatible,
+    "azure": responses,
 }

@@ -82,4 +82,10 @@ STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "kimi": chat,
     "glm": chat,
     "deepseek": chat,
+    "qwen": chat,
+    "gpt": chat,
+    "mistral": chat,
+    "ministral": chat,
+    "gemma": chat,
+    "azure": responses,
 }

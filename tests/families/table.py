@@ -116,15 +116,20 @@ def _copilot(step: list[Part]) -> None:
             _give(part, "copilot", {"reasoningOpaque": opaque})
 
 
-def _openai(step: list[Part]) -> None:
+def _openai(step: list[Part], sdk: str = "openai") -> None:
     """Each reasoning is an item of its own, encrypted; texts and calls name their items."""
     for part in step:
         marks = _taken(part)
         sealed = (marks.get("signature") or marks.get("redactedData")) if marks is not None else None
         if sealed is not None:
-            _give(part, "openai", {"itemId": f"rs_{len(sealed)}{id(part)}", "reasoningEncryptedContent": sealed})
+            _give(part, sdk, {"itemId": f"rs_{len(sealed)}{id(part)}", "reasoningEncryptedContent": sealed})
         elif part["type"] == "text":
-            _give(part, "openai", {"itemId": f"msg_{id(part)}"})
+            _give(part, sdk, {"itemId": f"msg_{id(part)}"})
+
+
+def _azure(step: list[Part]) -> None:
+    """As OpenAI's, under a name of its own."""
+    _openai(step, "azure")
 
 
 def _nothing(step: list[Part]) -> None:
@@ -150,6 +155,12 @@ FAMILIES = {
         Family("openai", "openai", "@ai-sdk/openai", "gpt-5.1", _openai),
         Family("kimi", "moonshotai", "@ai-sdk/openai-compatible", "kimi-k2-turbo-preview", _nothing),
         Family("glm", "zai", "@ai-sdk/openai-compatible", "glm-4.6", _nothing),
+        Family("qwen", "alibaba", "@ai-sdk/openai-compatible", "qwen3-coder-plus", _nothing),
+        Family("gpt", "litellm", "@ai-sdk/openai-compatible", "openai/gpt-4.1", _nothing),
+        Family("mistral", "mistral", "@ai-sdk/mistral", "mistral-large-latest", _nothing),
+        Family("ministral", "lmstudio", "@ai-sdk/openai-compatible", "ministral-3-14b", _nothing),
+        Family("gemma", "lmstudio", "@ai-sdk/openai-compatible", "google/gemma-3-27b", _nothing),
+        Family("azure", "azure", "@ai-sdk/azure", "gpt-5.1", _azure, base="/openai"),
         Family("deepseek", "deepseek", "@ai-sdk/openai-compatible", "deepseek-chat", _nothing),
     )
 }

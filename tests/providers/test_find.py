@@ -151,6 +151,14 @@ COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
         ("https://api.z.ai/api/coding/paas/v4/chat/completions", "zai-coding-plan", "glm-4.6", "glm"),
         ("https://api.deepseek.com/chat/completions", "deepseek", "deepseek-chat", "deepseek"),
         ("https://api.moonshot.ai/v1/chat/completions", "moonshotai", "qwen3", None),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions", "alibaba", "qwen3-max", "qwen"),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions", "alibaba", "kimi-k2", None),
+        ("https://api.mistral.ai/v1/chat/completions", "mistral", "devstral-latest", "mistral"),
+        (None, "mistral", "magistral-medium", "mistral"),
+        ("https://notmistral.ai/v1/chat/completions", "mine", "mistral-large", None),
+        ("https://lab.openai.azure.com/openai/v1/responses", "azure", "gpt-5.1", "openai"),
+        ("http://127.0.0.1:1234/v1/chat/completions", "lmstudio", "google/gemma-3-27b", None),
+        ("http://127.0.0.1:4000/v1/chat/completions", "litellm", "gpt-4.1", None),
         ("http://127.0.0.1:8000/v1/chat/completions", "mine", "kimi-k2", None),
         ("https://api.x.ai/v1/responses", "xai", "grok-4", None),
         ("https://api.openai.com/v1/chat/completions", "openai", "gpt-5", None),
@@ -159,6 +167,39 @@ COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
 )
 def test_another_family_is_known_by_its_door(url: str | None, provider: str, model: str, name: str | None) -> None:
     assert asked(url, provider, model) == name
+
+
+GATEWAY = "http://127.0.0.1:4000/v1/chat/completions"
+
+
+def custom(model: str, said: str = "no") -> str | None:
+    """Whose rules hold of a custom provider that the client's configuration gives the compatible SDK."""
+    error = recorded({"name": "APIError", "data": {"message": said, "metadata": {"url": GATEWAY}}})
+    return family(Failure("st", "ses", "msg", 0, error, "litellm", model, "openai.chat"))
+
+
+def test_a_custom_provider_is_known_by_its_sdk_and_the_name_of_the_model() -> None:
+    names = {"openai/gpt-4.1": "gpt", "gpt-5": "gpt", "o4-mini": "gpt", "qwen3-coder:30b": "qwen", "kimi-k2": "kimi"}
+    assert {model: custom(model) for model in names} == names
+    for model in ("claude-sonnet-4.5", "openai/gpt-oss-120b", "llama-3.3-70b", "mistral-large", "my-model", ""):
+        assert custom(model) is None, model
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Conversation roles must alternate user/assistant/user/assistant/...", "alternating"),
+        (
+            "Error rendering prompt with jinja template: After the optional system message, conversation roles must "
+            "alternate user and assistant roles except for tool calls and results. at row 189, column 164:",
+            "alternating",
+        ),
+        ("Failed to load image or audio file", "local"),
+        ("messages must alternate", None),
+    ],
+)
+def test_a_template_is_known_by_its_words(said: str, name: str | None) -> None:
+    assert custom("my-model", said) == name
 
 
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:

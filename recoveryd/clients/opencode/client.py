@@ -136,7 +136,8 @@ class Opencode:
         return prompting.resumed_by(message)
 
     def by_shell(self, message: Message) -> bool:
-        return prompting.by_shell(message, (part.type for part in message.parts))
+        by_command = prompting.by_shell(message, (part.type for part in message.parts))
+        return by_command or prompting.added(message, lambda _: [part.data for part in message.parts])
 
     def last_prompt(self, session: Session) -> Prompt:
         return prompting.last_prompt(session)

@@ -8,6 +8,7 @@ from typing import Any
 
 from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
+from recoveryd.clients.opencode.prompting import answer_like
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
 
@@ -88,6 +89,11 @@ class OpencodeEditor:
             elif message.role == "user":
                 found.append(message)
         return []
+
+    def answer_behind(self, turn: Turn, words: str) -> Edits:
+        named = (*(message for message, _ in turn.origins), *(block.message_id for block in turn.blocks))
+        behind = next((message for message in reversed(named) if message), None)
+        return self._answer(behind, words) if behind is not None else ()
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         last = next((b for b in reversed(turn.blocks) if b.part_id), None)
@@ -249,6 +255,23 @@ class OpencodeEditor:
             for part in message.parts:
                 if part.type == "compaction" and (part.data or {}).get("tail_start_id") == before:
                     yield replace(self._replace(part, {"tail_start_id": new}, "placeholder"), companion=True)
+
+    def _answer(self, behind: str, words: str) -> Edits:
+        """Insert an answer right behind a message, as the answers before it are stored, that cost nothing."""
+        messages = self.session.messages
+        at = next(i for i, m in enumerate(messages) if m.id == behind)
+        asked = messages[at]
+        answers = [m for m in messages[: at + 1] if m.role == "assistant" and m.completed and m.error is None]
+        new = unique_between(behind, messages[at + 1].id if at + 1 < len(messages) else None, self.marks.recovery)
+        prompt = asked.id if asked.role == "user" else asked.data.get("parentID")
+        body = {"id": new, "sessionID": self.session.id, "role": "assistant", "parentID": prompt}
+        body |= answer_like(asked, answers[-1] if answers else None, self.session.directory)
+        first = "prt_" + new.removeprefix("msg_")
+        part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=True)}
+        return (
+            Edit(new, None, body, "placeholder", companion=True),
+            Edit(new, first, self._marked(part), "placeholder"),
+        )
 
     def _marked(self, data: Json) -> Json:
         """Add the recovery's id to the metadata; it has to be an object, or the client breaks."""

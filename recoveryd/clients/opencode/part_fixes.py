@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -38,15 +40,13 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
     """Make the fields of a tool part that have to change for its call to be legal. `earlier`: the parts before it."""
     data = part.data or {}
     changes: dict[str, Any] = {}
-    theirs = ((other.data or {}).get("callID") for other in earlier if other.type == "tool")
-    taken = {limits.illegal.sub("_", call_id) for call_id in theirs if isinstance(call_id, str)}
+    beside = (other for other in earlier if limits.counted is None or other.message_id == part.message_id)
+    theirs = ((other.data or {}).get("callID") for other in beside if other.type == "tool")
+    taken = {_counted(call_id, limits) for call_id in theirs if isinstance(call_id, str)}
     call_id, name = data.get("callID"), data.get("tool")
-    if isinstance(call_id, str) and call_id:
-        mended = limits.illegal.sub("_", call_id)
-        long = limits.longest_id is not None and len(mended) > limits.longest_id
-        new = unique_id(part) if long or mended in taken else mended
-    else:
-        new = unique_id(part)
+    mended = limits.illegal.sub("_", call_id) if isinstance(call_id, str) else ""
+    long = limits.longest_id is not None and len(mended) > limits.longest_id
+    new = _new_id(part, limits) if not mended or long or _counted(mended, limits) in taken else mended
     if new != call_id:
         changes["callID"] = new
     if not isinstance(name, str) or not name:
@@ -57,6 +57,18 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
     if isinstance(state, Mapping) and not isinstance(state.get("input"), Mapping):
         changes["state"] = {**state, "input": as_object(state.get("input"))}
     return changes
+
+
+def _counted(call_id: str, limits: CallLimits) -> str:
+    """What of an id tells two calls apart."""
+    if limits.counted is None:
+        return limits.illegal.sub("_", call_id)
+    return re.sub(r"[^a-zA-Z0-9]", "", call_id)[: limits.counted]
+
+
+def _new_id(part: Part, limits: CallLimits) -> str:
+    """Make an id for a call; a short one, where only a few letters of it count."""
+    return unique_id(part) if limits.counted is None else hashlib.sha256(part.id.encode()).hexdigest()[: limits.counted]
 
 
 _ANY_SDK = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.client import Prompt
@@ -38,6 +38,39 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
         return False
     there = set(kinds)
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
+
+
+def answer_like(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
+    """Make the fields of an answer that no model gave, as the client stores those of one that was; `last`: the one
+    before.
+
+    Its tokens are those of the last, so that the client goes on knowing how long the conversation is; but it has none
+    of its own, by which `added` knows it.
+    """
+    fields: Mapping[str, Any] = last.data if last is not None else {}
+    model = _model(asked.data) or {}
+    tokens = {"input": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+    known = fields.get("tokens")
+    return {
+        "agent": asked.data.get("agent", "build"),
+        "mode": asked.data.get("agent", "build"),
+        "path": {"cwd": directory, "root": directory},
+        **model,
+        **{key: fields[key] for key in ("agent", "mode", "path", "providerID", "modelID") if key in fields},
+        "time": {"created": asked.at or asked.created, "completed": asked.at or asked.created},
+        "cost": 0,
+        "tokens": {**tokens, **(known if isinstance(known, Mapping) else {}), "output": 0},
+        "finish": "stop",
+    }
+
+
+def added(message: Message, parts: Callable[[str], Iterable[Mapping[str, Any] | None]]) -> bool:
+    """Whether an answer was put in by a repair, and no model gave it. `parts` reads those of a message."""
+    tokens = message.data.get("tokens")
+    if message.data.get("cost") != 0 or not isinstance(tokens, Mapping) or tokens.get("output") != 0:
+        return False
+    metadata = [(part or {}).get("metadata") for part in parts(message.id)]
+    return bool(metadata) and all(isinstance(one, Mapping) and "recoveryd" in one for one in metadata)
 
 
 def last_prompt(session: Session) -> Prompt:

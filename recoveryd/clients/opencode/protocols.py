@@ -13,11 +13,14 @@ _BY_PROVIDER = (
     (re.compile(r"amazon-bedrock"), "bedrock.converse"),
     (re.compile(r"openrouter"), "openrouter.chat"),
     (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
-    (re.compile(r"openai"), "openai.responses"),
+    (re.compile(r"openai|azure(?:-cognitive-services)?"), "openai.responses"),
+    (re.compile(r"mistral"), "mistral.chat"),
+    (re.compile(r"lmstudio|alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "openai.chat"),
     (re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?"), "openai.chat"),
     (re.compile(r"deepseek"), "openai.chat"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
+_BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "openai.responses"}
 _BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"}
 # What an address ends in, and what is then spoken: "" where several SDKs have such an address.
 _BY_PATH = (

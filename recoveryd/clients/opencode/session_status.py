@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
-from recoveryd.clients.opencode.prompting import by_shell
+from recoveryd.clients.opencode.prompting import added, by_shell
 from recoveryd.clients.store import Look
 from recoveryd.core import Failure, Json, Message
 
@@ -32,7 +32,7 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
         if message.role not in ("user", "assistant"):
             continue
         asked = asked if any(asked) else _asks(message)  # a command says which model is chosen now
-        if not shell.isdisjoint((message.id, parent)):
+        if not shell.isdisjoint((message.id, parent)) or added(message, parts):
             continue
         error = message.error
         if message.role == "user":

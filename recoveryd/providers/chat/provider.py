@@ -4,38 +4,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.anthropic import media
 from recoveryd.providers.chat import rules
+from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
+from recoveryd.providers.sentences.rows import squeeze
 
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=64)
-_ENDPOINT = Endpoint(
-    "openai.chat",
-    re.compile(r"/chat/completions$"),
-    ("moonshot.cn", "moonshot.ai", "z.ai", "bigmodel.cn", "deepseek.com"),
-    re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?|deepseek"),
-)
+_PATH = re.compile(r"/chat/completions$")
+
+
+def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
+    """Where chat completions are spoken: at a maker's own hosts, or by what the client says of a custom provider."""
+    return Endpoint("openai.chat", _PATH, hosts, re.compile(providers))
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What the models of one maker refuse, wherever chat completions are spoken to them by an SDK that adds nothing."""
+    """What the models of one maker refuse, wherever chat completions are spoken to them by an SDK that adds nothing.
+
+    `said`: words of an error that nobody else has, by which models of any name are known.
+    """
 
     name: str
     whose: str
     models: re.Pattern[str]
-    dialect: rules.Dialect
-    protocols = frozenset({_ENDPOINT.protocol})
+    dialect: Dialect
+    endpoint: Endpoint
+    said: tuple[str, ...] = ()
+    protocols: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "protocols", frozenset({self.endpoint.protocol}))
 
     @property
     def call_limits(self) -> CallLimits:
         return self.dialect.limits
 
     def spoke(self, failure: Failure) -> bool:
-        return _ENDPOINT.spoke(failure) and self.models.search(failure.model.lower()) is not None
+        if not self.endpoint.spoke(failure):
+            return False
+        texts = [squeeze(text) for text in failure.error.texts] if self.said else []
+        said = any(squeeze(words) in text for words in self.said for text in texts)
+        return said or self.models.search(failure.model.lower()) is not None
 
     def disowned(self, failure: Failure) -> str:
         del failure
@@ -64,7 +78,69 @@ class Chat:
         return media.fault(source, many=False)
 
 
-KIMI = Chat("kimi", "Kimi by Moonshot's API", re.compile(r"kimi|moonshot"), rules.Dialect(_LIMITS, empty=True))
+# What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls
+# and their results be, the other counts them.
+_BUT_CALLS = ("after the optional system message, conversation roles must alternate",)
+_ROLES = ("conversation roles must alternate user/assistant",)
+_ANSWERS = frozenset({"assistant"})
+_BOTH = _ANSWERS | {"user"}
+_NO_NAME = re.compile(r"(?!)")
+
+KIMI = Chat(
+    "kimi",
+    "Kimi by Moonshot's API",
+    re.compile(r"kimi|moonshot"),
+    Dialect(_LIMITS, _BOTH, blank=True),
+    _endpoint(r"moonshotai(?:-cn)?", "moonshot.cn", "moonshot.ai"),
+)
 # It refuses empty messages in words that say nothing of why (1214): where there are none, nothing explains its error.
-GLM = Chat("glm", "GLM by z.ai's API", re.compile(r"glm"), rules.Dialect(_LIMITS, empty=True))
-DEEPSEEK = Chat("deepseek", "DeepSeek's API", re.compile(r"deepseek"), rules.Dialect(_LIMITS, empty=False))
+GLM = Chat(
+    "glm",
+    "GLM by z.ai's API",
+    re.compile(r"glm"),
+    Dialect(_LIMITS, _BOTH, blank=True),
+    _endpoint(r"zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?", "z.ai", "bigmodel.cn"),
+)
+DEEPSEEK = Chat(
+    "deepseek", "DeepSeek's API", re.compile(r"deepseek"), Dialect(_LIMITS), _endpoint("deepseek", "deepseek.com")
+)
+QWEN = Chat(
+    "qwen",
+    "Qwen by Alibaba's API or vLLM",
+    re.compile(r"qwen|qwq|qvq"),
+    Dialect(_LIMITS, _ANSWERS),
+    _endpoint(r"alibaba(?:-(?:coding|token)-plan)?(?:-cn)?|lmstudio", "aliyuncs.com"),
+)
+# Models of OpenAI behind LiteLLM and other gateways; gpt-oss is served by others, each with rules of its own.
+GPT = Chat(
+    "gpt",
+    "models of OpenAI by chat completions",
+    re.compile(r"(?:^|/)(?:gpt-[345]|chatgpt-|o[134](?:-|$))"),
+    Dialect(replace(_LIMITS, longest_id=40)),
+    _endpoint(),
+)
+MISTRAL = Chat(
+    "mistral",
+    "Mistral's API",
+    re.compile(""),
+    Dialect(replace(_LIMITS, longest_name=256, counted=9), _ANSWERS, own_ids=True),
+    Endpoint("mistral.chat", _PATH, ("mistral.ai",), re.compile("mistral")),
+)
+BUT_CALLS = Chat(
+    "alternating",
+    "local models whose template has user and assistant take turns",
+    _NO_NAME,
+    Dialect(_LIMITS, turns=Alternation.BUT_CALLS),
+    _endpoint("lmstudio"),
+    _BUT_CALLS,
+)
+ALTERNATING = replace(BUT_CALLS, dialect=Dialect(_LIMITS, turns=Alternation.ALL), said=_ROLES)
+LOCAL = replace(
+    BUT_CALLS,
+    name="local",
+    whose="local models by llama.cpp",
+    dialect=Dialect(_LIMITS),
+    said=("failed to load image or audio file", "json.exception.parse_error", "can only get item pairs from a mapping"),
+)
+
+DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, LOCAL)

@@ -5,8 +5,9 @@ Source of the rules: the providers' own error texts. What differs between them i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation
 from recoveryd.providers.anthropic.block_rules import call_fault, half_character
@@ -14,12 +15,27 @@ from recoveryd.providers.anthropic.media import sources
 from recoveryd.providers.anthropic.rules import calls_without_result
 
 
+class Alternation(Enum):
+    """Which messages of the user and of the assistant must take turns, the user's first."""
+
+    NONE = "none"
+    BUT_CALLS = "all but calls and their results"
+    ALL = "all, where calls count as the assistant's and each result as the user's"
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one maker's models refuse beyond the others'. `empty`: a message without words or calls."""
+    """What one maker's models refuse beyond the others'.
+
+    `empty`: messages of these roles without words or calls; `blank`: also those of nothing but white space. `own_ids`:
+    two calls of a message with the same id.
+    """
 
     limits: CallLimits
-    empty: bool
+    empty: frozenset[str] = frozenset()
+    blank: bool = False
+    own_ids: bool = False
+    turns: Alternation = Alternation.NONE
 
 
 def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]:
@@ -30,22 +46,41 @@ def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]
         if turn.role == "assistant":
             following = turns[index + 1] if index + 1 < len(turns) else None
             found += calls_without_result(index, turn, following)
-        if dialect.empty:
-            found += _empty(index, turn)
+        if turn.role in dialect.empty:
+            found += _empty(index, turn, blank=dialect.blank)
         found += _blocks(index, turn, claims, dialect)
-    return found
+    found += _in_a_row(turns, dialect.turns)
+    return sorted(found, key=lambda violation: violation.turn)
 
 
-def _empty(index: int, turn: Turn) -> Iterator[Violation]:
+def _in_a_row(turns: Sequence[Turn], rule: Alternation) -> Iterator[Violation]:
+    """List the messages that do not take turns; of two in a row of the assistant, the one right behind the first."""
+    before: int | None = None
+    for index, turn in enumerate(turns) if rule is not Alternation.NONE else ():
+        calls = [block for block in turn.blocks if block.type == "tool_use"]
+        if rule is Alternation.BUT_CALLS and (calls or any(block.type == "tool_result" for block in turn.blocks)):
+            continue
+        for call in calls[1:]:
+            yield Violation(Kind.ROLE_ORDER, index, call, "the results of two calls in one step stand in a row")
+        if before is None and turn.role != "user":
+            yield Violation(Kind.ROLE_ORDER, index, None, "the first message is not the user's")
+        elif before is not None and turns[before].role == turn.role:
+            who, at = ("the user", index) if turn.role == "user" else ("the assistant", before + 1)
+            yield Violation(Kind.ROLE_ORDER, at, None, f"two messages of {who} stand in a row")
+        before = index
+
+
+def _empty(index: int, turn: Turn, *, blank: bool) -> Iterator[Violation]:
     if not turn.blocks:
         yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
-    elif all(block.type == "text" and not str(block.body["text"]).strip() for block in turn.blocks):
+    elif blank and all(block.type == "text" and not str(block.body["text"]).strip() for block in turn.blocks):
         yield Violation(Kind.EMPTY_CONTENT, index, turn.blocks[0], "a message holds nothing but white space")
 
 
 def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterator[Violation]:
+    seen: set[str] = set()
     for block in turn.blocks:
-        reason = call_fault(block, set(), dialect.limits)  # an id may come twice
+        reason = call_fault(block, seen if dialect.own_ids else set(), dialect.limits)
         if reason is not None:
             yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
         if block.type != "tool_use" and half_character(block.body):

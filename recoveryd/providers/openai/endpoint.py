@@ -11,7 +11,10 @@ from recoveryd.providers.endpoint import Endpoint, address, is_of
 # OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
 _OWN = ("openai.com", "chatgpt.com", "azure.com")
 _RESPONSES = Endpoint(
-    "openai.responses", re.compile(r"/responses(?:/compact)?$"), (*_OWN, "opencode.ai"), re.compile(r"openai")
+    "openai.responses",
+    re.compile(r"/responses(?:/compact)?$"),
+    (*_OWN, "opencode.ai"),
+    re.compile(r"openai|azure(?:-cognitive-services)?"),
 )
 _MODELS = re.compile(r"gpt-|codex|computer-use|(?<![a-z])o[1-9](?![a-z])")
 # What others serve of it they serve by programs of their own.

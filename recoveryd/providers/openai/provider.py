@@ -20,7 +20,7 @@ class Openai:
     """The Responses API, as OpenAI serves it and others do after it."""
 
     name = "openai"
-    whose = "models of OpenAI by its Responses API"
+    whose = "models of OpenAI by its Responses API, also on Azure"
     protocols = frozenset({"openai.responses"})
     call_limits = _LIMITS
 

@@ -43,6 +43,8 @@ invalid_unicode
 media_rejected
   Copilot: image or document is too large
   Qwen: image length and width do not meet
+  Mistral: has an invalid format. Allowed formats are
+  llama.cpp: failed to load image or audio file
 assistant_prefill
   Mistral: expected last role user or tool
   DeepSeek, Perplexity: last message * must be a user | last message must have role user | last message must be

@@ -41,12 +41,18 @@ def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 def order(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Let the user speak before an answer: give words to the user message that vanished, or add one.
 
-    Two steps of one answer, which are sent one behind the other, become one.
+    Two steps of one answer, which are sent one behind the other, become one. Between two messages of the user goes an
+    answer, and of two calls in one step the second gets a step of its own.
     """
     turns, words = given.request.turns, given.settings.placeholder
     turn = turns[violation.turn]
-    if turn.role != "assistant":
-        return ()
+    if violation.block is not None:
+        return (given.editor.own_step(violation.block),)
     if violation.turn == 0:
         return given.editor.user_words_before(turn, words)
-    return (given.editor.join_step(turn), *given.editor.user_words_before(turn, words, turns[violation.turn - 1]))
+    before = turns[violation.turn - 1]
+    if turn.role == "assistant":
+        return (given.editor.join_step(turn), *given.editor.user_words_before(turn, words, before))
+    if any(block.type == "tool_result" for block in before.blocks):
+        return (given.editor.close_turn(turns[violation.turn - 2], words),)
+    return (given.editor.answer_behind(before, words),)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from recoveryd.clients.opencode import session_status
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
 from recoveryd.clients.opencode.wire.form import NEW
-from recoveryd.core import Edits, Marks, Session, Turn, edited
+from recoveryd.core import Edits, Json, Marks, Part, Session, Turn, edited
+from recoveryd.providers import NO_RULES
 from tests.support.build import MODEL, SessionBuilder
-from tests.support.parts import compaction, step_start, text, tool
+from tests.support.parts import api_error, compaction, step_start, text, tool
 from tests.support.values import as_session
 
 WORDS = "[user interrupted]"
@@ -99,3 +102,52 @@ def test_a_compaction_keeps_what_begins_with_the_new_prompt() -> None:
     after = edited(session, edits)
     assert roles(after) == "user assistant user assistant user user"
     assert [edit.action for edit in edits if not edit.companion] == ["placeholder"]
+
+
+def test_an_answer_goes_behind_a_prompt_that_nobody_answered() -> None:
+    """Before its failed answer, which stays the newest message: what failed is still known to have."""
+    made = builder()
+    made.assistant("one")
+    asked = made.user("and?")
+    failed = made.assistant(error=api_error("no"))
+    session = as_session(made.planted())
+    assert roles(session) == "user assistant user user"
+    after = edited(session, editor(session).answer_behind(turns(session)[2], WORDS))
+    assert roles(after) == "user assistant user assistant user"
+    assert [message.id for message in after.messages if message.id > asked["id"]][-1] == failed["id"]
+    new = after.messages[-2]
+    assert (new.data["parentID"], new.data["finish"], new.data["cost"]) == (asked["id"], "stop", 0)
+    look = session_status.look("store", session.id, reversed(after.messages), lambda id_: parts_of(after, id_))
+    assert look.failure is not None and look.failure.message == failed["id"]
+    assert look.last_answer < new.completed, "no model answered"
+
+
+def test_an_answer_goes_behind_the_files_of_a_tool_that_are_sent_as_the_users() -> None:
+    made = builder()
+    image = {"url": "data:image/png;base64,aaaa", "mime": "image/png"}
+    made.assistant(tool(attachments=[image]))
+    made.user("and?")
+    session = as_session(made.planted())
+    assert roles(session) == "user assistant user user user user"
+    after = edited(session, editor(session).answer_behind(turns(session)[3], WORDS))
+    assert roles(after) == "user assistant user user assistant user user"
+
+
+def parts_of(session: Session, message: str) -> list[Json | None]:
+    return [part.data for one in session.messages if one.id == message for part in one.parts]
+
+
+def test_an_id_is_made_anew_where_only_its_first_letters_count() -> None:
+    """Mistral's: the client sends nine letters and digits of each."""
+    made = builder()
+    made.assistant(tool(call_id="functions.x:0"), tool(call_id="functions.x:1"), tool(call_id="other"))
+    session = as_session(made.planted())
+    limits = replace(NO_RULES.call_limits, counted=9)
+    blocks = [block for block in turns(session)[1].blocks if block.type == "tool_use"]
+    ids = []
+    for block in blocks:
+        session = edited(session, editor(session).mend_call(block, limits))
+        ids.append((session.part(block.part_id) or Part("", "", None)).data or {})
+    first, second, third = (str(one["callID"]) for one in ids)
+    assert (first, third) == ("functions_x_0", "other")
+    assert second.isalnum() and len(second) == 9

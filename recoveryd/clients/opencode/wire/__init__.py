@@ -18,6 +18,7 @@ _WIRES: Mapping[str, tuple[str, str]] = {
     "bedrock.converse": ("bedrock", "BedrockConverse"),
     "copilot.chat": ("copilot", "CopilotChat"),
     "openrouter.chat": ("openrouter", "OpenRouterChat"),
+    "mistral.chat": ("mistral", "MistralChat"),
     "openai.chat": ("compatible", "OpenaiCompatible"),
     "openai.responses": ("responses", "OpenaiResponses"),
 }

@@ -7,7 +7,7 @@ next user message. What an SDK sends without any content stays a message of its 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,9 +55,9 @@ class ChatWire(SdkWire):
         raise CannotSend("file", f"the client cannot send this provider a file of type {mime}", by_sdk=True)
 
 
-def joined(pieces: Sequence[Piece]) -> list[Block]:
+def joined(pieces: Sequence[Piece], kinds: Collection[str] = ("text",)) -> list[Block]:
     """Join the texts of an answer to the one that is sent, under the part that says most of it."""
-    texts = [piece for piece in pieces if piece.kind == "text"]
+    texts = [piece for piece in pieces if piece.kind in kinds]
     words = "".join(piece.body["text"] for piece in texts)
     if not words:
         return []

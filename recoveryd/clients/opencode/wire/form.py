@@ -20,6 +20,7 @@ class Form:
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments
     drops_empty_prompts: bool  # a prompt of empty texts vanishes; before, some SDKs sent it without content
+    knows_mistral: bool  # by the names of all its models; before, by "mistral" and "devstral" alone
     mends_calls: bool  # the SDK for Bedrock makes names legal and inputs objects
     spreads_files: bool  # the files of a tool, beside its result, are announced as media; before, as images
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
@@ -32,6 +33,11 @@ class Form:
         """The words in front of a tool's files, where its result can't hold them."""
         return f"Attached {'media' if self.spreads_files else 'image(s)'} from tool result:"
 
+    def mends_for_mistral(self, provider: str, model: str) -> bool:
+        """Whether the client fits a conversation to what models of Mistral take, whoever serves them."""
+        names = _MISTRALS if self.knows_mistral else _MISTRALS[:2]
+        return provider == "mistral" or any(name in model.lower() for name in names)
+
     @classmethod
     def named(cls, name: str) -> Form:
         """Return the form "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since
@@ -40,6 +46,8 @@ class Form:
         return _FORMS[name]
 
 
+# For models of these names the client sends short ids, and an answer between a tool's result and a prompt.
+_MISTRALS = ("mistral", "devstral", "codestral", "pixtral", "mixtral")
 _FLAGS = len(Form.__dataclass_fields__) - 1
 
 

@@ -19,6 +19,7 @@ from recoveryd.core import HALF, Json, Message, Part
 # What JavaScript's trim() takes away, which is not what str.strip() does.
 JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _ILLEGAL_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_NO_LETTER = re.compile(r"[^a-zA-Z0-9]")
 _CLEARED = "[Old tool result content cleared]"
 _INTERRUPTED = "[Tool execution was interrupted]"
 
@@ -211,8 +212,7 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
         raise CannotSend("name", "the tool call has no id")
     metadata = data.get("metadata")
     executed = form.drops_provider_calls and isinstance(metadata, Mapping) and bool(metadata.get("providerExecuted"))
-    if "claude" in asked.model:  # the client mends ids for models of this name only
-        call_id = _ILLEGAL_ID.sub("_", call_id)
+    call_id = _sent_id(call_id, asked)
     call: dict[str, Any] = {"id": call_id, "name": name}
     if "input" in state and (state["input"] is not None or status == "completed"):
         call["input"] = state["input"]
@@ -223,6 +223,15 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
     made = Piece("result", result, part, marks, unfinished=status in ("pending", "running"), executed=executed)
     (step.answer if executed else step.results).append(made)
     step.files += files
+
+
+def _sent_id(call_id: str, asked: Asked) -> str:
+    """The id of a call, which the client mends for models of some names only."""
+    if "claude" in asked.model:
+        call_id = _ILLEGAL_ID.sub("_", call_id)
+    if asked.form.mends_for_mistral(asked.provider, asked.model):
+        call_id = _NO_LETTER.sub("", call_id)[:9].ljust(9, "0")
+    return call_id
 
 
 def _spelled(data: Json) -> str:

@@ -1,4 +1,4 @@
-"""What `@ai-sdk/openai` sends for a stored session: the input items of OpenAI's Responses API, nothing kept there.
+"""What `@ai-sdk/openai` and `@ai-sdk/azure` send: the input items of OpenAI's Responses API, nothing kept there.
 
 A flat request, as `core.request` says: each item is a turn of one block, but for a prompt of several parts, whose block
 for each part holds what stands before it as None. Ids of items are never sent. Held to the bodies that the real client
@@ -61,7 +61,7 @@ class OpenaiResponses(SdkWire):
 
     def _reasoning(self, piece: Piece) -> list[Block]:
         """Make an item with what is encrypted; before 1.14 also one without, as long as it names an item."""
-        marks, words = piece.marks_of("openai"), piece.body["text"]
+        marks, words = piece.marks_of("openai") or piece.marks_of("azure"), piece.body["text"]
         sealed, item = marks.get("reasoningEncryptedContent"), marks.get("itemId")
         if (sealed if self.form.spreads_files else item) is None:
             return []

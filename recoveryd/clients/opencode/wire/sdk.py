@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from recoveryd.clients.opencode.wire.prompt import JS_SPACE, Asked, Origin, Piec
 from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
 
 PROMPT = "continue"  # stands for what the user will type next
+_DONE = Block({"type": "text", "text": "Done."}, "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Entry:
     role: str
     blocks: tuple[Block, ...]
     origin: Origin
+    by_tool: bool = False  # results, which most SDKs send as the user's
 
 
 @dataclass(slots=True)
@@ -97,9 +99,11 @@ class SdkWire(ABC):
         read = read_along(session, self.form)
         broken = [message for message in read if any(part.data is None for part in message.parts)]
         drafts += [_Draft([], self._draft(message).unreadable()) for message in broken]
-        entries = [entry for draft in drafts for entry in draft.out]
+        entries = [*(entry for draft in drafts for entry in draft.out), *more]
+        if self.form.mends_for_mistral(self.provider, self.model):
+            entries = list(_answered_results(entries))
         stuck = tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable))
-        return Request(self.merge([*entries, *more]), stuck)
+        return Request(self.merge(entries), stuck)
 
     def _draft(self, message: Message) -> _Draft:
         known = self._drafts.get(id(message))
@@ -120,7 +124,8 @@ class SdkWire(ABC):
         except CannotSend:  # the whole request fails; all pieces that are to blame are named
             blocks = self._blocks(one.role, [piece for piece in one.pieces if self._takes(one.role, piece, draft)])
         if blocks is not None:
-            yield Entry("assistant" if one.role == "assistant" else "user", tuple(blocks), one.origin)
+            role = "assistant" if one.role == "assistant" else "user"
+            yield Entry(role, tuple(blocks), one.origin, by_tool=one.role == "tool")
 
     def _blocks(self, role: str, pieces: Sequence[Piece]) -> list[Block] | None:
         if role == "tool":
@@ -145,6 +150,15 @@ def block(piece: Piece, body: Json) -> Block:
 def text_block(piece: Piece) -> Block:
     """Make the block of a text as it is."""
     return block(piece, {"type": "text", "text": piece.body["text"]})
+
+
+def _answered_results(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Put the client's words between a tool's result and a prompt, where Mistral's models want an answer."""
+    for index, entry in enumerate(entries):
+        yield entry
+        following = entries[index + 1] if index + 1 < len(entries) else None
+        if entry.by_tool and following is not None and following.role == "user" and not following.by_tool:
+            yield Entry("assistant", (_DONE,), ("", ""))
 
 
 def merged(entries: Sequence[Entry]) -> tuple[Turn, ...]:

@@ -1,0 +1,83 @@
+"""What the dialects of chat completions refuse: each message by itself, and turns in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recoveryd.core import Block, Claims, Request, Turn
+from recoveryd.providers.chat import rules
+from recoveryd.providers.chat.provider import ALTERNATING, BUT_CALLS, GPT, KIMI, MISTRAL, QWEN, Chat
+
+CALL: dict[str, Any] = {"type": "tool_use", "id": "aB3dE6gH9", "name": "bash", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "aB3dE6gH9", "content": "done"}
+WORDS = {"type": "text", "text": "words"}
+U, A = ("user", WORDS), ("assistant", WORDS)
+C, R = ("assistant", CALL), ("user", RESULT)
+
+
+def found(dialect: Chat, *turns: Any) -> list[tuple[str, int]]:
+    """Kind and place of what is refused; a turn is its role and its blocks."""
+    made = [
+        Turn(role, tuple(Block(body, "msg", f"prt{at}.{n}") for n, body in enumerate(blocks)), (("msg", ""),))
+        for at, (role, *blocks) in enumerate(turns)
+    ]
+    return [(v.kind.value, v.turn) for v in rules.check(Request(tuple(made)), Claims(), dialect.dialect)]
+
+
+@pytest.mark.parametrize(
+    ("turns", "but_calls", "all_turns"),
+    [
+        ([U, A, U], [], []),
+        ([U, C, R, A, U], [], []),
+        ([U, C, R, C, R, A, U], [], []),
+        ([U, U], [1], [1]),
+        ([U, C, R, U], [3], [3]),
+        ([U, A, A, U], [2], [2]),
+        ([U, A, C, R, A, U], [2], [2]),
+        ([U, A, C, R, U], [], [2, 4]),
+        ([A, U], [0], [0]),
+        ([C, R, A, U], [2], [0]),
+    ],
+)
+def test_roles_take_turns(turns: list[Any], but_calls: list[int], all_turns: list[int]) -> None:
+    for dialect, places in ((BUT_CALLS, but_calls), (ALTERNATING, all_turns)):
+        assert found(dialect, *turns) == [("role_order", place) for place in places]
+    assert found(KIMI, *turns) == []
+
+
+def test_where_results_count_two_of_one_step_stand_in_a_row() -> None:
+    two = [U, ("assistant", CALL, {**CALL, "id": "other"}), ("user", RESULT, {**RESULT, "tool_use_id": "other"}), A, U]
+    assert found(ALTERNATING, *two) == [("role_order", 1)]
+    assert found(BUT_CALLS, *two) == []
+
+
+def test_who_takes_an_empty_message() -> None:
+    nothing, blank, asked = ("assistant",), ("assistant", {"type": "text", "text": " "}), ("user",)
+    assert found(KIMI, U, nothing, asked, blank, U) == [
+        ("empty_content", 1),
+        ("empty_content", 2),
+        ("empty_content", 3),
+    ]
+    for dialect in (MISTRAL, QWEN):
+        assert found(dialect, U, nothing, asked, blank, U) == [("empty_content", 1)]
+    assert found(GPT, U, nothing, asked, blank, U) == []
+
+
+def test_two_calls_of_a_message_need_ids_of_their_own_at_mistral() -> None:
+    twice = [U, ("assistant", CALL, CALL), ("user", RESULT), A, U]
+    assert found(MISTRAL, *twice) == [("tool_call_invalid", 1)]
+    assert found(MISTRAL, U, C, R, C, R, A, U) == []
+    assert found(QWEN, *twice) == []
+
+
+def test_how_long_ids_and_names_may_be() -> None:
+    def call(**fields: str) -> list[Any]:
+        result = {**RESULT, "tool_use_id": fields.get("id", CALL["id"])}
+        return [U, ("assistant", {**CALL, **fields}), ("user", result), A, U]
+
+    assert found(GPT, *call(id="i" * 41)) == [("tool_call_invalid", 1)]
+    assert found(GPT, *call(id="i" * 40)) == found(QWEN, *call(id="i" * 41)) == []
+    assert found(MISTRAL, *call(name="n" * 256)) == []
+    assert found(MISTRAL, *call(name="n" * 257)) == found(GPT, *call(name="n" * 65)) == [("tool_call_invalid", 1)]
