@@ -164,8 +164,9 @@ def _plan(recovery: Recovery, case: Case, session: Session, shaper: Shaper) -> d
     except Exception as error:
         return {"fault": type(error).__name__}
     if isinstance(planned, Refusal):
-        known = planned.reason in (KINDS[case.kind].unrepaired, _NOTHING_EXPLAINS)
-        return {"refused": planned.reason if known else OTHER, "understood": planned.understood}
+        known = (reason for reason in (KINDS[case.kind].unrepaired, _NOTHING_EXPLAINS) if reason)
+        reason = next((one for one in known if planned.reason.startswith(one)), OTHER)
+        return {"refused": reason, "understood": planned.understood}
     return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
 
 

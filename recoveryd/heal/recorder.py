@@ -128,7 +128,9 @@ class Recorder:
         asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:
-            return planned
+            send = f"please send what `recoveryd report {session.id}` makes"
+            then = f"prompt it again. If it is refused each time, go on in a fork of it, and {send}"
+            return replace(planned, reason=f"{planned.reason}: {then}")
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
     def changes(self, case: Case) -> tuple[Change, ...]:

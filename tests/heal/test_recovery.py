@@ -152,7 +152,9 @@ def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench:
     before = tree.files()
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.NOT_UNDERSTOOD
-    assert event.detail == "The rules find nothing in the stored session that explains this error."
+    says = "The rules find nothing in the stored session that explains this error: prompt it again. If it is refused "
+    says += f"each time, go on in a fork of it, and please send what `recoveryd report {session}` makes."
+    assert event.detail == says
     assert tree.files() == before
     assert bench.ledger.get(event.id).outcome is Outcome.NOT_UNDERSTOOD
 
