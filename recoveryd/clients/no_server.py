@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from recoveryd.clients.client import Asked, Cure, Prompt
+from recoveryd.clients.client import Asked, Client, Cure, Prompt
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
@@ -45,6 +46,15 @@ class WithoutServer:
 
     title: str
     reads_once = True
+
+    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
+        """List its stores."""
+        raise NotImplementedError
+
+    def seen_here_alone(self, service: Client, env: Mapping[str, str]) -> list[Store]:
+        """List the stores that this shell (`env`) knows of and `service` does not, which sees HOME and no more."""
+        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
+        return [store for store in self.stores(env) if store.id not in known]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         del env

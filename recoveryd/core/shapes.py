@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from recoveryd.core.model import Json
@@ -40,6 +40,18 @@ def text_shape(text: object) -> dict[str, Any]:
     if any("\ud800" <= char <= "\udfff" for char in text):
         shape["half_characters"] = True
     return shape
+
+
+def item_shape(
+    data: Json, types: Collection[str], texts: Iterable[str], call: Callable[[str], str], calls: Iterable[str]
+) -> dict[str, Any]:
+    """Make the shape of a piece of a conversation: its type, the shapes of its `texts`, and which call it is of.
+
+    `calls` are the keys that may hold the id of a call; `call` gives what stands for that id.
+    """
+    shape = {"type": known_word(data.get("type"), types), **text_shapes(data, texts)}
+    of = next((data[key] for key in calls if key in data), None)
+    return {**shape, "call": call(of)} if isinstance(of, str) else shape
 
 
 def text_shapes(data: Json, keys: Iterable[str]) -> dict[str, Any]:

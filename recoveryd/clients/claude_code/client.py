@@ -52,9 +52,8 @@ class ClaudeCode(WithoutServer):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a folder that only `CLAUDE_CONFIG_DIR` names."""
         del state
-        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
-        found = tuple(str(store.root.parent) for store in self.stores(env) if store.exists() and store.id not in known)
-        return ShellSettings({"config_dirs": found})
+        found = (store for store in self.seen_here_alone(service, env) if store.exists())
+        return ShellSettings({"config_dirs": tuple(str(store.root.parent) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure

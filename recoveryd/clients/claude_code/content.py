@@ -7,7 +7,7 @@ from typing import Any
 
 from recoveryd.clients import leaves
 from recoveryd.clients.claude_code.transcript import parse
-from recoveryd.core import Change, Json, known_word, text_shapes, words
+from recoveryd.core import Change, Json, item_shape, words
 
 # What a block loses of these, nobody wrote.
 _FRAME = frozenset({"id", "type", "tool_use_id", "name", "recoveryd"})
@@ -49,9 +49,7 @@ def error_names() -> Collection[str]:
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
     """Make the shape of a block or a line for a bug report: its type, the lengths of its texts, and of which call."""
-    shape = {"type": known_word(data.get("type"), _TYPES), **text_shapes(data, _TEXTS)}
-    of = data.get("id", data.get("tool_use_id"))
-    return {**shape, "call": call(of)} if isinstance(of, str) else shape
+    return item_shape(data, _TYPES, _TEXTS, call, ("id", "tool_use_id"))
 
 
 def message_shape(data: Json) -> dict[str, Any]:

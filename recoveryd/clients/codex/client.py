@@ -53,9 +53,8 @@ class Codex(WithoutServer):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a home that only `CODEX_HOME` names."""
         del state
-        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
-        homes = tuple(str(store.root.parent) for store in self.stores(env) if store.id not in known)
-        return ShellSettings({"homes": homes})
+        found = self.seen_here_alone(service, env)
+        return ShellSettings({"homes": tuple(str(store.root.parent) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         from recoveryd.clients.codex.wire import CodexWire  # late: a daemon that has nothing to heal needs none

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recoveryd.clients import leaves
-from recoveryd.core import Change, Json, json_of, known_word, text_shapes, words
+from recoveryd.core import Change, Json, item_shape, json_of, words
 
 # What a line loses of these, nobody wrote.
 _FRAME = frozenset({"type", "timestamp", "ordinal", "id", "role", "name", "call_id", "turn_id", "recoveryd"})
@@ -52,9 +52,7 @@ def error_names() -> Collection[str]:
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
     """Make the shape of an item for a bug report: its type, the lengths of its texts, and which call it is of."""
-    shape = {"type": known_word(data.get("type"), _TYPES), **text_shapes(data, _TEXTS)}
-    of = data.get("call_id")
-    return {**shape, "call": call(of)} if isinstance(of, str) else shape
+    return item_shape(data, _TYPES, _TEXTS, call, ("call_id",))
 
 
 def message_shape(data: Json) -> dict[str, Any]:
