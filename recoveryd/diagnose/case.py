@@ -1,4 +1,4 @@
-"""A failure that is attended to: a value that goes from the diagnosis to what the user is told."""
+"""Carry a failure, as one value, from its diagnosis to what the user is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every diagnosis and every recovery works with."""
+"""Hold what every diagnosis and every recovery works with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a failure may be handled automatically: once, ever, and never in a loop. Pure: the clock is an argument.
+"""Decide whether a failure may be handled automatically: once, ever, and never in a loop. Pure.
 
 What a person asks for (`scan --repair`) does not come by here.
 """

@@ -1,4 +1,4 @@
-"""Whether the user wants a session left alone, by the configuration or by `recoveryd ignore`."""
+"""Tell whether the user wants a session left alone, by the configuration or by `recoveryd ignore`."""
 
 from __future__ import annotations
 

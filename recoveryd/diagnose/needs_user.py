@@ -1,4 +1,4 @@
-"""Which sessions need their user: those that are stuck, and that nothing is repaired of any more by itself."""
+"""List the sessions that need their user: they are stuck, and nothing repairs them any more by itself."""
 
 from __future__ import annotations
 

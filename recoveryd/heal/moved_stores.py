@@ -1,4 +1,4 @@
-"""A store that was moved is the same store: what the ledger has of it goes by its path, and follows it."""
+"""Follow a store that was moved: what the ledger has of it goes by its path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recoveryd.ledger import KnownStores, Ledger
 
 
 def follow_moved(store: Store, ledger: Ledger) -> None:
-    """Bring along what is recorded of the sessions of `store` under a path that it had before.
+    """Take over what is recorded of the sessions of `store` under a path that it had before.
 
     Such a path leads to the store, or to nothing any more while `store` is the very folder or file that was there.
     Another one is a copy: the disk of the store itself may only not be mounted now. Of a copy it is known what became

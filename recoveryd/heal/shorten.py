@@ -1,4 +1,4 @@
-"""A conversation that is too long for its model, made shorter: what is known of its length, and the plan that fits."""
+"""Plan how a conversation that is too long for its model is made shorter, by what is known of its length."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _APART = 0.02  # how far what is read back may be from what was planned
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A plan that fits, proven; `wholes` are the files in which the model finds what was cut. `lead` and `tail` stand
-    before and behind what was done, in words."""
+    """A plan after which the session fits, checked.
+
+    `wholes` are the files in which the model finds what was cut, with their texts. `lead` and `tail` are the words
+    before and behind what was done.
+    """
 
     shorter: Shorter
     wholes: Mapping[Path, str]
@@ -29,7 +32,7 @@ class Shortened:
 
     @property
     def lead(self) -> str:
-        """ "212k of 200k tokens: " """
+        """The words before it: "212k of 200k tokens: "."""
         shorter = self.shorter
         if shorter.by_bytes:
             return f"{shorter.before / 1e6:.0f} of {shorter.limit / 1e6:.0f} MB: "
@@ -38,7 +41,7 @@ class Shortened:
 
     @property
     def tail(self) -> str:
-        """ "; nothing is deleted, and about 139k are sent now" """
+        """The words behind it: "; nothing is deleted, and about 139k are sent now"."""
         if self.shorter.by_bytes:
             return f"; about {self.shorter.after / 1e6:.0f} MB are sent now"
         return f"; nothing is deleted, and about {thousands(self.shorter.after)} are sent now"
@@ -101,7 +104,7 @@ def thousands(tokens: float) -> str:
 
 
 def put(wholes: Mapping[Path, str]) -> None:
-    """Write what was cut where the model finds it. The client throws such files away after some days. DiskError."""
+    """Write the texts that were cut into files for the model; the client deletes them after some days. DiskError."""
     for path, text in wholes.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ def put_back(store: Store, changes: Sequence[Change]) -> None:
 
 
 def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[Outcome, bool]:
-    """Put back what of `changes` stands as it was written: what the recovery comes to then, and whether anything stood.
+    """Put back those of `changes` that are stored as written; return the outcome, and whether there were any.
 
     `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
     that the client goes on under, or where the client says that it can't be.
@@ -126,7 +126,7 @@ def take_back(
 
 
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:
-    """Take back a recovery; returns what is (or with `dry_run` would be) written.
+    """Put the originals of a recovery back; return what is (or with `dry_run` would be) written.
 
     Of one that was cut off half way (and only under the recovery lock is that known) it is what stands of it.
     RefusedError when something would be lost: a newer recovery stands on it, a part changed since, or a prompt was
@@ -163,9 +163,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
 
 
 def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
-    """Make the changes that lead back to the originals: from what stands as it was written, or from `whatever` is
-    there.
-    """
+    """Make the changes that lead back to the originals, from what is stored as written, or from `whatever` is there."""
     back = list(reversed(changes))
     now = store.read_all([change.key for change in back])
     if whatever:
