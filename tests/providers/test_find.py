@@ -237,6 +237,12 @@ def test_thinking_is_bound_by_the_model_wherever_it_is_asked(
     assert binds_thinking(asks, said) is (provider != "openai")
 
 
+def test_on_azure_a_model_has_any_name() -> None:
+    for provider, whose in (("azure", "openai"), ("azure-cognitive-services", "openai"), ("openai", None)):
+        assert family(failed(None, provider, "our-deployment")) == whose
+    assert family(failed(None, "azure", "DeepSeek-R1")) is None
+
+
 @pytest.mark.parametrize(
     ("url", "model", "protocol", "holds"),
     [

@@ -10,6 +10,7 @@ from recoveryd.providers.endpoint import Endpoint, address, is_of
 
 # OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
 _OWN = ("openai.com", "chatgpt.com", "azure.com")
+_AZURE = "azure"  # how the name of such a provider begins
 _RESPONSES = Endpoint(
     "openai.responses",
     re.compile(r"/responses(?:/compact)?$"),
@@ -47,4 +48,5 @@ def _may_be_openais(failure: Failure) -> bool:
     name = failure.model.lower()
     if _OTHERS.search(name) or is_of(host, _OTHER_HOSTS):
         return False
-    return is_of(host, _OWN) or not name or _MODELS.search(name) is not None
+    own = is_of(host, _OWN) if host else failure.provider.startswith(_AZURE)
+    return own or not name or _MODELS.search(name) is not None
