@@ -8,10 +8,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from loguru import logger
+from loguru._better_exceptions import ExceptionFormatter
 
 from recoveryd.cli import main
 from recoveryd.clients.opencode import processes, server_address
@@ -91,6 +93,14 @@ def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
             patch.delenv(f"XDG_{name}_HOME", raising=False)
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home-of-the-tests")))
         patch.setenv("TEST_RECOVERYD_LOCKS", "below HOME")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loguru_asks_once() -> Iterator[None]:
+    """Each sink of loguru asks Python where its libraries are (10 ms), and each command line makes one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExceptionFormatter, "_get_lib_dirs", staticmethod(cache(ExceptionFormatter._get_lib_dirs)))
         yield
 
 

@@ -55,9 +55,15 @@ SHARED = ("recoveryd.providers.sentences",)  # the matcher of all of them
 STOREYS, PAIRS = 10, 120
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax, read once, and only where a test of these runs."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> Iterator[str]:
     """Every module that is imported, also where it is asked for late."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -65,7 +71,12 @@ def imported(path: Path) -> Iterator[str]:
             yield from (name if name in MODULES else str(node.module) for name in inner)
 
 
-GRAPH = {name: {m for m in imported(path) if m in MODULES and m != name} for name, path in MODULES.items()}
+@cache
+def graph() -> Mapping[str, set[str]]:
+    """What each module imports of the others."""
+    return {name: {m for m in imported(path) if m in MODULES and m != name} for name, path in MODULES.items()}
+
+
 FRONT_DOOR = ("recoveryd", "recoveryd.__main__", "recoveryd.api")  # they name rooms of all storeys
 
 
@@ -75,17 +86,14 @@ def package(module: str) -> str:
 
 
 PACKAGES = {name.removesuffix(".__init__") for name in FILES if name.endswith(".__init__")}
-ARROWS = {(package(m), package(t)) for m, targets in GRAPH.items() for t in targets if package(m) and package(t)}
 
 
+@cache
 def shown(package: str) -> set[str]:
     """What a package lets others import: the names of its `__all__`, in full."""
-    names = ast.parse(MODULES[f"recoveryd.{package}"].read_text(encoding="utf-8")).body
+    names = parsed(MODULES[f"recoveryd.{package}"]).body
     values = [n.value for n in names if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
     return {f"recoveryd.{package}.{name}" for value in values for name in ast.literal_eval(value)}
-
-
-SHOWN = {package: shown(package) for package in MAY_IMPORT}
 
 
 def is_in(name: str, *packages: str) -> bool:
@@ -100,13 +108,13 @@ def test_every_package_is_in_the_table() -> None:
 def test_a_package_imports_those_that_it_may_and_only_their_face(importer: str) -> None:
     strangers, inner = [], []
     for module in (m for m in MODULES if package(m) == importer):
-        for target in GRAPH[module]:
+        for target in graph()[module]:
             to = package(target)
             if to == importer:
                 continue
             if to not in MAY_IMPORT[importer]:
                 strangers.append(f"{module} -> {target}")
-            elif target != f"recoveryd.{to}" and target not in SHOWN[to] and not is_in(module, *MAY_NAME):
+            elif target != f"recoveryd.{to}" and target not in shown(to) and not is_in(module, *MAY_NAME):
                 inner.append(f"{module} -> {target}")
     assert strangers == []
     assert inner == [], "import it from the package itself"
@@ -118,7 +126,7 @@ def test_nobody_outside_names_one_of_them(kind: str, capsys: pytest.CaptureFixtu
     own = [p for p in PACKAGES if p.startswith(ITS_OWN[kind]) and p not in SHARED]
     naming = [
         f"{module} -> {target}"
-        for module, targets in GRAPH.items()
+        for module, targets in graph().items()
         for target in targets
         if is_in(target, *own) and not is_in(module, *own, *MAY_NAME)
     ]
@@ -131,27 +139,28 @@ def test_a_client_never_imports_another() -> None:
     clients = {p for p in PACKAGES if p.startswith("recoveryd.clients.") and p.count(".") == 2}
     for client in clients:
         others = clients - {client}
-        assert [m for m in MODULES if is_in(m, client) if any(is_in(t, *others) for t in GRAPH[m])] == []
+        assert [m for m in MODULES if is_in(m, client) if any(is_in(t, *others) for t in graph()[m])] == []
 
 
 def test_no_circle_among_rooms_or_files_and_few_storeys(capsys: pytest.CaptureFixture[str]) -> None:
-    rooms = {a: {t for s, t in ARROWS if s == a and t != a} for a, _ in ARROWS}
+    arrows = {(package(m), package(t)) for m, targets in graph().items() for t in targets if package(m) and package(t)}
+    rooms = {a: {t for s, t in arrows if s == a and t != a} for a, _ in arrows}
     storeys = longest(rooms)  # raises CycleError where there is a circle
-    longest({m: t for m, t in GRAPH.items() if m not in FRONT_DOOR})
-    pairs = {frozenset(arrow) for arrow in ARROWS if arrow[0] != arrow[1]}
+    longest({m: t for m, t in graph().items() if m not in FRONT_DOOR})
+    pairs = {frozenset(arrow) for arrow in arrows if arrow[0] != arrow[1]}
     with capsys.disabled():
         print(f"\nstoreys {storeys}, pairs of rooms {len(pairs)}", end=" ")
     assert storeys <= STOREYS
     assert len(pairs) <= PAIRS
 
 
-def longest(graph: Mapping[str, Iterable[str]]) -> int:
+def longest(known: Mapping[str, Iterable[str]]) -> int:
     """How many stand above each other in the longest chain."""
-    order = list(TopologicalSorter({node: list(targets) for node, targets in graph.items()}).static_order())
+    order = list(TopologicalSorter({node: list(targets) for node, targets in known.items()}).static_order())
 
     @cache
     def height(node: str) -> int:
-        return 1 + max((height(target) for target in graph.get(node, ())), default=0)
+        return 1 + max((height(target) for target in known.get(node, ())), default=0)
 
     return max(map(height, order))
 
@@ -167,11 +176,11 @@ def test_the_pure_ones_know_values_alone(room: str) -> None:
 def test_modules_and_their_functions_can_be_read_at_a_glance(room: str) -> None:
     long = []
     for module, path in MODULES.items():
-        source = path.read_text(encoding="utf-8")
         if package(module) == room:
+            source = path.read_text(encoding="utf-8")
             long += [
                 f"{module}.{node.name}: {(node.end_lineno or 0) - node.lineno + 1} lines"
-                for node in ast.walk(ast.parse(source))
+                for node in ast.walk(parsed(path))
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
                 and (node.end_lineno or 0) - node.lineno >= 40
             ]
@@ -181,7 +190,7 @@ def test_modules_and_their_functions_can_be_read_at_a_glance(room: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))
 def test_a_package_says_what_it_is_and_names_what_it_shows(name: str) -> None:
-    tree = ast.parse(FILES[f"{name}.__init__"].read_text(encoding="utf-8"))
+    tree = parsed(FILES[f"{name}.__init__"])
     assert len(ast.get_docstring(tree) or "") > 40
     shown = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
     assert shown or not [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module != "__future__"]

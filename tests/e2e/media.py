@@ -7,6 +7,7 @@ import binascii
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 MAX_BASE64 = 5 * 1024 * 1024
@@ -70,6 +71,7 @@ def _webp(data: bytes) -> tuple[int, int] | None:
     return width & 0x3FFF, height & 0x3FFF
 
 
+@cache
 def png(width: int, height: int, padding: int = 0) -> bytes:
     """A small true PNG of one colour; `padding` random-free bytes in a text chunk make it as large as wanted."""
 
@@ -88,6 +90,7 @@ def png(width: int, height: int, padding: int = 0) -> bytes:
     )
 
 
+@cache
 def data_url(data: bytes, media_type: str = "image/png") -> str:
     """The bytes as the data URL in which the client stores them."""
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"

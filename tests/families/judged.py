@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from recoveryd.clients.find import recorded
@@ -19,7 +19,7 @@ from recoveryd.core import Edit, Failure, Kind, Marks, Refusal, Refused, Request
 from recoveryd.providers import classify, rules_for
 from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
-from tests.families.table import Family
+from tests.families.table import FAMILIES, Family
 from tests.shapes import Shape
 from tests.support.values import as_session
 
@@ -54,9 +54,16 @@ class Judged:
     left: str | None = None
 
 
+@cache
+def session_of(name: str, shape: Shape) -> Session:
+    """A shape as a family would have stored it, built once in a process."""
+    return as_session(FAMILIES[name].dressed(shape.build(1_790_000_000_000, seed=1)))
+
+
+@cache
 def judged(family: Family, shape: Shape, form: str) -> Judged:
     """Try a shape: refused, planned, refused again for another fault perhaps, and so on, three times at the most."""
-    session = as_session(family.dressed(shape.build(1_790_000_000_000, seed=1)))
+    session = session_of(family.name, shape)
     first = said = refusal(family, session, form, thinking=shape.thinking)
     repairs: list[tuple[Edit, ...]] = []
     while said is not None and len(repairs) < 3:

@@ -26,7 +26,7 @@ class Family:
     model: str
     seal: Seal
     base: str = "/v1"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def config(self, address: str) -> dict[str, Any]:
         """The client's configuration with which this family is asked at `address`."""

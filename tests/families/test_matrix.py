@@ -13,11 +13,10 @@ import pytest
 
 from recoveryd.core import Refusal, Session, edited
 from tests.e2e.heals import words
-from tests.families.judged import judged, planned, refusal
+from tests.families.judged import judged, planned, refusal, session_of
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
 from tests.support.examples import FULL
-from tests.support.values import as_session
 
 FORMS = ["old", "paged", "new"]
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
@@ -43,7 +42,7 @@ def test_what_a_family_refuses_is_healed(name: str, form: str) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_nothing_that_was_said_is_lost(name: str) -> None:
     for shape in TRIED:
-        session = as_session(FAMILIES[name].dressed(shape.build(1_790_000_000_000, seed=1)))
+        session = session_of(name, shape)
         after = session
         for edits in judged(FAMILIES[name], shape, "new").repairs:
             after = edited(after, edits)
@@ -54,7 +53,7 @@ def test_nothing_that_was_said_is_lost(name: str) -> None:
 
 def test_an_error_that_says_nothing_of_why_changes_nothing_where_nothing_is_empty() -> None:
     """GLM's 1214, which is said of empty messages, and of others that it takes for illegal."""
-    session = as_session(FAMILIES["glm"].dressed(SHAPES["steps-in-one-message-on"].build(1_790_000_000_000, seed=1)))
+    session = session_of("glm", SHAPES["steps-in-one-message-on"])
     made = planned(
         FAMILIES["glm"], session, "new", "The messages parameter is illegal. Please check the documentation."
     )
@@ -73,7 +72,7 @@ def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
 ) -> None:
     """Made with one family, asked with another, and back: what the first took before, it takes after."""
     for shape in TRIED[:: 1 if FULL else 4]:
-        session = as_session(FAMILIES[before].dressed(shape.build(1_790_000_000_000, seed=1)))
+        session = session_of(before, shape)
         taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
         after = healed(session, now, form, shape)
         assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name

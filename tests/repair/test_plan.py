@@ -27,7 +27,7 @@ from tests.support.examples import examples
 from tests.support.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
 from tests.support.judge import EDITOR, SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of, wires
 from tests.support.parts import aborted, file, reasoning, text, tool
-from tests.support.values import as_failure, as_session
+from tests.support.values import as_failure, as_session, session_of
 
 FORMS = st.sampled_from([(OLD,), (NEW,), (OLD, NEW)])
 SEEDS = [shape for shape in BROKEN if shape.stage == 2]
@@ -51,17 +51,18 @@ def sessions(rng: random.Random) -> Generated:
 @pytest.mark.parametrize("shape", SEEDS, ids=[shape.name for shape in SEEDS])
 def test_every_shape_of_a_seed_kind_is_healed(shape: Shape) -> None:
     """Bound or not, with thinking on or off, and by the kind that the provider named."""
-    before = as_session(shape.build(seed=1))
+    before = session_of(shape)
     case = stuck(before, shape.thinking)
     assert case is not None
     assert case.refusal.kind == shape.kind
     assert case.case.evidence.kind == shape.kind
-    after, strict = healed(case), bound_to(case.session)
+    strict = bound_to(case.session)
+    after = healed(case)
     while case is not None and case.refusal.kind not in SIGNATURE:
-        after = healed(case)
         case = stuck(after, shape.thinking)
+        after = healed(case) if case is not None else after
     if case is not None:  # a signature that nobody could know of, behind the fault that was named
-        after, strict = healed(case), bound_to(case.session)
+        strict = bound_to(case.session)
     for thinking in (True, False):
         assert refusal(after, thinking) is None
         assert refusal(after, thinking, strict) is None
@@ -70,7 +71,7 @@ def test_every_shape_of_a_seed_kind_is_healed(shape: Shape) -> None:
 @pytest.mark.parametrize("shape", HEALTHY, ids=[shape.name for shape in HEALTHY])
 def test_a_healthy_shape_explains_no_refusal(shape: Shape) -> None:
     """Whatever a provider may have said of it: nothing is found, so nothing is proposed."""
-    session = as_session(shape.build(seed=1))
+    session = session_of(shape)
     failure = _case(session, Kind.EMPTY_CONTENT).failure
     for kind in (Kind.EMPTY_CONTENT, Kind.ROLE_ORDER, Kind.TOOL_RESULT_MISSING, Kind.THINKING_FINAL_BLOCK):
         found = plan(replace(_case(session, kind), failure=failure))

@@ -28,7 +28,7 @@ from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
 from tests.support.judge import body, bound_to, refusal
 from tests.support.long_sessions import BASE, FIRST, LONG, bash, spent, words
-from tests.support.values import as_failure, as_session
+from tests.support.values import as_failure, as_session, session_of
 
 LIMIT, SHARE = 200_000, 0.7
 FORMS = ("old", "paged", "new")
@@ -80,7 +80,7 @@ def _session(turns: Callable[[SessionBuilder, random.Random], None]) -> Session:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", BY_TOKENS)
 def test_it_fits_and_most_of_what_fits_is_kept(name: str, form: str) -> None:
-    session = as_session(LONG[name].build(seed=7))
+    session = session_of(LONG[name], seed=7)
     made = _shorter(_long(session, form))
     sent = _sent(session, made, form)
     tokens = OWN + count(sent)
@@ -94,21 +94,21 @@ def test_it_fits_and_most_of_what_fits_is_kept(name: str, form: str) -> None:
 @pytest.mark.parametrize("name", BY_TOKENS)
 def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     """1.18 stores no number: the limit alone is known, from its log or its settings."""
-    session = as_session(LONG[name].build(seed=7))
+    session = session_of(LONG[name], seed=7)
     made = _shorter(_long(session, size=Size(limit=LIMIT)))
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
 
 
 @pytest.mark.parametrize("name", ["long-turn", "many-turns", "inputs", "thinking"])
 def test_the_measure_is_within_a_hundredth(name: str) -> None:
-    session = as_session(LONG[name].build(seed=7))
+    session = session_of(LONG[name], seed=7)
     made = _shorter(_long(session))
     assert abs(made.after - (OWN + count(_sent(session, made)))) < 0.012 * made.after
 
 
 def test_each_sort_goes_in_its_turn() -> None:
     def only(name: str) -> str:
-        [(action, _)] = _actions(_shorter(_long(as_session(LONG[name].build(seed=7))))).items()
+        [(action, _)] = _actions(_shorter(_long(session_of(LONG[name], seed=7)))).items()
         return action
 
     assert only("long-turn") == only("many-turns") == "clear_output"
@@ -120,7 +120,7 @@ def test_each_sort_goes_in_its_turn() -> None:
 
 
 def test_the_newest_outputs_and_the_last_turns_are_spared_where_that_does() -> None:
-    session = as_session(LONG["many-turns"].build(seed=7))
+    session = session_of(LONG["many-turns"], seed=7)
     cleared = [edit.part_id for edit in _shorter(_long(session)).edits if edit.action == "clear_output"]
     outputs = [part.id for message in session.messages for part in message.parts if part.type == "tool"]
     assert cleared[:-1] == outputs[: len(cleared) - 1], "the oldest; as the last the smallest that does"
@@ -128,7 +128,7 @@ def test_the_newest_outputs_and_the_last_turns_are_spared_where_that_does() -> N
 
 
 def test_what_is_told_to_count_for_the_answer_leaves_room_for_it() -> None:
-    session = as_session(LONG["many-turns"].build(seed=7))
+    session = session_of(LONG["many-turns"], seed=7)
     asked = OWN + count(body(_wire("new").build(session), thinking=True))
     made = _shorter(_long(session, size=Size(asked, LIMIT, 64_000)))
     assert made.target == LIMIT - 64_000 - LIMIT // 10
@@ -137,7 +137,7 @@ def test_what_is_told_to_count_for_the_answer_leaves_room_for_it() -> None:
 
 def test_stored_usage_is_set_right() -> None:
     """Or the client compacts again at once, by what its newest answer told."""
-    session = as_session(LONG["talk"].build(seed=7))
+    session = session_of(LONG["talk"], seed=7)
     made = _shorter(_long(session))
     told = next(edit for edit in made.edits if edit.action == "lower_usage").after
     assert told is not None
@@ -147,7 +147,7 @@ def test_stored_usage_is_set_right() -> None:
 
 @pytest.mark.parametrize("name", BY_TOKENS)
 def test_thinking_goes_only_where_it_is_bound(name: str) -> None:
-    session = as_session(LONG[name].build(seed=7))
+    session = session_of(LONG[name], seed=7)
     free = _actions(_shorter(_long(session)))
     assert "set_aside_thinking" not in free
     made = _shorter(_long(session, binds=True))
@@ -156,14 +156,14 @@ def test_thinking_goes_only_where_it_is_bound(name: str) -> None:
 
 
 def test_the_oldest_thinking_goes_from_the_start_so_that_the_rest_stays_bound() -> None:
-    session = as_session(LONG["thinking"].build(seed=7))
+    session = session_of(LONG["thinking"], seed=7)
     actions = _actions(_shorter(_long(session, binds=True)))
     assert set(actions) == {"set_aside_old_thinking"}
 
 
 def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
     for name in set(BY_TOKENS) - {"first-paste"}:  # of that no answer ever told how much the client's own words take
-        session = as_session(LONG[name].build(seed=7))
+        session = session_of(LONG[name], seed=7)
         after = edited(session, _shorter(_long(session)).edits)
         again = shorten(_long(after, by_hand=True, refused=False))
         assert isinstance(again, Refusal), name
@@ -171,7 +171,7 @@ def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
 
 
 def test_media_by_the_bytes_of_a_request() -> None:
-    session = as_session(LONG["screens"].build(seed=7))
+    session = session_of(LONG["screens"], seed=7)
     made = _shorter(_long(session, size=Size(by_bytes=True)))
     assert set(_actions(made)) == {"take_out_media"}
     taken = [edit.part_id for edit in made.edits]
@@ -205,13 +205,13 @@ def test_no_numbers_and_no_estimate() -> None:
 
 def test_no_numbers_but_an_estimate() -> None:
     """The limit is not known, but it is less than what was refused."""
-    session = as_session(LONG["many-turns"].build(seed=7))
+    session = session_of(LONG["many-turns"], seed=7)
     made = _shorter(_long(session, size=Size()))
     assert 0.85 * 0.6 <= (OWN + count(_sent(session, made))) / made.before <= 0.61
 
 
 def test_what_the_client_is_about_to_clear_itself_is_left_to_it() -> None:
-    session = as_session(LONG["long-turn"].build(seed=7))
+    session = session_of(LONG["long-turn"], seed=7)
     prompted = replace(session, messages=(*session.messages, replace(session.messages[0], id="msg_zzz", parts=())))
     assert compactions.pruned(prompted, 0) == ()
     made = shorten(_long(session, "old", by_itself=compactions.pruned(prompted, 1)))
@@ -220,7 +220,7 @@ def test_what_the_client_is_about_to_clear_itself_is_left_to_it() -> None:
 
 
 def test_what_it_cleared_since_fits_again() -> None:
-    session = as_session(LONG["many-turns"].build(seed=7))
+    session = session_of(LONG["many-turns"], seed=7)
     cleared = edited(session, compactions.pruned(session, 2))
     made = shorten(_long(cleared, "old", cleared_since=True))
     assert isinstance(made, Refusal)
@@ -251,7 +251,7 @@ LIES: dict[str, Callable[[int, Usage], Usage]] = {
 @pytest.mark.parametrize("name", ["many-turns", "talk", "inputs"])
 def test_usage_that_lies(name: str, lie: str) -> None:
     """The refusal's own number holds the plan to what is true; or nothing is done."""
-    session = as_session(LONG[name].build(seed=7))
+    session = session_of(LONG[name], seed=7)
     case = _long(session)
     made = shorten(replace(case, usages=tuple(LIES[lie](n, usage) for n, usage in enumerate(case.usages))))
     if isinstance(made, Refusal):
@@ -265,7 +265,7 @@ def test_usage_that_lies(name: str, lie: str) -> None:
 def test_a_limit_smaller_than_one_turn(limit: int) -> None:
     """Planned right, or left alone with the reason: never longer than before, never refused for something else."""
     for name in BY_TOKENS:
-        session = as_session(LONG[name].build(seed=7))
+        session = session_of(LONG[name], seed=7)
         case = _long(session)
         made = shorten(replace(case, size=Size(case.size.asked, limit)))
         if isinstance(made, Refusal):

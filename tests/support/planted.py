@@ -51,7 +51,15 @@ def descending(prefix: str, ms: int, counter: int, rng: random.Random) -> str:
 
 def dump(value: Any) -> bytes:
     """JSON as the client writes it: two spaces, text as it is, lone surrogates escaped."""
-    return escaped(json.dumps(value, indent=2, ensure_ascii=False)).encode()
+    return encoded(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def encoded(words: str) -> bytes:
+    """JSON text as UTF-8, with lone surrogates escaped."""
+    try:
+        return words.encode()
+    except UnicodeEncodeError:
+        return escaped(words).encode()
 
 
 def escaped(words: str) -> str:

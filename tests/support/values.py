@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from functools import cache
+from typing import Any, Protocol
 
 from recoveryd.clients.find import recorded
 from recoveryd.core.model import Failure, Message, Part, Session
 from tests.support.build import Planted
-from tests.support.plant import dump
+from tests.support.planted import encoded
+
+
+class Shape(Protocol):
+    """What a session is built from."""
+
+    def build(self, now_ms: int | None = None, seed: int | None = None) -> Planted:
+        """The session, built anew."""
+
+
+@cache
+def session_of(shape: Shape, seed: int = 1) -> Session:
+    """The session of a shape, built once in a process: values that nobody changes."""
+    return as_session(shape.build(seed=seed))
 
 
 def as_session(planted: Planted) -> Session:
-    """What a store would load: messages and parts in the client's order, garbage parts without data."""
+    """What a database would load: messages and parts in the client's order, garbage parts without data."""
     messages = tuple(
-        Message(m["id"], m, tuple(_part(planted, p) for p in _sorted(planted.parts.get(m["id"], []))), dump(m))
+        Message(m["id"], m, tuple(_part(planted, p) for p in _sorted(planted.parts.get(m["id"], []))), _row(m))
         for m in _sorted(planted.messages)
     )
     session = planted.session
@@ -33,4 +48,8 @@ def _part(planted: Planted, part: dict[str, Any]) -> Part:
     garbage = planted.raw.get(part["id"])
     if garbage is not None:
         return Part(part["id"], part["messageID"], None, garbage)
-    return Part(part["id"], part["messageID"], part, dump(part))
+    return Part(part["id"], part["messageID"], part, _row(part))
+
+
+def _row(value: dict[str, Any]) -> bytes:
+    return encoded(json.dumps(value, ensure_ascii=False))

@@ -84,7 +84,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
     everything = [squeeze(text) for text in texts]
     left = list(everything)
     for row in table:
-        if any(words in text for words in row.unless for text in everything):
+        if row.unless and any(words in text for words in row.unless for text in everything):
             continue
         for index, text in enumerate(left):
             found = row.find(text)

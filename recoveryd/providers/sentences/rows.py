@@ -51,7 +51,7 @@ class Row:
                     break
             else:
                 return None
-        return self.pattern.search(text)
+        return _compiled(self._pattern).search(text)
 
 
 @cache
