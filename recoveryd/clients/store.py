@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from recoveryd.core import Change, Edit, Entry, Failure, Json, RefusedError, Session
+from recoveryd.core import Change, Diagnosis, Edit, Entry, Failure, Json, RefusedError, Session
 
 State = Literal["before", "after", "other"]
 
@@ -27,6 +27,7 @@ class Look:
     silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
     earlier: tuple[Failure, ...] = ()  # those before it, the newest first, if nothing was answered in between
     asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt, answer or command that names them
+    endless: Diagnosis | None = None  # the client does the same again and again, and is to be stopped
 
     @property
     def newer(self) -> bool:

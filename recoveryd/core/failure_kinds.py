@@ -40,6 +40,7 @@ class KindInfo:
     new_ids: bool = False  # the repair gives records other ids, and the client goes on under those
     cured_by_client: bool = False  # no provider refuses it: the client whose session it is knows the cure
     by_client: bool = False  # the client fails on it whichever provider it asks
+    stopped: bool = False  # the client repeats it until it is stopped, which is all that is done
     shortened: bool = False  # no part is to blame but the length of all of them
     opt_in: bool = False  # repaired only if the configuration names it
 
@@ -153,6 +154,14 @@ KINDS: Mapping[Kind, KindInfo] = {
         cause="a conversation longer than the model can take",
         remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
         shortened=True,
+    ),
+    Kind.ENDLESS_COMPACTION: KindInfo(
+        cause="a conversation that the client compacts again and again",
+        unrepaired="what is left after a compaction (the system prompt, the tools, a summary) is still too long for "
+        "the model: turn off tools and MCP servers, shorten the instructions, choose a model that takes more, or "
+        "correct its limit in the client's settings",
+        open_turn=True,
+        stopped=True,
     ),
     Kind.UNSENDABLE_PART: KindInfo(
         cause="a part that the client itself can't send",

@@ -44,6 +44,7 @@ class Kind(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
     WRAPPED_IDS = "wrapped_ids"  # no provider says it: the client takes each new prompt for an old one
+    ENDLESS_COMPACTION = "endless_compaction"  # no provider says it: the client compacts, and what is left is too long
     INTERRUPTED_TURN = "interrupted_turn"  # no provider says it: the client went away in the middle of a turn
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recoveryd.clients import Store
-from recoveryd.core import Entry, Event, Failure, Kind, Outcome, Refused, RefusedError
+from recoveryd.clients import Store, root_title
+from recoveryd.core import Entry, Event, Failure, Kind, Outcome, Refused, RefusedError, Session
 from recoveryd.ledger import new_id
 
 
@@ -65,3 +65,7 @@ class Case:
     def updated(self, **fields: Any) -> Case:
         """Return the case with these fields of its event."""
         return replace(self, event=replace(self.event, **fields))
+
+    def titled(self, session: Session) -> Case:
+        """Return the case with the title of its session; of a subagent, that of the session which a person began."""
+        return self.updated(title=session.title if session.parent is None else root_title(self.store, session.id))

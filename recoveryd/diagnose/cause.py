@@ -74,6 +74,8 @@ def find_cause(look: Look, recorded: Diagnosis | None, find: Finder, *, spoke: b
     `recorded`: the diagnosis of the recorded failure, if its words are known; `spoke`: whether a provider answered with
     that failure.
     """
+    if look.endless is not None:
+        return look.endless
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None
         return broken or recorded

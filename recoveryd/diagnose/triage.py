@@ -93,6 +93,9 @@ class Triage:
             self._say(store.id, reason)
             return _AGAIN
         stamp = store.stamp(session)
+        if KINDS[kind].stopped:  # it never gets quiet by itself; and once is enough
+            told = self._handled(failure) is not None
+            return _NOTHING if told else Verdict(Next.RECOVER, diagnosis=found, state=state_of(stamp, context.config))
         if self.quiet.wait((store.id, session), stamp, SETTLE_S):
             context.clients.of(store).server.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, self.quiet.wait((store.id, session), stamp, SETTLE_S) or _SOON_S)

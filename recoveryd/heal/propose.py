@@ -21,7 +21,7 @@ from recoveryd.core import (
     Wire,
 )
 from recoveryd.diagnose import Case, Context, left_alone
-from recoveryd.heal.shorten import shortened
+from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.tell import actions_of, names, places, sentence
@@ -51,13 +51,20 @@ class Proposal:
 
     @property
     def detail(self) -> str:
-        return self._told(done=True)
+        return self._said(done=True)
 
     @property
     def would(self) -> str:
-        return self._told(done=False)
+        return self._said(done=False)
 
-    def _told(self, *, done: bool) -> str:
+    def told(self, case: Case, *, again: bool) -> Case:
+        """Return the case with what is done. A repair that is made `again` in part is the same, and told whole."""
+        case = case.updated(changes=self.changes)
+        if again and set(self.actions) <= set(case.event.actions):
+            return case
+        return case.updated(actions=self.actions, detail=self.detail, places=self.places)
+
+    def _said(self, *, done: bool) -> str:
         said = sentence(self.actions, self.kind, done=done)
         return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + self.also
 
@@ -88,6 +95,10 @@ class Proposer:
         self.heed(case)
         if case.kind not in self._config.kinds:
             return Refusal(f"{case.kind} is not among the kinds that your configuration names")
+        if KINDS[case.kind].stopped:
+            known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
+            told = left_over(known) if known is not None else ""
+            return Refusal(f"{told}: {KINDS[case.kind].unrepaired}" if told else KINDS[case.kind].unrepaired)
         return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)
 
     def heed(self, case: Case) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients import Stamp, Store, root_title, stand, wait_until_quiet
+from recoveryd.clients import Stamp, Store, stand, wait_until_quiet
 from recoveryd.core import (
     KINDS,
     REFUSED,
@@ -33,7 +34,7 @@ from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.shorten import put
-from recoveryd.heal.stop_turn import stop_turn
+from recoveryd.heal.stop_turn import end_turn, stop_turn
 from recoveryd.ledger import LedgerError
 from recoveryd.repair import thinking
 from recoveryd.tell import Callbacks, marked, safely
@@ -126,7 +127,7 @@ class Recovery:
                     if not still():
                         return case.updated(detail="It was seen to meanwhile: repaired, or its repair undone.")
                     made = None if self._by_hand else self._recorder.standing(case)
-                    return made or self._repair(case)
+                    return made or (self._ended if KINDS[case.kind].stopped else self._repair)(case)
                 case = self._confirm(case)
                 if case.outcome is Outcome.HEALED:
                     self._recorder.confirm(case)
@@ -198,10 +199,10 @@ class Recovery:
             if made is None:
                 return self._went_on(case, written=written)
             session, planned, read = made
-            case = case.updated(title=session.title if session.parent is None else root_title(case.store, session.id))
+            case = case.titled(session)
             if isinstance(planned, Refusal):
                 return self._judged(case, session, planned) if written else self._refuse(case, session, planned)
-            case = _told(case, planned, again=written)
+            case = planned.told(case, again=written)
             self._recorder.keep(case, written=written)
             if not self._as_read(case, read):
                 continue
@@ -318,6 +319,20 @@ class Recovery:
             logger.warning("{}: read back, the rules object: {}", marked(case.event), reason)
         return not left
 
+    def _ended(self, case: Case) -> Case:
+        """Stop a client that repeats itself; nothing is edited."""
+        self._allowed(case)
+        session = case.store.load(case.session)
+        still = partial(self._still_stuck, case, session, written=False)
+        if not still():
+            return self._went_on(case, written=False)
+        why = self._proposer.propose(case, session)
+        assert isinstance(why, Refusal)
+        if case.kind in self.context.config.kinds:
+            self.on_abort(case.session)
+            why = end_turn(self.context.clients.of(case.store).server, session, case.failure, still, why)
+        return self._refuse(case.titled(session), session, why)
+
     def _stop_turn(self, case: Case, session: Session) -> bool:
         """Stop what runs behind the failure, once a failure. True if what was read is old by then."""
         failure = case.failure
@@ -331,11 +346,3 @@ class Recovery:
         refusal = self._overtaken(case, session, planned)
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         return self._recorder.close(case.became(outcome, f"{capital(refusal.reason)}.").updated(changes=()))
-
-
-def _told(case: Case, planned: Proposal, *, again: bool) -> Case:
-    """Return the case with what is done. A repair that is made `again` in part is the same, and told whole."""
-    case = case.updated(changes=planned.changes)
-    if again and set(planned.actions) <= set(case.event.actions):
-        return case
-    return case.updated(actions=planned.actions, detail=planned.detail, places=planned.places)

@@ -98,6 +98,13 @@ def shortened(
     return Shortened(planned, known.wholes(session, planned.edits), session, wires, provider)
 
 
+def left_over(known: Shortening) -> str:
+    """Tell how long what a compaction left was, and what the model takes: "8,197 of 8,000 tokens"; "" if not known."""
+    logged = size_of(known.logged) if known.logged is not None else Size()
+    limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
+    return f"{asked:,} of {limit:,} tokens" if limit and asked else ""
+
+
 def thousands(tokens: float) -> str:
     """Write 212403 as "212k"."""
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from recoveryd.clients import Server, Store
-from recoveryd.core import Failure, Session
+from recoveryd.core import Failure, Refusal, Session
 
 
 def stop_turn(store: Store, server: Server, session: Session, failure: Failure) -> bool:
@@ -14,6 +16,13 @@ def stop_turn(store: Store, server: Server, session: Session, failure: Failure) 
     """
     recorded = any(message.id == failure.message and message.error for message in session.messages)
     return recorded and server.abort(failure, session.directory, lambda: _is_newest(store, failure))
+
+
+def end_turn(server: Server, session: Session, failure: Failure, still: Callable[[], bool], why: Refusal) -> Refusal:
+    """Ask the client to stop what goes on without end, if `still` says that it does; `why`, with what came of that."""
+    asked = server.abort(failure, session.directory, still)
+    said = "it was told to stop" if asked else "if it still runs, stop it there"
+    return Refusal(f"{why.reason}; {said}")
 
 
 def _is_newest(store: Store, failure: Failure) -> bool:

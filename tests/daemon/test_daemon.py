@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,9 @@ from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.tell.notifier import Notifier
-from tests.support.build import SessionBuilder, api_error, tool
-from tests.support.fake_client import client_with, saying
+from tests.support.build import SessionBuilder, api_error, text, tool
+from tests.support.fake_client import Fake, client_with, listening, saying
+from tests.support.long_sessions import goes_round
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
@@ -567,6 +569,55 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
     assert len(said) == 1 and "turn off tools" in said[0]
     assert tree.files() == before
     assert daemon.aborted == []
+
+
+def _goes_round(tree: Tree) -> str:
+    made = SessionBuilder(title="My session")
+    made.user("hello")
+    made.assistant("hello")
+    made.user("go on")
+    goes_round(made, 4)
+    return tree.keep(made)
+
+
+def test_a_client_that_compacts_without_end_is_stopped_and_its_user_told_once(tree: Tree, tmp_path: Path) -> None:
+    session = _goes_round(tree)
+    endless = tree.store.look(session).endless
+    assert endless is not None
+    busy = {session: {"type": "busy"}}
+    about = endless.failure
+    known = Fake(session=session, directory="/planted", message=about.message, made=about.time, status=busy)
+    before = tree.files()
+    with (
+        listening(known) as fake,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: daemon.events)
+        until(lambda: "/tui/show-toast" in fake.paths())
+        assert tree.files() == before, "nothing is edited"
+        goes_round(tree.made(session), 1)
+        tree.prompted(session, text("Continue", synthetic=True))
+        daemon.idle()
+    [event] = daemon.events
+    assert (event.kind, event.outcome) == (Kind.ENDLESS_COMPACTION, Outcome.REFUSED)
+    assert event.detail.endswith("it was told to stop.")
+    assert fake.paths() == [f"/session/{session}/abort", "/tui/show-toast"]
+    assert daemon.aborted == [session]
+
+
+@pytest.mark.parametrize("how", [{"kinds": frozenset({Kind.TOOL_RESULT_MISSING})}, {"dry_run": True}])
+def test_it_is_not_stopped_where_its_user_does_not_want_it(tree: Tree, tmp_path: Path, how: dict[str, Any]) -> None:
+    session = _goes_round(tree)
+    endless = tree.store.look(session).endless
+    assert endless is not None
+    known = Fake(session=session, directory="/planted", message=endless.failure.message, made=endless.failure.time)
+    known.status = {session: {"type": "busy"}}
+    with (
+        listening(known) as fake,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url), **how) as daemon,
+    ):
+        daemon.idle()
+    assert f"/session/{session}/abort" not in fake.paths()
 
 
 def test_what_was_done_is_shown_in_the_client_too(tree: Tree, tmp_path: Path) -> None:

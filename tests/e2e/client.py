@@ -36,7 +36,8 @@ class Client:
     """`opencode serve` under `root` (all of its folders are there), as a context manager.
 
     `directory` is the project that sessions belong to. `config` is merged over the configuration that points the
-    client at the provider; `password` turns basic authentication on.
+    client at the provider; `password` turns basic authentication on; `context`: the tokens that its settings give the
+    model.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Client:
         env: dict[str, str] | None = None,
         password: str | None = None,
         model: str = MODEL,
+        context: int = 200_000,
     ) -> None:
         self.binary, self.root, self.password, self.model = binary, root.resolve(), password, model
         self.directory = self.root / "project"
@@ -62,7 +64,7 @@ class Client:
         self._output: IO[bytes] | None = None
         for folder in (self.directory, self.data, self.root / "config" / "opencode"):
             folder.mkdir(parents=True, exist_ok=True)
-        settings = {**_settings(provider_url, model), **(config or {})}
+        settings = {**_settings(provider_url, model, context), **(config or {})}
         (self.root / "config" / "opencode" / "opencode.json").write_text(json.dumps(settings, indent=1))
 
     def _environment(self, extra: dict[str, str]) -> dict[str, str]:
@@ -197,8 +199,8 @@ class Client:
         return str(self.call("GET", "/global/health")[1]["version"])
 
 
-def _settings(provider_url: str, model: str) -> dict[str, Any]:
-    limit = {"context": 200_000, "output": 32_000}
+def _settings(provider_url: str, model: str, context: int) -> dict[str, Any]:
+    limit = {"context": context, "output": min(32_000, context // 3)}
     modalities = {"input": ["text", "image", "pdf"], "output": ["text"]}
     described = {
         "reasoning": True,

@@ -133,11 +133,18 @@ def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool
 
 @contextmanager
 def place(
-    root: Path, version: str, *, config: dict[str, Any] | None = None, bound: bool = False, words: str = TOO_LONG
+    root: Path,
+    version: str,
+    *,
+    config: dict[str, Any] | None = None,
+    bound: bool = False,
+    words: str = TOO_LONG,
+    limit: int = LIMIT,
+    context: int = LIMIT,
 ) -> Iterator[tuple[Harness, Daemon]]:
-    """A client of this version, a provider with a limit, and a daemon on its store."""
+    """A client of this version, a provider with a `limit`, and a daemon on its store; `context`: by its settings."""
     with (
-        running(root / "client", version, config=config, bound=bound, limit=LIMIT) as harness,
+        running(root / "client", version, config=config, bound=bound, limit=limit) as harness,
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
         harness.provider.strict.words = words

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.e2e.overflow import LIMIT, OFF, SHARE, Played, place, play, records
-from tests.support.long_sessions import LONG
+from tests.support.build import SessionBuilder
+from tests.support.long_sessions import LONG, spent
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -71,3 +74,31 @@ def test_where_thinking_is_bound_to_what_is_edited(tmp_path_factory: pytest.Temp
     """A model that binds it, and a client that does not ask to have it dropped."""
     played = _play(tmp_path_factory, JSON_STORE, ("many-turns", "talk"), config=OFF, bound=True)
     assert [one.tell() for one in played if one.problems] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "context"),
+    [(NEWEST, 8_000, LIMIT), (NEWEST, LIMIT, 12_000), (JSON_STORE, LIMIT, 12_000)],
+    ids=["refused", "by its settings", "by its settings, 1.1"],
+)
+def test_a_client_that_compacts_without_end_is_stopped(version: str, limit: int, context: int, tmp_path: Path) -> None:
+    """Its own words and tools are longer than the model takes; left alone it asks for ever."""
+    session = SessionBuilder(title="loop")
+    session.user("hello")
+    session.assistant("hello")
+    planted = spent(session.planted())
+    try:
+        with place(tmp_path, version, limit=limit, context=context) as (harness, daemon):
+            harness.plant(planted)
+            assert harness.client.prompt_async(planted.id, "go on") == 204
+            [entry] = daemon.wait_settled([planted.id])[planted.id]
+            harness.client.wait_idle(planted.id)
+            asked = len(harness.provider.requests)
+            settle(harness, planted.id, quiet=1.5)
+            assert len(harness.provider.requests) == asked
+            assert (entry["kind"], entry["outcome"]) == ("endless_compaction", "refused")
+            assert entry["detail"].endswith("it was told to stop.")
+            assert asked < 40
+            assert len(daemon.history(planted.id)) == 1, "once"
+    except UnavailableError as reason:
+        pytest.skip(str(reason))

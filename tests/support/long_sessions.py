@@ -177,6 +177,17 @@ def shell(s: SessionBuilder, rng: random.Random) -> None:
     s.assistant(bash(rng, 900_000), bare=True, finish=None)
 
 
+def goes_round(s: SessionBuilder, rounds: int, *, by_settings: bool = False) -> SessionBuilder:
+    """So many compactions, each with an answer that is too long at once: refused, or more than `by_settings` it may."""
+    for _ in range(rounds):
+        answers = ("ok",) if by_settings else ()
+        s.assistant(*answers, finish="stop" if by_settings else None)
+        marker = s.user({"type": "compaction", "auto": True, "overflow": not by_settings})
+        s.assistant("all in short", summary=True, parentID=marker["id"])
+        s.user(text("Continue if you have next steps", synthetic=True))
+    return s
+
+
 LONG = {
     case.__name__.replace("_", "-"): Long(case.__name__.replace("_", "-"), case)
     for case in (long_turn, many_turns, huge_output, first_paste, later_paste, talk, inputs, thinking, screens, shell)

@@ -95,6 +95,15 @@ class Tree:
         self._builders[session.session["id"]] = session
         return self._write(session)
 
+    def keep(self, session: SessionBuilder) -> str:
+        """Write what was built so far."""
+        self._builders[session.session["id"]] = session
+        return self._write(session)
+
+    def made(self, session: str) -> SessionBuilder:
+        """What a session is built by."""
+        return self._builders[session]
+
     def began(self, session: str, subagent: str) -> None:
         """The first has the second as its subagent."""
         write_over(next((self.root / "session").rglob(f"{subagent}.json")), parentID=session)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 
+from recoveryd.clients.opencode import endless_compaction
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import added, by_shell
 from recoveryd.clients.store import Look
-from recoveryd.core import Failure, Json, Message
+from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused
 
 Parts = Callable[[str], Iterable[Json | None]]
 
@@ -20,6 +23,30 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> L
     `parts` reads those of a message. An aborted one tells it only if the model spoke in it: an abort may also cut off a
     refusal. A command that the user ran in the session (`!ls`) is passed over.
     """
+    older, seen = iter(newest), list[Message]()
+
+    def noted() -> Iterator[Message]:
+        for message in older:
+            seen.append(message)
+            yield message
+
+    found = _end_of(store, session, noted(), parts)
+    if found.failure is not None or not any(map(endless_compaction.may_go_round, seen)):
+        return found
+    return replace(found, endless=_endless(store, session, chain(seen, older), parts))
+
+
+def _endless(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Diagnosis | None:
+    found = endless_compaction.rounds(newest, parts)
+    if found is None:
+        return None
+    provider, model = _asks(found.prompt)
+    spoken, made = protocol_of(provider), found.prompt.created
+    failure = Failure(store, session, found.prompt.id, made, RecordedError(), provider, model, spoken)
+    return Diagnosis(failure, Refused(Kind.ENDLESS_COMPACTION), {"compactions": found.compactions})
+
+
+def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
