@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from recoveryd.clients.store import Store
-from recoveryd.core import Diagnosis, Edits, Failure, Marks, RecordedError, Session, Shortener, Usage
+from recoveryd.core import Change, Diagnosis, Edits, Failure, Marks, RecordedError, Session, Shortener, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +43,6 @@ class CanShorten(Protocol):
 
     def hidden(self, store: Store, session: str) -> Diagnosis | None:
         """Find out whether messages are no longer sent since a compaction failed. Errors of the store pass."""
+
+    def put_beside(self, store: Store, changes: Sequence[Change]) -> Mapping[Path, str]:
+        """Return the texts that a repair cut, by the file that it put each into; `changes` are all that it wrote."""

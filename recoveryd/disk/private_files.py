@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -41,6 +42,13 @@ def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True
     """
     with beside(path, mode=mode, lasting=lasting) as (fd, _):
         write_all(fd, content)
+
+
+def holds(path: Path, content: bytes) -> bool:
+    """Whether `path` is a regular file of exactly this content; a symlink is none. Raises OSError."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        about = os.fstat(file.fileno())
+        return stat.S_ISREG(about.st_mode) and about.st_size == len(content) and file.read() == content
 
 
 @contextmanager

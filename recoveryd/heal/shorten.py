@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Shortening
-from recoveryd.core import Claims, DiskError, Refusal, Session, Size, Wire
+from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store
+from recoveryd.core import Change, Claims, DiskError, Refusal, Session, Size, Wire
 from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
@@ -118,3 +119,12 @@ def put(wholes: Mapping[Path, str]) -> None:
             private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
         except OSError as error:
             raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
+
+
+def take_away(store: Store, changes: Sequence[Change]) -> None:
+    """Remove the files that `put` wrote for `changes`, where nobody changed them since."""
+    client = Clients(Config()).of(store)
+    for path, text in (client.put_beside(store, changes) if isinstance(client, CanShorten) else {}).items():
+        with suppress(OSError):  # it is gone, or not ours any more
+            if private_files.holds(path, text.encode("utf-8", "replace")):
+                path.unlink()

@@ -20,6 +20,7 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.disk import recovery_lock
+from recoveryd.heal.shorten import take_away
 from recoveryd.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
@@ -64,6 +65,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
                     "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
                 )
                 return _close(ledger, entry, Outcome.CONFLICT, detail)
+            take_away(store, changes)
             return _close(ledger, entry, Outcome.UNDONE, entry.detail)
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
@@ -77,6 +79,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
         if len(ours) == len(changes):
             return _close(ledger, entry, Outcome.HEALED, entry.detail)
         put_back(store, ours)
+        take_away(store, changes)
     except ConflictError as error:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
@@ -106,7 +109,10 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     if not ours or goes_on or store.undo_obstacle(entry, changes):
         return Outcome.CONFLICT, False
     put_back(store, ours)
-    return Outcome.CONFLICT if "other" in found else Outcome.FAILED, True
+    if "other" in found:
+        return Outcome.CONFLICT, True
+    take_away(store, changes)
+    return Outcome.FAILED, True
 
 
 def take_back(
@@ -159,6 +165,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     todo = _backward(store, changes, whatever=obstacle is not None)
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)
+        take_away(store, changes)
     return todo
 
 

@@ -20,7 +20,7 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Context, diagnose
 from tests.conftest import Run
 from tests.e2e.tokens import count
-from tests.support.build import SessionBuilder
+from tests.support.build import MODEL, SessionBuilder
 from tests.support.database import Base
 from tests.support.judge import body
 from tests.support.long_sessions import LONG, bash, many_turns, spent
@@ -47,11 +47,11 @@ def _fine(tree: Tree) -> str:
         session.assistant("done")
         spent(session.planted())
 
-    return tree.answered(tree.stuck(build, TOO_LONG))
+    return tree.answered(tree.stuck(build, TOO_LONG, model=MODEL), **MODEL)
 
 
 def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
-    session = tree.stuck(turns(), TOO_LONG)
+    session = tree.stuck(turns(), TOO_LONG, model=MODEL)
     before = tree.files()
     code, out, _ = run("scan", "--repair", "--session", session)
     assert code == 0
@@ -65,6 +65,37 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     assert '+ "compacted":' in shown.replace("'", '"')
     assert run("undo", entry["id"])[0] == 0
     assert tree.files() == before
+
+
+@pytest.mark.parametrize(
+    ("sort", "name"), [("files", "later-paste"), ("database", "later-paste"), ("database", "huge-output")]
+)
+def test_what_was_cut_is_in_a_file_that_goes_when_it_is_undone(run: Run, tree: Tree, sort: str, name: str) -> None:
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="long", version="1.18.33")
+    turns(name)(session)
+    session.failed("go on", api_error(TOO_LONG))
+    if sort == "files":
+        tree.keep(session)
+    else:
+        database = tree.root.parent / "opencode.db"
+        Base(database, clock=time.time)
+        write_sqlite(session.planted(), database)
+    folder = tree.root.parent / "tool-output"
+
+    def healed() -> str:
+        assert run("scan", "--repair", "--yes", "--session", session.session["id"])[0] == 0
+        return str(json.loads(run("history", "--json")[1])[0]["id"])
+
+    first = healed()
+    [file] = folder.iterdir()
+    assert len(file.read_text()) == 860_000
+    assert run("undo", first)[0] == 0
+    assert list(folder.iterdir()) == []
+    second = healed()
+    [file] = folder.iterdir()
+    file.write_text("something of the user's")
+    assert run("undo", second)[0] == 0
+    assert [path.read_text() for path in folder.iterdir()] == ["something of the user's"]
 
 
 def test_by_hand_it_shows_turn_by_turn_what_would_go(run: Run, tree: Tree) -> None:

@@ -91,15 +91,19 @@ def running(
     *,
     config: dict[str, Any] | None = None,
     client: type[Client] = Client,
+    context: int = 200_000,
     **temper: Any,
 ) -> Iterator[Harness]:
     """A client of this version under `root` and a provider of this temper, until the end of the block.
 
+    `context`: the tokens that the client's settings give the model.
+
     Raises `UnavailableError` where the client cannot be had.
     """
     binary = ensure(version)
-    model: dict[str, Any] = {"model": BINDS["modelID"]} if temper.get("bound") else {}
-    with Provider(**temper) as provider, client(binary, root, provider.url, config=config, **model) as started:
+    fields: dict[str, Any] = {"config": config, "context": context}
+    fields |= {"model": BINDS["modelID"]} if temper.get("bound") else {}
+    with Provider(**temper) as provider, client(binary, root, provider.url, **fields) as started:
         # The database, and the project in it, are made at the first call for a folder.
         started.call("GET", "/session")
         yield Harness(started, provider)

@@ -144,7 +144,7 @@ def place(
 ) -> Iterator[tuple[Harness, Daemon]]:
     """A client of this version, a provider with a `limit`, and a daemon on its store; `context`: by its settings."""
     with (
-        running(root / "client", version, config=config, bound=bound, limit=limit) as harness,
+        running(root / "client", version, config=config, bound=bound, limit=limit, context=context) as harness,
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
         harness.provider.strict.words = words

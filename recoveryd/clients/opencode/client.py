@@ -36,12 +36,14 @@ from recoveryd.clients.store import Generation, Store
 from recoveryd.core import (
     ActiveError,
     Block,
+    Change,
     Check,
     ConfigProblem,
     Diagnosis,
     Editor,
     Edits,
     Failure,
+    Json,
     Kind,
     Marks,
     Message,
@@ -98,7 +100,7 @@ class Opencode:
         directory = store.about(session.id).directory
         forms = forms_of(store, self.server, failure.session)
         old = all(not form.keeps_compaction_tail for form in forms)
-        folder = store.root.parent / "tool-output"
+        folder = _cut_outputs(store)
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
             usages=tuple(compactions.usages(session, failure)),
@@ -122,6 +124,16 @@ class Opencode:
             raise ActiveError("OpenCode may be about to clear old outputs itself.")
         # What it could have cleared after the refusal and did not, it does not clear.
         return () if clears is False or (clears is None and now) else now or then
+
+    def put_beside(self, store: Store, changes: Sequence[Change]) -> Mapping[Path, str]:
+        from recoveryd.clients.opencode.shortener import put_beside
+
+        def said(image: bytes | None) -> Json | None:
+            return None if image is None else store.content.said(image)
+
+        parts = [change for change in changes if store.content.is_part(change.key)]
+        records = ((Path(c.key).name.removesuffix(".json"), said(c.before), said(c.after)) for c in parts)
+        return {Path(path): text for path, text in put_beside(str(_cut_outputs(store)), records).items()}
 
     def hidden(self, store: Store, session: str) -> Diagnosis | None:
         """Look for hidden messages; only sessions that name a tail are read."""
@@ -229,3 +241,8 @@ class Opencode:
             objections=lambda read: [f"{e.message_id} is still open" for e in interrupted_turn.ended(read, name, now)],
             edits=edits,
         )
+
+
+def _cut_outputs(store: Store) -> Path:
+    """The folder in which the client keeps what it cut, and the model may read it."""
+    return store.root.parent / "tool-output"

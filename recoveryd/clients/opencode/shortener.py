@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +144,22 @@ class OpencodeShortener(OpencodeEditor):
         part = {"id": part_id, "sessionID": self.session.id, "messageID": message_id, **body}
         marked = part if body["type"] == "compaction" else self._marked(part)
         return (Edit(message_id, None, message, "compact"), Edit(message_id, part_id, marked, "compact"))
+
+
+def put_beside(folder: str, records: Iterable[tuple[str, Json | None, Json | None]]) -> Mapping[str, str]:
+    """Return the texts that were cut, by the file each was put into, given the parts' ids and what they said before and
+    say now: that names the file.
+    """
+    known = list(records)
+    now = [said for part_id, _, after in known if (said := whole_of(Part(part_id, "", after)))]
+    found: dict[str, str] = {}
+    for part_id, before, _ in known:
+        named = re.compile(f"{re.escape(folder)}/tool_[0-9a-f]{{12}}{re.escape(part_id[-14:])}")
+        whole = whole_of(Part(part_id, "", before))
+        file = next((match[0] for said in now if (match := named.search(said))), None) if whole else None
+        if whole and file:
+            found[file] = whole
+    return found
 
 
 def whole_of(part: Part) -> str | None:
