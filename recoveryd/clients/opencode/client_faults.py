@@ -56,7 +56,7 @@ def next_failure(session: Session) -> Failure | None:
         return None
     provider, model = _model(session)
     witness = _witness(session, provider, model)
-    spoken = protocol_of(provider)
+    spoken = protocol_of(provider, session.directory)
     return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model, spoken)
 
 
@@ -64,7 +64,7 @@ def _failure(session: Session, message: Message) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
-    made, spoken = message.created, protocol_of(provider)
+    made, spoken = message.created, protocol_of(provider, session.directory)
     return Failure(session.store, session.id, message.id, made, provider=provider, model=model, protocol=spoken)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
@@ -28,30 +30,68 @@ _PROTOCOLS = {
 }
 
 
-def protocol_of(provider: str) -> str:
-    """Tell what is spoken to a provider by the client's global configuration; "" where that does not say. Never
-    raises.
+def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
+    """Tell what is spoken to a provider by the configuration of a client that was started in `directory`; "" where that
+    does not say.
+
+    `root`: where its project ends, which the client stores with each answer; "" to look for it. What the variables of
+    the client's own shell say is known only as far as they are ours, too. Never raises.
     """
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     found = ""
-    for name in _FILES:
-        path = folder / name
-        try:
-            stat = path.stat()
-            packages = _packages(str(path), stat.st_mtime_ns, stat.st_size)
-        except (OSError, ValueError, RecursionError):
-            continue
+    for packages in _merged(directory, root):
         found = packages.get(provider, found)
     return _PROTOCOLS.get(found, "")
 
 
-@lru_cache(maxsize=8)
+def _merged(directory: str, root: str) -> Iterator[Mapping[str, str]]:
+    """Go through what each configuration says, in the order in which the client merges them: a later one wins."""
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
+    named, content = os.environ.get("OPENCODE_CONFIG"), os.environ.get("OPENCODE_CONFIG_CONTENT")
+    around = _around(directory, root)
+    files = [own / name for name in _FILES]
+    files += [Path(named)] if named else []
+    files += [folder / name for folder in reversed(around) for name in _FILES[1:]]
+    files += [folder / ".opencode" / name for folder in (*around, Path.home()) for name in _FILES[1:]]
+    more = os.environ.get("OPENCODE_CONFIG_DIR")
+    files += [Path(more) / name for name in _FILES[1:]] if more else []
+    for path in files:
+        try:
+            stat = path.stat()
+            if S_ISREG(stat.st_mode):
+                yield _packages(str(path), stat.st_mtime_ns, stat.st_size)
+        except (OSError, ValueError, RecursionError):
+            continue
+    with suppress(ValueError, RecursionError):
+        yield _named(content or "{}")
+
+
+def _around(directory: str, root: str) -> list[Path]:
+    """List the folders from the session's own up to the root of its project; none where it is not told."""
+    if not directory.startswith("/"):
+        return []
+    folders = [Path(directory), *Path(directory).parents]
+    if not root:
+        root = next((str(folder) for folder in folders if _is_project(folder)), "/")
+    end = next((at for at, folder in enumerate(folders) if folder == Path(root)), None)
+    return folders[: end + 1] if end is not None else folders[:1]
+
+
+def _is_project(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=32)
 def _packages(path: str, mtime_ns: int, size: int) -> Mapping[str, str]:
-    """Return the SDK of each provider that a configuration names. It is read again once it changed."""
+    """Read the SDK of each provider that a configuration names. It is read again once it changed."""
     del mtime_ns
-    if size > _LARGEST:
-        return {}
-    config = json.loads(_plain(Path(path).read_text(encoding="utf-8", errors="replace")))
+    return _named(Path(path).read_text(encoding="utf-8", errors="replace")) if size <= _LARGEST else {}
+
+
+def _named(text: str) -> Mapping[str, str]:
+    config = json.loads(_plain(text))
     providers = config.get("provider") if isinstance(config, dict) else None
     found: dict[str, str] = {}
     for name, settings in providers.items() if isinstance(providers, dict) else ():

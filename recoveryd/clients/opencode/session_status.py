@@ -92,7 +92,10 @@ def _asks(message: Message) -> tuple[str, str]:
 def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
     provider, model = _asks(message)
     time = message.created or message.completed
-    return Failure(store, session, message.id, time, read(error), provider, model, protocol_of(provider))
+    path = message.data.get("path")
+    where = path if isinstance(path, Mapping) else {}
+    spoken = protocol_of(provider, _text(where, "cwd"), _text(where, "root"))
+    return Failure(store, session, message.id, time, read(error), provider, model, spoken)
 
 
 def _speaks(part: Json | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,74 @@ def test_an_sdk_that_is_not_known_tells_nothing(folder: Path) -> None:
     (folder / "opencode.json").write_text('{"provider": {"lab": {"npm": "my-own-sdk"}}}')
     assert protocol_of("lab") == ""
     assert protocol_of("") == ""
+
+
+def say(path: Path, package: str, provider: str = "lab") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{{"provider": {{"{provider}": {{"npm": "{package}"}}}}}}')
+
+
+@pytest.fixture
+def project(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in a project of its own, below a home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    inner = tmp_path / "work" / "project" / "src"
+    inner.mkdir(parents=True)
+    (tmp_path / "work" / "project" / ".git").mkdir()
+    say(folder / "opencode.json", "@ai-sdk/anthropic")
+    return inner
+
+
+def asked_in(project: Path, root: str = "") -> str:
+    return protocol_of("lab", str(project), root)
+
+
+def test_the_configuration_of_the_project_wins_over_that_of_the_user(project: Path) -> None:
+    assert asked_in(project) == "anthropic.messages"
+    say(project.parent / "opencode.json", "@ai-sdk/mistral")
+    assert (asked_in(project), protocol_of("lab"), protocol_of("lab", "/")) == (
+        "mistral.chat",
+        "anthropic.messages",
+        "anthropic.messages",
+    )
+    say(project / "opencode.jsonc", "@ai-sdk/openai-compatible")
+    assert asked_in(project) == "openai.chat", "the nearer one"
+    say(project.parent / ".opencode" / "opencode.json", "@ai-sdk/openai")
+    assert asked_in(project) == "openai.responses", "its folder comes behind its files"
+
+
+def test_what_is_above_the_project_is_not_its_own(project: Path) -> None:
+    say(project.parent.parent / "opencode.json", "@ai-sdk/mistral")
+    assert asked_in(project) == "anthropic.messages"
+    assert asked_in(project, str(project.parent.parent)) == "mistral.chat", "the client said where it ends"
+    assert asked_in(project, str(project)) == "anthropic.messages"
+    (project.parent / ".git").rmdir()
+    assert asked_in(project) == "mistral.chat", "no project: all the way up"
+
+
+def test_the_variables_of_the_client_are_heeded_where_they_are_ours_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(project / "mine.json", "@ai-sdk/mistral")
+    monkeypatch.setenv("OPENCODE_CONFIG", str(project / "mine.json"))
+    assert asked_in(project) == "mistral.chat"
+    say(project / "opencode.json", "@ai-sdk/openai")
+    assert asked_in(project) == "openai.responses", "the project's own comes behind it"
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", '{"provider": {"lab": {"npm": "@ai-sdk/openai-compatible"}}}')
+    assert asked_in(project) == "openai.chat"
+    for broken in ("{", "[]", "[" * 100_000):
+        monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", broken)
+        assert asked_in(project) == "openai.responses"
+
+
+def test_what_is_no_file_is_not_opened(project: Path) -> None:
+    os.mkfifo(project / "opencode.json")
+    (project / "opencode.jsonc").mkdir()
+    assert asked_in(project) == "anthropic.messages"
+
+
+@pytest.mark.parametrize("directory", ["", "relative", "/nowhere", "/a\0b", "/" + "x" * 5000])
+def test_a_folder_that_tells_nothing(project: Path, directory: str) -> None:
+    assert protocol_of("lab", directory) == "anthropic.messages"
