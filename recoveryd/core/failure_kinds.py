@@ -146,7 +146,6 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.FOREIGN_ITEM: KindInfo(
         cause="an item that the provider does not know",
         remedy="The field that it does not take is emptied; an item goes on as words, or is set aside in the ledger.",
-        instead=_OTHER_MODEL,
         group=Group.ITEM,
         local=True,
     ),

@@ -215,7 +215,7 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
     """Return the rules that the next request is held to, or why nothing of this kind is edited."""
     kind, failure = case.kind, case.failure
     if KINDS[kind].unrepaired:
-        return Refusal(KINDS[kind].unrepaired)
+        return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind)))))
     if client.heals(kind):
         return Refusal(f"the newest {client.title} mends this by itself: update it. {client.go_on(failure.session)}")
     provider = rules_for(failure, wires)

@@ -59,6 +59,10 @@ class ClaudeCode(WithoutServer):
         del store, failure
         return (ClaudeCodeWire(),)
 
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        del failure, kind
+        return ""
+
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
         return heals(kind, block)
 

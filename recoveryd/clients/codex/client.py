@@ -62,6 +62,10 @@ class Codex(WithoutServer):
         del store, failure
         return (CodexWire(),)
 
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        del failure, kind
+        return ""
+
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows."""
         del kind, block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -83,6 +84,16 @@ class Opencode:
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         return wires_of(failure, protocol_of(failure), forms_of(store, self.server, failure.session))
+
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        """Name the line that has it send the reasoning back, as it does for the makers' own providers."""
+        custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
+        if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", failure.model.lower()):
+            return ""
+        return (
+            f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
+            f"{failure.provider} in opencode.json: the client then sends it back"
+        )
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows; once refused, it changes nothing."""

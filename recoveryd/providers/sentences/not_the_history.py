@@ -84,6 +84,8 @@ _PLACE = re.compile(
     r"\b(messages?|contents?|input|parts)(\[\d|\.\d|: ?\d)|\bmessages? (at )?(index|position) \d"
     r"|\b((redacted_)?thinking|(server_)?tool_(use|result)|image|document)[`'\"]? (content )?blocks?\b"
 )
+# But of any image it says the same, wherever it stands.
+_TEXT_ONLY = re.compile(r"unknown variant .{0,2}image_url")
 # Of these nobody has looked at the history yet.
 _TURNED_AWAY = ("the account", "a rate limit", "the key", "the network", "the provider's server")
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
@@ -94,7 +96,7 @@ _BLANKS = re.compile(r"\s+")
 def _about(error: RecordedError) -> str:
     """Return the first that fits its words, or else its status; "" where it can't be told."""
     text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in error.texts[:8])).strip().lower()
-    if _PLACE.search(text) and error.status not in _BEFORE:
+    if _PLACE.search(text) and error.status not in _BEFORE and not _TEXT_ONLY.search(text):
         return ""
     said = (text, _STATUS.get(error.status, ""))
     return next((words for one in said for pattern, words in _PATTERNS if pattern.search(one)), "")

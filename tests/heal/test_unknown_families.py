@@ -1,0 +1,164 @@
+"""A refusal of who has no rules here is named, and changes nothing; what its user can do is told where it is known."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.find import recorded
+from recoveryd.core import Event, Outcome
+from recoveryd.providers import classify, elsewhere
+from tests.support.build import SessionBuilder
+from tests.support.parts import reasoning, text, tool
+from tests.support.plant import write_tree
+from tests.support.trees import MISSING, Bench, Tree
+
+CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
+UNKNOWN = [
+    ("groq", "llama-3.3-70b-versatile", f"https://api.groq.com/openai{CHAT}"),
+    ("xai", "grok-4", f"https://api.x.ai{RESPONSES}"),
+    ("cerebras", "gpt-oss-120b", f"https://api.cerebras.ai{CHAT}"),
+    ("cohere", "command-a-03-2025", "https://api.cohere.com/v2/chat"),
+    ("togetherai", "Qwen/Qwen3-Coder-480B", f"https://api.together.xyz{CHAT}"),
+    ("minimax", "MiniMax-M2", f"https://api.minimax.io/anthropic{MESSAGES}"),
+    ("vercel", "anthropic/claude-sonnet-4.5", "https://ai-gateway.vercel.sh/v1/ai/language-model"),
+    ("openrouter", "openai/gpt-5.1", "https://openrouter.ai/api/v1/chat/completions"),
+    ("github-copilot", "gpt-4.1", "https://api.githubcopilot.com/chat/completions"),
+    (
+        "amazon-bedrock",
+        "amazon.nova-pro-v1:0",
+        "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream",
+    ),
+    ("my-gateway", "my-model", f"http://127.0.0.1:4000{CHAT}"),
+]
+WORDS = {
+    "tool_result_missing": MISSING,
+    "empty_content": "messages: text content blocks must be non-empty",
+    "tool_call_invalid": "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern.",
+    "role_order": "Conversation roles must alternate user/assistant/user/assistant/...",
+    "reasoning_missing": "Missing `reasoning_content` field in the assistant message at message index 2.",
+    "thinking_signature_invalid": "Corrupted thought signature.",
+}
+
+
+def refused(tree: Tree, provider: str, model: str, url: str, words: str) -> str:
+    """A session with much that some provider or other refuses, whose last prompt this one refused."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model={"providerID": provider, "modelID": model})
+    made.user("go")
+    made.assistant(reasoning("a plan"), tool("no name", call_id=""), text("behind"), text(" "))
+    made.user("and?")
+    data = {"message": words, "statusCode": 400, "responseBody": json.dumps({"error": {"message": words}})}
+    made.failed("continue", {"name": "APIError", "data": {**data, "metadata": {"url": url}}})
+    write_tree(made.planted(), tree.root)
+    return made.planted().id
+
+
+def judged(tree: Tree, bench: Bench, *about: str) -> tuple[Event, bool]:
+    """What came of it, and whether every byte is as it was."""
+    session = refused(tree, *about)
+    before = tree.files()
+    return bench.attempt(tree, session), tree.files() == before
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+@pytest.mark.parametrize(("provider", "model", "url"), UNKNOWN)
+def test_it_is_named_and_left_alone_byte_for_byte(
+    tree: Tree, bench: Bench, provider: str, model: str, url: str
+) -> None:
+    for kind, words in WORDS.items():
+        event, same = judged(tree, bench, provider, model, url, words)
+        assert same, kind
+        assert (event.outcome, event.kind) == (Outcome.REFUSED, kind)
+        named = provider in event.detail.lower() or "only the rules of Claude" in event.detail
+        assert named or kind == "reasoning_missing"
+        # Where it was seen to help: what only its issuer reads, and reasoning that only this one wants back.
+        helps = kind in ("reasoning_missing", "thinking_signature_invalid")
+        assert ("choose another model" in event.detail) is helps
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "config" / "opencode" / "opencode.json"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "told"),
+    [("lab", "kimi-k2-thinking", True), ("lab", "qwen3", False), ("moonshotai", "kimi-k2-thinking", False)],
+)
+def test_a_custom_kimi_is_told_the_line_that_heals_it(
+    tree: Tree, bench: Bench, config: Path, provider: str, model: str, told: bool
+) -> None:
+    config.write_text(json.dumps({"provider": {"lab": {"npm": "@ai-sdk/openai-compatible"}}}))
+    words = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"
+    event, same = judged(tree, bench, provider, model, f"http://127.0.0.1:4000{CHAT}", words)
+    assert same
+    assert (event.outcome, event.kind) == (Outcome.REFUSED, "reasoning_missing")
+    assert ('"interleaved": {"field": "reasoning_content"}' in event.detail) is told
+    assert (model in event.detail) is told
+
+
+def said(words: str, **data: Any) -> str | None:
+    """The kind of a sentence; None where it has none."""
+    found = classify(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400, **data}}))
+    return None if found is None else found.kind
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("input item ID does not belong to this connection", "reasoning_item"),
+        (
+            "Invalid value at 'contents[2].parts[1].thought_signature' (TYPE_BYTES), Base64 decoding failed for \"x\"",
+            "thinking_signature_invalid",
+        ),
+        ("The messages parameter is illegal. Please check the documentation.", "empty_content"),
+        (
+            "Please ensure that function call turn comes immediately after a user turn or after a function "
+            "response turn.",
+            "role_order",
+        ),
+        ("Function name was a b but must be a-z, A-Z, 0-9, or contain underscores and dashes", "tool_call_invalid"),
+        (
+            "Image data:image/png;base64,aGk has an invalid format.Allowed formats are JPEG,PNG,WEBP,GIF.",
+            "media_rejected",
+        ),
+        ("Failed to load image or audio file", "media_rejected"),
+        ("Conversation roles must alternate user/assistant/user/assistant/...", "role_order"),
+    ],
+)
+def test_the_sentences_of_the_families_bare_and_wrapped_by_gateways(words: str, kind: str) -> None:
+    body = json.dumps({"error": {"message": f"litellm.BadRequestError: {words}", "code": "400"}})
+    raw = json.dumps(
+        {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps({"message": words})}}}
+    )
+    assert said(words) == said(f"Error from provider (Console): Upstream request failed: [x] {words}") == kind
+    assert (
+        said("Provider returned error", responseBody=body) == said("Provider returned error", responseBody=raw) == kind
+    )
+
+
+def test_a_model_that_takes_no_images_is_named_and_no_fault_of_the_history() -> None:
+    words = "Failed to deserialize the JSON body into the target type: messages[3]: unknown variant "
+    words += "`image_url`, expected `text`"
+    assert said(words) is None
+    told = elsewhere(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
+    assert told is not None and "takes no images" in told
