@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recoveryd.clients import Store, is_of
-from recoveryd.core import Diagnosis, Entry, Failure, Kind, Outcome, Try, kind_info
+from recoveryd.core import Diagnosis, Entry, Failure, Outcome, Try, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.guard import since_success
 from recoveryd.ledger import Ledger, digest
@@ -17,7 +17,7 @@ def standing(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
     Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
     can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything.
     """
-    if found.kind is Kind.UNSENDABLE_PART:
+    if kind_info(found.kind).by_client:
         return None
     return repaired(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
 

@@ -117,7 +117,7 @@ class Triage:
         context, failure = self.context, found.failure
         handled = self._handled(failure)
         # What broke behind a repair that is still stored has the same message, and is new.
-        new = kind is Kind.UNSENDABLE_PART and self.repaired(store, failure)
+        new = KINDS[kind].by_client and self.repaired(store, failure)
         verdict = decide(
             failure,
             None if new else handled,

@@ -27,7 +27,7 @@ def made(store: Store, entry: Entry) -> Case:
 
 
 def undo(context: Context, case: Case) -> Answer:
-    """Take a recovery back. Raises no error of the store or the ledger."""
+    """Undo a recovery for who pressed a button or a key; tell in words what came of it. Raises no RecoverydError."""
     event = case.event
     try:
         take_back(case.store, context.ledger, context.lock_dir, event.id)
@@ -38,7 +38,7 @@ def undo(context: Context, case: Case) -> Answer:
 
 
 def go_on(context: Context, resumer: Resumer, case: Case) -> Answer:
-    """Tell the session to go on, if its client listens and nothing speaks against it."""
+    """Tell a session to go on for who pressed a button or a key; tell in words what came of it."""
     event = case.event
     known = context.ledger.find(event.id)
     if known is not None and known.outcome is Outcome.UNDONE:

@@ -17,7 +17,7 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
 
 
 def data_home(env: Mapping[str, str]) -> Path:
-    """Return the folder that programs of this user keep their data in."""
+    """Return the folder below which the client keeps its data: `XDG_DATA_HOME`, else `~/.local/share`."""
     base = env.get("XDG_DATA_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     return Path(base) if Path(base).is_absolute() else home / ".local" / "share"
