@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tests.e2e.signing import verdict
+from tests.e2e.codex.strict import Strict as Responses
 from tests.e2e.strict import Strict
 from tests.families import chat_servers
 from tests.families.reading import READERS, Body, Message
@@ -131,65 +131,11 @@ def _openrouter_error(words: str) -> Body:
     return {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}, "user_id": "user_x"}
 
 
-_TOO_LONG = "string too long. Expected a string with maximum length 64, but instead got a string with length"
-
-
 def _openai(body: Body, messages: list[Message]) -> str | None:
-    """OpenAI's Responses API: the form of the items, their pairs, what is encrypted, the images."""
+    """OpenAI's Responses API, as strict as Codex is held to it."""
     del body
-    items = [message["content"][0] for message in messages]
-    checks = (_formed(items), _paired(items), _decrypted(items), _pictured(items))
-    return next(filter(None, itertools.chain.from_iterable(checks)), None)
-
-
-def _formed(items: list[Body]) -> Iterator[str]:
-    for at, item in enumerate(items):
-        call, name = item.get("call_id"), item.get("name")
-        if call == "":
-            yield f"Invalid 'input[{at}].call_id': empty string. Expected a string with minimum length 1."
-        if call is not None and len(call) > 64:
-            yield f"Invalid 'input[{at}].call_id': {_TOO_LONG} {len(call)} instead."
-        if name is not None and not re.fullmatch(r"[a-zA-Z0-9_-]+", name):
-            yield (
-                f"Invalid 'input[{at}].name': string does not match pattern. Expected a string that matches the "
-                "pattern '^[a-zA-Z0-9_-]+$'."
-            )
-        if name is not None and len(name) > 64:
-            yield f"Invalid 'input[{at}].name': {_TOO_LONG} {len(name)} instead."
-
-
-def _paired(items: list[Body]) -> Iterator[str]:
-    calls = {item["call_id"] for item in items if item["type"] == "function_call"}
-    outputs = {item["call_id"] for item in items if item["type"] == "function_call_output"}
-    yield from (f"No tool output found for function call {call}." for call in calls - outputs)
-    yield from (f"No tool call found for function call output with call_id {call}." for call in outputs - calls)
-
-
-def _decrypted(items: list[Body]) -> Iterator[str]:
-    for item in items:
-        sealed = item.get("encrypted_content")
-        words = "".join(part["text"] for part in item.get("summary", ()))
-        if item["type"] == "reasoning" and sealed is not None and verdict(words, sealed) != "valid":
-            yield (
-                f"The encrypted content {str(sealed)[:4]}...{str(sealed)[-4:]} could not be verified. Reason: "
-                "Encrypted content could not be decrypted or parsed."
-            )
-
-
-def _pictured(items: list[Body]) -> Iterator[str]:
-    for at, item in enumerate(items):
-        inner = item.get("content") if item["type"] == "message" else item.get("output")
-        for place, part in enumerate(inner if isinstance(inner, list) else ()):
-            url = str(part.get("image_url", ""))
-            data = base64.b64decode(url.partition(",")[2] or "", validate=False) if url.startswith("data:") else b""
-            if part.get("type") == "input_image" and data and not data.startswith((b"\x89PNG", b"\xff\xd8", b"GIF8")):
-                field_ = "content" if item["type"] == "message" else "output"
-                yield (
-                    f"Invalid 'input[{at}].{field_}[{place}].image_url'. The image data you provided does not "
-                    "represent a valid image. Please check your input and try again with one of the following image "
-                    "formats: "
-                    "['image/jpeg', 'image/png', 'image/gif', 'image/webp']."
-                )
+    fault = Responses().judge({"input": [message["content"][0] for message in messages]}, 0)
+    return fault.message if fault is not None else None
 
 
 def _of_messages(refused: Callable[[list[Message]], str | None], body: Body, messages: list[Message]) -> str | None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.e2e.codex.sealed import OTHER, seal
+from tests.e2e.signing import verdict
 from tests.support.build import MODEL, Planted
 
 Part = dict[str, Any]
@@ -120,8 +122,10 @@ def _openai(step: list[Part], sdk: str = "openai") -> None:
     """Each reasoning is an item of its own, encrypted; texts and calls name their items."""
     for part in step:
         marks = _taken(part)
-        sealed = (marks.get("signature") or marks.get("redactedData")) if marks is not None else None
-        if sealed is not None:
+        signed = (marks.get("signature") or marks.get("redactedData")) if marks is not None else None
+        if signed is not None:
+            said = verdict(part["text"], signed) if marks is not None and "signature" in marks else "valid"
+            sealed = {"valid": seal(), "other text": seal(OTHER), "garbage": signed}[said]
             _give(part, sdk, {"itemId": f"rs_{len(sealed)}{id(part)}", "reasoningEncryptedContent": sealed})
         elif part["type"] == "text":
             _give(part, sdk, {"itemId": f"msg_{id(part)}"})
