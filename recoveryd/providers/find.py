@@ -17,6 +17,7 @@ from recoveryd.providers.bedrock.provider import BEDROCK
 from recoveryd.providers.chat.provider import DIALECTS
 from recoveryd.providers.copilot.provider import COPILOT
 from recoveryd.providers.gemini import sentences as gemini
+from recoveryd.providers.gemini.provider import GEMINI
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
@@ -73,7 +74,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, *DIALECTS)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
 
 
 WHOSE = tuple(dict.fromkeys(known.whose for known in _WITH_RULES))

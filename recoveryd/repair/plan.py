@@ -90,7 +90,8 @@ def claims_of(given: PlanInput, request: Request) -> Claims:
     """Look up what the error tells in the request that failed, not in the stored list."""
     claims = given.provider.claims(given.evidence, request, _named(given))
     if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
-        return replace(claims, accused=frozenset(b.part_id for b in request.blocks() if b.is_thinking))
+        thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)
+        return replace(claims, accused=claims.accused | thinking)
     return claims
 
 

@@ -23,6 +23,7 @@ CASES = [
     ("copilot", DATABASE, 5),
     ("openai", NEWEST, 7),
     ("kimi", NEWEST, 4),
+    ("gemini", NEWEST, 8),
 ]
 EVERY = 11
 

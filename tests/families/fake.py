@@ -6,7 +6,6 @@ door itself refuses first is written here, from its public documentation and the
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import re
@@ -18,7 +17,7 @@ from typing import Any
 
 from tests.e2e.codex.strict import Strict as Responses
 from tests.e2e.strict import Strict
-from tests.families import chat_servers
+from tests.families import chat_servers, gemini
 from tests.families.reading import READERS, Body, Message
 from tests.families.streams import STREAMS
 from tests.support.fake_api import ApiHandler, FakeApi
@@ -155,6 +154,9 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "openai": _openai,
     "azure": _openai,
     **{name: partial(_of_messages, refused) for name, refused in chat_servers.REFUSALS.items()},
+    "gemini": gemini.refusal,
+    "gemini-2": gemini.refusal,
+    "vertex": gemini.refusal,
 }
 WRAPPED: dict[str, Callable[[str], Any]] = {
     "bedrock": lambda words: {"message": words},
@@ -170,4 +172,7 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "azure": _openai_error,
     "glm": lambda words: {"error": {"code": "1214", "message": words}},
     "deepseek": _openai_error,
+    "gemini": gemini.wrapped,
+    "gemini-2": gemini.wrapped,
+    "vertex": gemini.wrapped,
 }

@@ -37,6 +37,9 @@ PATHS = {
     "ministral": "/v1/chat/completions",
     "gemma": "/v1/chat/completions",
     "azure": "/openai/v1/responses",
+    "gemini": "/v1beta/models/gemini-3-pro-preview:streamGenerateContent",
+    "gemini-2": "/v1beta/models/gemini-2.5-pro:streamGenerateContent",
+    "vertex": "/v1/publishers/google/models/gemini-3-pro-preview:streamGenerateContent",
 }
 THINKING: dict[bool, dict[str, Any]] = {
     True: {"additionalModelRequestFields": {"thinking": {}}, "reasoning": {}},

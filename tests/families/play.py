@@ -21,11 +21,13 @@ from tests.e2e.client import Client, PromptResult
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import JSON_STORE, ensure
 from tests.families.fake import Fake
+from tests.families.gemini import counted
 from tests.families.table import Family
 from tests.shapes import SHAPES, Shape, is_old
 from tests.support.build import Planted
 from tests.support.plant import write_sqlite, write_tree
 
+UNNAMED = ("gemini", "gemini-2", "vertex")  # whose calls have no ids
 Records = dict[str, bytes | None]
 
 
@@ -114,7 +116,8 @@ class Stage:
         request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
         if request.unsendable:
             return None
-        return _as_json([{"role": turn.role, "content": _content(request, turn)} for turn in request.turns])
+        messages = [{"role": turn.role, "content": _content(request, turn)} for turn in request.turns]
+        return _as_json(counted(messages) if self.family.name in UNNAMED else messages)
 
 
 def _content(request: Request, turn: Turn) -> list[Json]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.families import gemini
+
 Block = dict[str, Any]
 Message = dict[str, Any]
 Body = dict[str, Any]
@@ -165,4 +167,7 @@ READERS: dict[str, Callable[[Body], list[Message]]] = {
     "ministral": compatible,
     "gemma": compatible,
     "azure": responses,
+    "gemini": gemini.read,
+    "gemini-2": gemini.read,
+    "vertex": gemini.read,
 }

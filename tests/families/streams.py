@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from tests.families import gemini
+
 
 def chat(words: str, model: str) -> tuple[str, bytes]:
     """Chat completions, as server-sent events: the content type and the body."""
@@ -88,4 +90,7 @@ STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "ministral": chat,
     "gemma": chat,
     "azure": responses,
+    "gemini": gemini.stream,
+    "gemini-2": gemini.stream,
+    "vertex": gemini.stream,
 }

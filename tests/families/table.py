@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.e2e.codex.sealed import OTHER, seal
@@ -136,6 +138,22 @@ def _azure(step: list[Part]) -> None:
     _openai(step, "azure")
 
 
+def _google(step: list[Part], *, sdk: str) -> None:
+    """What signs a step stands beside its reasoning and beside its first call, else its last text."""
+    for part in list(step):
+        marks = _taken(part)
+        sealed = marks.get("signature") if marks is not None else None
+        if sealed is None:
+            continue
+        said = verdict(part.get("text", ""), sealed)
+        garbled = {"valid": sealed, "other text": f"bad-{sealed}", "garbage": sealed}[said]
+        signature = base64.b64encode(str(garbled).encode()).decode()
+        texts = [one for one in step if one["type"] == "text" and one.get("text")]
+        calls = [one for one in step if one["type"] == "tool"]
+        for one in (part, *(calls[:1] or texts[-1:])):
+            _give(one, sdk, {"thoughtSignature": f"{signature}%" if said == "garbage" else signature})
+
+
 def _nothing(step: list[Part]) -> None:
     """These SDKs store nothing beside the parts."""
     for part in step:
@@ -165,6 +183,16 @@ FAMILIES = {
         Family("ministral", "lmstudio", "@ai-sdk/openai-compatible", "ministral-3-14b", _nothing),
         Family("gemma", "lmstudio", "@ai-sdk/openai-compatible", "google/gemma-3-27b", _nothing),
         Family("azure", "azure", "@ai-sdk/azure", "gpt-5.1", _azure, base="/openai"),
+        Family("gemini", "google", "@ai-sdk/google", "gemini-3-pro-preview", partial(_google, sdk="google")),
+        Family("gemini-2", "google", "@ai-sdk/google", "gemini-2.5-pro", partial(_google, sdk="google")),
+        Family(
+            "vertex",
+            "google-vertex",
+            "@ai-sdk/google-vertex",
+            "gemini-3-pro-preview",
+            partial(_google, sdk="vertex"),
+            base="/v1/publishers/google",
+        ),
         Family("deepseek", "deepseek", "@ai-sdk/openai-compatible", "deepseek-chat", _nothing),
     )
 }

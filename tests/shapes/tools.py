@@ -1,11 +1,11 @@
-"""Tool calls whose results do not stand right behind them."""
+"""Tool calls whose results do not stand right behind them, and answers that stand behind answers."""
 
 from __future__ import annotations
 
 from tests.e2e.media import data_url, png
-from tests.shapes.registry import broken
+from tests.shapes.registry import broken, healthy
 from tests.support.build import SessionBuilder
-from tests.support.parts import aborted, file, reasoning, step_start, text, tool
+from tests.support.parts import aborted, compaction, file, reasoning, step_start, text, tool
 
 KIND = "tool_result_missing"
 BOTH = (False, True)
@@ -139,3 +139,41 @@ def missing_and_forged(s: SessionBuilder) -> None:
     s.assistant(reasoning("a plan", "not a signature"), tool(), text("behind"))
     s.user("next")
     s.assistant(reasoning("another"), text("fine"))
+
+
+# Answers behind answers, which some providers refuse where the later one holds a call.
+
+
+@healthy(thinking=(False,))
+def words_then_a_step_with_a_tool(s: SessionBuilder) -> None:
+    s.user("go")
+    s.assistant(text("first a word"), step_start(), tool())
+    s.assistant("done")
+
+
+@healthy(thinking=(False,))
+def words_then_a_message_with_a_tool(s: SessionBuilder) -> None:
+    s.user("go")
+    s.assistant("first a word")
+    s.assistant(tool())
+    s.assistant("done")
+
+
+@healthy(thinking=(False,))
+def empty_question_before_a_tool(s: SessionBuilder) -> None:
+    s.user("go")
+    s.assistant("done")
+    s.user(text(""))
+    s.assistant(text("I run it"), tool())
+    s.assistant("done again")
+
+
+@healthy(thinking=(False,))
+def compaction_that_keeps_a_tool(s: SessionBuilder) -> None:
+    s.user("go")
+    s.assistant(tool())
+    kept = s.assistant(text("and on"), tool("read", {"filePath": "/a"}))
+    asked = s.user({**compaction(auto=True), "tail_start_id": kept["id"]})
+    s.assistant("a summary of it all", parentID=asked["id"], summary=True, mode="compaction", agent="compaction")
+    s.user("and now?")
+    s.assistant("we go on")

@@ -22,7 +22,7 @@ _PROTOCOLS = {
     "@openrouter/ai-sdk-provider": "openrouter.chat",
     "@ai-sdk/github-copilot": "copilot.chat",
     "@ai-sdk/google": "google.generate",
-    "@ai-sdk/google-vertex": "google.generate",
+    "@ai-sdk/google-vertex": "google.vertex",
     "@ai-sdk/openai": "openai.responses",
     "@ai-sdk/azure": "openai.responses",
     "@ai-sdk/openai-compatible": "openai.chat",

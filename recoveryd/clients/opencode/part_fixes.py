@@ -74,7 +74,7 @@ def _new_id(part: Part, limits: CallLimits) -> str:
 _ANY_SDK = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 # Where SDKs keep what only the provider that wrote it can read, beside a part of the answer.
 _SEALED = frozenset({"signature", "redactedData", "redactedContent", "reasoning_details", "reasoningOpaque"})
-_SEALED |= {"itemId", "reasoningEncryptedContent"}
+_SEALED |= {"itemId", "reasoningEncryptedContent", "thoughtSignature"}
 
 
 def unsealed(data: Json) -> Json:

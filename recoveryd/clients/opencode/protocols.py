@@ -18,6 +18,8 @@ _BY_PROVIDER = (
     (re.compile(r"lmstudio|alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "openai.chat"),
     (re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?"), "openai.chat"),
     (re.compile(r"deepseek"), "openai.chat"),
+    (re.compile(r"google"), "google.generate"),
+    (re.compile(r"google-vertex"), "google.vertex"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
 _BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "openai.responses"}
@@ -26,6 +28,8 @@ _BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"
 _BY_PATH = (
     (re.compile(r"/messages$|/publishers/anthropic/.*awPredict$"), "anthropic.messages"),
     (re.compile(r"/model/[^/]+/converse(?:-stream)?$"), "bedrock.converse"),
+    (re.compile(r"/publishers/google/models/[^/]+:(?:streamG|g)enerateContent$"), "google.vertex"),
+    (re.compile(r"/models/[^/]+:(?:streamG|g)enerateContent$"), "google.generate"),
     (re.compile(r"/chat/completions$|/responses$"), ""),
 )
 
@@ -38,7 +42,8 @@ def protocol_of(failure: Failure) -> str:
         return named
     spoken = next((protocol for known, protocol in _BY_PATH if known.search(path)), None)
     if spoken != "":
-        return spoken or ""
+        same = spoken is not None and spoken.partition(".")[0] == named.partition(".")[0]
+        return named if same else spoken or ""
     by_host = (protocol for domain, protocol in _BY_HOST.items() if f".{host}".endswith(f".{domain}"))
     found = next(by_host, named)
     return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""

@@ -1,1 +1,1 @@
-"""Google's Gemini API: the sentences in which it refuses; it has no rules here yet."""
+"""Google's Gemini API, at Google AI Studio and on Vertex: its rules, and the sentences in which it refuses."""

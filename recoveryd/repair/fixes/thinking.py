@@ -16,8 +16,15 @@ def open_loop(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Set aside the thinking that the provider rejects, and all thinking behind it: it may be bound to it."""
+    """Set aside the thinking that the provider rejects, and all thinking behind it: it may be bound to it.
+
+    Where only a field of a block is rejected (a signature beside it), that field goes, of all such blocks at once.
+    """
     assert violation.block is not None
+    if violation.field:
+        alike = [v for v in given.found if v.kind is violation.kind and v.field and v.block is not None]
+        emptied = (given.editor.without_field(v.block, v.field, "drop_signature") for v in alike if v.block is not None)
+        return (tuple(edit for edits in emptied for edit in edits),)
     blocks = [b for b in given.request.blocks() if b.is_thinking]
     first = next((i for i, b in enumerate(blocks) if b.part_id == violation.block.part_id), 0)
     if not given.settings.keep_thinking:

@@ -19,6 +19,8 @@ _WIRES: Mapping[str, tuple[str, str]] = {
     "copilot.chat": ("copilot", "CopilotChat"),
     "openrouter.chat": ("openrouter", "OpenRouterChat"),
     "mistral.chat": ("mistral", "MistralChat"),
+    "google.generate": ("google", "GoogleGenerate"),
+    "google.vertex": ("google", "VertexGenerate"),
     "openai.chat": ("compatible", "OpenaiCompatible"),
     "openai.responses": ("responses", "OpenaiResponses"),
 }

@@ -1,0 +1,62 @@
+"""Put Gemini's rules behind the port that the planner asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recoveryd.core import Block, Claims, Failure, Json, Kind, Refused, Request, Violation, kind_info
+from recoveryd.providers.endpoint import Endpoint
+from recoveryd.providers.gemini import media, rules
+
+_PATH = re.compile(r"/models/[^/]+:(?:streamG|g)enerateContent$")
+_ENDPOINTS = (
+    Endpoint("google.generate", _PATH, providers=re.compile(r"google"), alone=True),
+    Endpoint("google.vertex", _PATH, providers=re.compile(r"google-vertex"), alone=True),
+)
+_MODEL = re.compile(r"gemini")
+
+
+class Gemini:
+    """The Gemini API, as Google AI Studio and Vertex serve it. Its signatures are bound to nothing before them."""
+
+    name = "gemini"
+    whose = "Gemini by Google's API or on Vertex"
+    protocols = frozenset(endpoint.protocol for endpoint in _ENDPOINTS)
+    call_limits = rules.LIMITS
+
+    def spoke(self, failure: Failure) -> bool:
+        return _asked(failure) and _MODEL.search(failure.model.lower()) is not None
+
+    def disowned(self, failure: Failure) -> str:
+        if not _asked(failure):
+            return ""
+        return "of the models of Google only the rules of Gemini are known to recoveryd"
+
+    def check(self, request: Request, claims: Claims) -> list[Violation]:
+        return rules.check(request, claims)
+
+    def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
+        """Its errors name places that only some of its sentences have, and one fault of many: the rules find all."""
+        del named
+        if not kind_info(refused.kind).signature and refused.kind is not Kind.MEDIA_REJECTED:
+            return Claims()
+        return Claims(accused=rules.accused(refused, request))
+
+    def bound(self, before: Request, after: Request) -> list[Block]:
+        del before, after
+        return []
+
+    def sources(self, body: Json) -> Iterator[Json]:
+        return media.sources(body)
+
+    def media_fault(self, source: Json, request: Request) -> str | None:
+        del request
+        return media.fault(source)
+
+
+def _asked(failure: Failure) -> bool:
+    return any(endpoint.spoke(failure) for endpoint in _ENDPOINTS)
+
+
+GEMINI = Gemini()

@@ -1,0 +1,98 @@
+"""Judge a conversation by what Gemini refuses: the order of turns, calls and responses, empty parts, names, signatures.
+
+Source of the rules: the API's reference, and its own error texts. Without an error only that is a violation which
+Gemini can never take; which thought signature it can't read, its error tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from recoveryd.core import Block, CallLimits, Claims, Kind, Refused, Request, Turn, Violation, decoded
+from recoveryd.providers.anthropic.block_rules import half_character
+from recoveryd.providers.gemini import media
+
+# A name begins with a letter or an underscore. Ids of calls are not looked at.
+LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]"), longest_name=64)
+SIGNATURE = "signature"
+# In the place of a signature, by the API's documentation: taken, and not looked at.
+_NONE = "skip_thought_signature_validator"
+
+
+def check(request: Request, claims: Claims) -> list[Violation]:
+    """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
+    turns = request.turns
+    for index, turn in enumerate(turns):
+        if turn.role == "assistant":
+            found += _order(index, turn, turns[index - 1] if index else None)
+            found += _unanswered(index, turn, turns[index + 1] if index + 1 < len(turns) else None)
+        found += _empty(index, turn)
+        for block in turn.blocks:
+            found += _block(index, block, claims)
+    return found
+
+
+def _order(index: int, turn: Turn, before: Turn | None) -> Iterator[Violation]:
+    called = any(block.type == "tool_use" for block in turn.blocks)
+    if called and (before is None or before.role == "assistant"):
+        reason = "a turn with a tool call does not follow the user or the results of tools"
+        yield Violation(Kind.ROLE_ORDER, index, None, reason)
+
+
+def _unanswered(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
+    results = following.blocks if following is not None and following.role == "user" else ()
+    answered = {str(block.body.get("tool_use_id")) for block in results if block.type == "tool_result"}
+    for block in turn.blocks:
+        if block.type == "tool_use" and str(block.body.get("id")) not in answered:
+            yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "a tool call has no result in the next turn")
+
+
+def _empty(index: int, turn: Turn) -> Iterator[Violation]:
+    if not turn.blocks:
+        yield Violation(Kind.EMPTY_CONTENT, index, None, "a turn has no parts")
+    for block in turn.blocks:
+        if block.type == "text" and block.body["text"] == "":  # white space is taken
+            yield Violation(Kind.EMPTY_CONTENT, index, block, "a text is empty")
+
+
+def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
+    reason = _call_fault(block)
+    if reason is not None:
+        yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
+    if half_character(block.body):
+        yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
+    if block.part_id in claims.accused and block.body.get(SIGNATURE, _NONE) != _NONE:
+        reason = "the provider rejects this thought signature, or one that it does not name"
+        yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason, field=SIGNATURE)
+    for source in media.sources(block.body):
+        problem = media.fault(source) or ("the provider can't read it" if block.part_id in claims.accused else None)
+        if problem is not None:
+            yield Violation(Kind.MEDIA_REJECTED, index, block, problem)
+            break
+
+
+def _call_fault(block: Block) -> str | None:
+    if block.type != "tool_use":
+        return None
+    name, given = block.body.get("name"), block.body.get("input")
+    if not isinstance(name, str) or not name or len(name) > LIMITS.longest_name or LIMITS.illegal.search(name):
+        return "a tool call has an empty or too long name, or one with illegal characters"
+    return "the input of a tool call is no object" if given is not None and not isinstance(given, Mapping) else None
+
+
+def accused(refused: Refused, request: Request) -> frozenset[str]:
+    """The parts that an error means: those with a signature that can't be read, or the one image that there is."""
+    if refused.kind is Kind.MEDIA_REJECTED:
+        held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
+        return frozenset({held[0][0]} if len(held) == 1 and media.fault(held[0][1]) is None else ())
+    signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
+    torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
+    return frozenset(block.part_id for block in torn or signed)
+
+
+def _is_base64(text: str) -> bool:
+    """Whether a signature can be decoded, also in the alphabet for URLs and without its end."""
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+    return bool(plain) and decoded(plain + "=" * (-len(plain) % 4)) is not None
