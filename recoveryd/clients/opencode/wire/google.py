@@ -24,6 +24,7 @@ class GoogleGenerate(SdkWire):
     """The `Wire` of OpenCode to Gemini."""
 
     protocol: ClassVar[str] = "google.generate"
+    marked: ClassVar[Sequence[str]] = ("google", "vertex")  # where what the SDK stored is looked for
 
     def in_results(self, mime: str) -> bool:
         del mime
@@ -50,7 +51,7 @@ class GoogleGenerate(SdkWire):
 
     def signed(self, piece: Piece, body: dict[str, Any]) -> Block:
         """A block with the signature that the SDK finds beside its piece."""
-        names = ("google", "vertex") if self.form.spreads_files else ("google",)
+        names = self.marked if self.form.spreads_files else ("google",)
         marks = next((marks for sdk in names if (marks := piece.marks_of(sdk))), {})
         signature = marks.get("thoughtSignature")
         return block(piece, body if signature is None else {**body, "signature": str(signature)})
@@ -88,6 +89,7 @@ class VertexGenerate(GoogleGenerate):
     """The `Wire` of OpenCode to Gemini on Vertex: another version of the same SDK."""
 
     protocol: ClassVar[str] = "google.vertex"
+    marked: ClassVar[Sequence[str]] = ("vertex", "google")
 
     def in_results(self, mime: str) -> bool:
         del mime
