@@ -465,7 +465,7 @@ def test_the_newest_of_several_failures_is_meant_and_a_newer_prompt_and_a_runnin
     assert found.failure is not None
     assert (found.failure.message, found.newest_user) == (newest, prompt)
     assert (found.newer, found.waits) == (True, True)
-    assert (found.running, found.silent) == ((NOW - 200, True) if unfinished else (0, False))
+    assert (found.running, found.silent) == (NOW - (200 if unfinished else 300), True)
 
 
 def test_an_unfinished_message_of_a_crash_before_the_failure_is_no_running_turn(kept: Kept) -> None:

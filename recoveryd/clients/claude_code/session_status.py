@@ -26,7 +26,7 @@ class Status:
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
-    working: int = 0  # when the step came that is not the last of its turn; 0: none
+    working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
     model: str = ""  # that answered last; where none did, that was asked
     served: bool = False  # one answered
 
@@ -39,6 +39,7 @@ class Status:
             running=self.working if open_now else 0,
             newest_user=self.prompt or None,
             last_answer=self.answered,
+            silent=open_now and bool(self.prompt and self.working),
             earlier=self.failures[1:],
             asked=(PROVIDER, self.model),
         )
@@ -104,7 +105,9 @@ def _with(status: Status, event: Line | str, store: str, session: str) -> Status
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)
-        return status if event.data.get("isMeta") is True else replace(status, prompt=event.uuid, working=0)
+        if event.data.get("isMeta") is True:
+            return status
+        return replace(status, prompt=event.uuid, working=0 if event.by_client else event.ms)
     if error_record.is_refusal(event.data):
         error = error_record.read(event.data)
         failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)

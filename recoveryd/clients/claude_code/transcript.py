@@ -17,6 +17,7 @@ from recoveryd.core import Json, Message, Part, Session, StoreError
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
 _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
+_TOLD = ("[Request interrupted by user", "<local-command-", "<bash-")
 COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _LARGE = 1 << 20
@@ -57,6 +58,14 @@ class Line:
         """Whether it holds what tools gave back: nobody asked anything."""
         content = self.message.get("content")
         return isinstance(content, list) and any(_type(block) == "tool_result" for block in content)
+
+    @property
+    def by_client(self) -> bool:
+        """Whether a line of the user's only tells what the client did: nobody is asked."""
+        content = self.message.get("content")
+        first = content[0] if isinstance(content, list) and content else None
+        said = content if isinstance(content, str) else first.get("text") if isinstance(first, Mapping) else None
+        return isinstance(said, str) and said.startswith(_TOLD)
 
     @property
     def ms(self) -> int:

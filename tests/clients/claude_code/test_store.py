@@ -11,12 +11,15 @@ from typing import IO
 
 import pytest
 
+from recoveryd.clients import Config
 from recoveryd.clients.claude_code import running
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import Look, stand, untouched
 from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
+from recoveryd.diagnose import Context, Next, Triage
+from recoveryd.ledger import Ledger
 from recoveryd.providers.find import provider_of
 from tests.support.transcript import Transcript, call, dump, text
 
@@ -343,6 +346,31 @@ def test_which_client_has_a_session_open_is_told_by_processes_that_run(store: Cl
     assert running.opened(store.home, "s2") is None
     (notes / f"{os.getpid()}.json").write_text(json.dumps({**note, "procStart": "1"}))
     assert running.opened(store.home, "s1") is None
+
+
+def test_a_prompt_is_under_way_while_a_client_has_the_session_and_until_it_is_interrupted(
+    store: ClaudeCodeTranscripts, tmp_path: Path
+) -> None:
+    """The client notes nothing between the prompt and the first words of its answer: no edit may come between."""
+    made, path = session(store)
+    made.user("again")
+    at = made.ms
+    made.write(store.root)
+    os.utime(path, (0, 0))
+    assert store.look(made.session).running == 0
+    note = store.home / "sessions" / f"{os.getpid()}.json"
+    note.parent.mkdir()
+    note.write_text(json.dumps({"sessionId": made.session, "startedAt": 5000}))
+    assert store.look(made.session).running == at
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        context = Context(ledger, Config(lookback_hours=1e6), tmp_path)
+        assert Triage(context, lambda *_: None).judge(store, made.session).next is Next.AGAIN
+        made.user([text("[Request interrupted by user]")])
+        made.write(store.root)
+        os.utime(path, (0, 0))
+        assert store.look(made.session).running == 0
+        assert Triage(context, lambda *_: None).judge(store, made.session).next is Next.RECOVER
+    note.unlink()
 
 
 def test_random_damage_never_gets_out_and_no_other_byte_is_written(store: ClaudeCodeTranscripts) -> None:
