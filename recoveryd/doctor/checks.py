@@ -24,7 +24,7 @@ CODES: Mapping[str, str] = {
     "service": "the service, if it is installed, runs",
     "repairs": "what is stuck is repaired: it is no dry run, and repairs are not turned off",
     "pause": "repairs are not paused, and what to ignore can be read",
-    "client": "the client that listens, if one does, is of a version that was tested",
+    "client": "the client that answers, by a port or the plugin, is of a version that was tested",
     "plugin": "the plugin in a client, if it is there, is of this version, unchanged and at work",
     "toast": "a notice can be shown on this desktop",
     "ledger": "the ledger can be read and is whole",

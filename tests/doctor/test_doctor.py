@@ -427,7 +427,7 @@ class TestClient:
     @pytest.mark.parametrize(
         ("version", "level", "said"),
         [
-            (None, "ok", "No client listens"),
+            (None, "ok", "No client answers"),
             (TESTED[-1], "ok", "this version was tested"),
             ((1, 14, 2), "ok", "lies between versions"),
             (
@@ -453,7 +453,7 @@ class TestClient:
     @pytest.mark.parametrize(
         ("configured", "whose", "level", "said"),
         [
-            (False, Owner.OTHER, "ok", "No client of yours listens"),
+            (False, Owner.OTHER, "ok", "No client of yours answers"),
             (True, Owner.OTHER, "warn", "a process of another user listens: nothing is said to it"),
             (False, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),
             (True, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),

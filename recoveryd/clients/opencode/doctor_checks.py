@@ -25,7 +25,10 @@ def listening(server: OpencodeServer, server_url: str) -> Iterator[Check]:
     if not versions and shut_out:
         yield _shut_out(shut_out, server_url)
     elif not versions:
-        yield ok("client", "No client listens (a plain TUI does not); the form of its requests is told by its store.")
+        yield ok(
+            "client",
+            "No client answers (a plain TUI needs the plugin); its store tells the form of its requests.",
+        )
     for version in versions:
         yield _listens(version)
 
@@ -33,9 +36,9 @@ def listening(server: OpencodeServer, server_url: str) -> Iterator[Check]:
 def _listens(version: tuple[int, ...]) -> Check:
     named, tested = spelled(version), ", ".join(map(spelled, TESTED))
     if version in TESTED:
-        return ok("client", f"OpenCode {named} listens; this version was tested.")
+        return ok("client", f"OpenCode {named} answers; this version was tested.")
     if TESTED[0] < version < TESTED[-1]:
-        return ok("client", f"OpenCode {named} listens. It lies between versions that were tested ({tested}).")
+        return ok("client", f"OpenCode {named} answers. It lies between versions that were tested ({tested}).")
     return _untested(version)
 
 
@@ -43,7 +46,7 @@ def _untested(version: tuple[int, ...]) -> Check:
     """Report a version that was not tested: no warning where only its last number is greater, as it is each week."""
     tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
     nearest = TESTED[-1 if newer else 0]
-    says = f"OpenCode {spelled(version)} listens, which was not tested with this recoveryd ({tested} were)."
+    says = f"OpenCode {spelled(version)} answers, which was not tested with this recoveryd ({tested} were)."
     says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
     if newer and version[:2] == nearest[:2]:
         return ok("client", says)
@@ -59,7 +62,7 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
         return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
     if server_url:
         return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
-    return ok("client", f"No client of yours listens (a plain TUI does not). {says}")
+    return ok("client", f"No client of yours answers (a plain TUI needs the plugin). {says}")
 
 
 def strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:

@@ -89,15 +89,19 @@ function taken(file) {
 async function answer(client, name) {
   const ask = taken(path.join(FOLDER, name))
   if (!ask) return
-  let said = { status: 501, data: null }
+  const said = await called(client, ask).catch(() => ask.method === "GET" && { status: 500, data: null })
+  // Of what failed on its way nobody knows whether it was done: no answer says so.
+  if (said) write(name.replace(/\.ask$/, ".answer"), { version: FORMAT, ...said })
+}
+
+async function called(client, ask) {
   for (const [method, pattern, call, told] of CALLS) {
     const found = ask.method === method && new RegExp(`^${pattern}$`).exec(ask.path)
     if (!found) continue
     const { data, response } = await call(client, ask, ...found.slice(1))
-    said = { status: response?.status ?? 0, data: response?.status === 200 ? told(data) : null }
-    break
+    return { status: response.status, data: response.status === 200 ? told(data) : null }
   }
-  write(name.replace(/\.ask$/, ".answer"), { version: FORMAT, ...said })
+  return { status: 501, data: null }
 }
 
 // Takes the daemon's questions of one folder's client, until it is stopped.

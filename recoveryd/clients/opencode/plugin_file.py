@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from recoveryd.clients.opencode import plugin_mailbox, processes
@@ -72,6 +71,8 @@ class OpencodePlugin:
 
 
 def _source() -> str:
+    from importlib.resources import files  # late: an idle daemon reads none
+
     return files("recoveryd.clients.opencode").joinpath("plugin.js").read_text("utf-8")
 
 

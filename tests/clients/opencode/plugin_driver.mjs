@@ -17,7 +17,7 @@ const client = {
   tui: { showToast: call("toast", true) },
 }
 if (how === "changed") delete client.session
-if (how === "throws") client.session.get = () => { throw new Error("it is another API") }
+if (how === "throws") client.session.get = client.session.abort = () => { throw new Error("it is another API") }
 const { Recoveryd } = await import(plugin)
 let hooks = await Recoveryd({ client, directory })
 if (how === "twice") hooks = await Recoveryd({ client, directory })
