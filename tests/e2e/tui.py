@@ -1,4 +1,4 @@
-"""The real client as its user sees it: a TUI that listens (`--port`), in a terminal of its own under tmux."""
+"""The real client as its user sees it: a TUI in a terminal of its own under tmux, which listens (`--port`) or not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ WIDTH, HEIGHT = 110, 36
 class Tui(Client):
     """A `Client` that is a TUI. `screen` is what its user sees now."""
 
+    height = HEIGHT
+
     @staticmethod
     def available() -> bool:
         return shutil.which("tmux") is not None
@@ -25,12 +27,7 @@ class Tui(Client):
     def start(self, timeout: float = 90.0) -> None:
         """Start it and wait until it is drawn and healthy."""
         self.port = free_port()
-        self._sockets = tempfile.mkdtemp(prefix="rcv")  # the path of a socket may not be long
-        size = ["-x", str(WIDTH), "-y", str(HEIGHT)]
-        # Its own environment goes by `env`: what tmux is given with -e is not all that the process gets.
-        env = [f"{name}={value}" for name, value in {**self._env, "TERM": "xterm-256color"}.items()]
-        command = ["env", "-i", *env, str(self.binary), "--port", str(self.port)]
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(self.directory), *command)
+        self._draw("--port", str(self.port))
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
@@ -43,6 +40,14 @@ class Tui(Client):
         screen = self.screen
         self.stop()
         raise RuntimeError(f"the TUI did not come up; it shows: {screen}")
+
+    def _draw(self, *options: str) -> None:
+        self._sockets = tempfile.mkdtemp(prefix="rcv")  # the path of a socket may not be long
+        size = ["-x", str(WIDTH), "-y", str(self.height)]
+        # Its own environment goes by `env`: what tmux is given with -e is not all that the process gets.
+        env = [f"{name}={value}" for name, value in {**self._env, "TERM": "xterm-256color"}.items()]
+        command = ["env", "-i", *env, str(self.binary), *options]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(self.directory), *command)
 
     def stop(self) -> None:
         shown = self._tmux("display", "-p", "#{pane_pid}", check=False).strip()
@@ -67,6 +72,33 @@ class Tui(Client):
             env=self._env,
         )
         return done.stdout
+
+
+class PlainTui(Tui):
+    """A TUI as most people run it: it listens to nobody, so all that is known of it is its screen and its store."""
+
+    height = 28
+
+    def start(self, timeout: float = 90.0) -> None:
+        self._draw()
+        self.wait_for("project", timeout)
+
+    def type(self, text: str) -> None:
+        """Type a line, and send it once it stands on the screen (or what stood there before went meanwhile)."""
+        before, deadline = words(self.screen).count(text), time.monotonic() + 3
+        self._tmux("send-keys", "-l", text)
+        while words(self.screen).count(text) <= before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._tmux("send-keys", "Enter")
+
+    def wait_for(self, text: str, timeout: float = 60.0) -> str:
+        """Wait until these words stand on the screen; returns it as it is then, colours and all."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if text in words(self.screen):
+                return self._tmux("capture-pane", "-e", "-p")
+            time.sleep(0.05)
+        raise AssertionError(f"{text!r} was never seen; the screen:\n{self.screen}")
 
 
 def _family(pid: int) -> list[psutil.Process]:
