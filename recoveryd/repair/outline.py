@@ -37,11 +37,16 @@ class Outline:
         placed: list[Placed] = []
         number, answered, begins = 0, 0, 0
         for turn in request.turns:
-            number += turn.role == "user" and any(block.type != "tool_result" for block in turn.blocks)
             if turn.role == "assistant":
                 answered, begins = number, len(placed)
-            of_user = turn.role == "user"
-            placed += [Placed(number, block, of_user and block.type != "tool_result") for block in turn.blocks]
+            prompted = False
+            for block in turn.blocks:
+                of_user = turn.role == "user" and block.type != "tool_result"
+                number += (
+                    of_user and not prompted
+                )  # results may stand before a prompt in one message: of the turn before
+                prompted = prompted or of_user
+                placed.append(Placed(number, block, of_user))
         return cls(placed, answered, begins)
 
     def outputs(self, *, turns: int = 0, last: int = 0) -> Iterator[Block]:

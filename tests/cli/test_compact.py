@@ -26,7 +26,7 @@ from tests.support.judge import body
 from tests.support.long_sessions import LONG, bash, many_turns, spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import write_sqlite
-from tests.support.trees import MISSING, Tree
+from tests.support.trees import MISSING, Tree, write_over
 
 TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
 
@@ -150,6 +150,60 @@ def test_a_turn_that_runs_is_left_alone(run: Run, tree: Tree) -> None:
     assert code == 4
     assert "running" in err
     assert tree.files() == before
+
+
+def test_a_staged_revert_is_to_be_decided_first(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    first = next(m.id for m in tree.store.load(session).messages if m.role == "user")
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": first})
+    before = tree.files()
+    said = " ".join(run("scan", "--repair", "--yes", "--session", session)[1].split())
+    assert "A revert is staged in it" in said
+    assert run("compact", session, "--yes")[0] == 4
+    assert tree.files() == before
+
+
+def test_a_compaction_that_runs_right_now_is_waited_for(run: Run, tree: Tree) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    tree.prompted(session, compaction(auto=True))
+    tree.made(session).assistant("so f", summary=True, completed=False)
+    tree.keep(tree.made(session))
+    before = tree.files()
+    run("scan", "--repair", "--yes", "--session", session)
+    assert run("compact", session, "--yes")[0] == 4
+    assert tree.files() == before
+
+
+def test_a_subagent_is_healed_alone_and_told_under_the_title_of_its_root(run: Run, tree: Tree) -> None:
+    outer, inner = tree.stuck(title="The root"), tree.stuck(turns(), TOO_LONG, title="A subagent")
+    tree.began(outer, inner)
+    before = tree.files()
+    assert run("scan", "--repair", "--yes", "--session", inner)[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    assert (entry["session"], entry["title"], entry["outcome"]) == (inner, "The root", "healed")
+    messages = {message.id for message in tree.store.load(inner).messages}
+    changed = {path for path, content in tree.files().items() if before.get(path) != content}
+    assert changed
+    assert all(path.split("/")[-2] in messages | {inner} for path in changed)
+    assert run("undo", entry["id"])[0] == 0
+    assert tree.files() == before
+
+
+def test_usage_of_another_model_is_not_believed_over_the_refusal(run: Run, tree: Tree) -> None:
+    """Its tokens are not those of the model that refuses."""
+
+    def build(session: SessionBuilder) -> None:
+        turns()(session)
+        for message in session.messages:
+            if message["role"] == "assistant":
+                message["modelID"] = "gpt-5"
+                message["tokens"]["cache"]["read"] *= 2
+
+    session = tree.stuck(build, TOO_LONG, model=MODEL)
+    assert run("scan", "--repair", "--yes", "--session", session)[0] == 0
+    wire = AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named("old"))
+    sent = count(body(wire.build(tree.store.load(session)), thinking=True))
+    assert 0.6 * 0.7 * 200_000 < sent < 0.75 * 200_000
 
 
 def test_the_tools_alone_near_the_limit(run: Run, tree: Tree) -> None:
