@@ -57,7 +57,7 @@ class Healer:
         self._recovery = Recovery(context, callbacks=both, held=self._held_there)
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(context)
-        self._teller = Teller(config, context.ledger, notifier, self._recovery.on_complete, self._press)
+        self._teller = Teller(context, notifier, self._recovery.on_complete, self._press)
         self._ending = False
         self._open: set[tuple[str, str]] = set()
 

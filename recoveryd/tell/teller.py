@@ -7,10 +7,9 @@ from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Config, Store
+from recoveryd.clients import Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
-from recoveryd.diagnose import Case
-from recoveryd.ledger import Ledger
+from recoveryd.diagnose import Case, Context
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
@@ -26,14 +25,10 @@ class Teller:
     """
 
     def __init__(
-        self,
-        config: Config,
-        ledger: Ledger,
-        notifier: Notifier,
-        on_complete: Callable[[Event], object],
-        press: Press,
+        self, context: Context, notifier: Notifier, on_complete: Callable[[Event], object], press: Press
     ) -> None:
-        self._ledger = ledger
+        config = context.config
+        self._ledger = context.ledger
         self._notifier = notifier
         self._on_complete = on_complete
         self._press = press
