@@ -18,7 +18,7 @@ from recoveryd.clients import Store, Whose, holding, recorded
 from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
-from recoveryd.providers import WHOSE, candidates, classify, elsewhere
+from recoveryd.providers import candidates, classify, elsewhere, whose
 from recoveryd.settings import paths
 from recoveryd.tell import cause, remedy, repairable
 
@@ -37,15 +37,15 @@ def explain(arguments: argparse.Namespace) -> int:
     def say(out: Console) -> None:
         wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
         wrapped(out, remedy(kind))
-        if repairable(kind):
-            wrapped(out, _WHOSE)
+        if kind is not None and (names := whose(kind)):
+            wrapped(out, _WHOSE.format(names="; ".join(sorted(names))))
 
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 
 
 _WHOSE = (
-    f"This is done in sessions with {', '.join(sorted(WHOSE))}; those with others are left as they are, but for parts "
-    "on which the client itself fails."
+    "This is done in sessions with {names}. Those with others are left as they are, but for parts on which the client "
+    "itself fails."
 )
 _UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
 

@@ -105,7 +105,8 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.ROLE_ORDER: KindInfo(
         cause="messages in an order that the provider does not take",
-        remedy="The user message that went missing gets a placeholder text; steps of one answer become one.",
+        remedy="The user message that went missing gets a placeholder text, two prompts in a row get an answer in "
+        "between, and steps of one answer become one.",
         local=True,
     ),
     Kind.TOOL_CALL_INVALID: KindInfo(

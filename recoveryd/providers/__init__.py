@@ -10,12 +10,12 @@ from recoveryd.providers.find import (
     LIKELY,
     MODEL_WORDS,
     SURE,
-    WHOSE,
     binds_thinking,
     provider_of,
     rules_for,
     size_of,
     unknown,
+    whose,
 )
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
@@ -29,7 +29,6 @@ __all__ = [
     "NO_RULES",
     "SURE",
     "VERSION",
-    "WHOSE",
     "Provider",
     "binds_thinking",
     "candidates",
@@ -42,4 +41,5 @@ __all__ = [
     "squeeze",
     "turned_away",
     "unknown",
+    "whose",
 ]

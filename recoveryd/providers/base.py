@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 
 
 class Provider(Protocol):
@@ -22,6 +22,10 @@ class Provider(Protocol):
     @property
     def protocols(self) -> frozenset[str]:
         """The `Wire.protocol`s whose requests it can judge."""
+
+    @property
+    def finds(self) -> frozenset[Kind]:
+        """The kinds of fault that its rules find in a conversation, but parts that the client can't send."""
 
     @property
     def call_limits(self) -> CallLimits:

@@ -77,12 +77,16 @@ LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKE
 _WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
 
 
-WHOSE = tuple(dict.fromkeys(known.whose for known in _WITH_RULES))
 # What the names of models are made of: no secret of a user's.
 _MODEL_WORDS = (
     "claude opus sonnet haiku fable gpt codex gemini pro flash mini nano deepseek qwen kimi glm mistral latest"
 )
 MODEL_WORDS = frozenset(_MODEL_WORDS.split())
+
+
+def whose(kind: Kind) -> tuple[str, ...]:
+    """List in whose sessions a fault of this kind is found, in people's words."""
+    return tuple(dict.fromkeys(known.whose for known in _WITH_RULES if kind in known.finds))
 
 
 def size_of(error: RecordedError) -> Size:

@@ -14,6 +14,7 @@ class NoRules:
     name = "unknown"
     whose = "a provider whose rules are not known"
     protocols: frozenset[str] = frozenset()
+    finds: frozenset[Kind] = frozenset()
     call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
 
     def spoke(self, failure: Failure) -> bool:

@@ -31,6 +31,10 @@ class LeftToClient:
         return self.rules.protocols
 
     @property
+    def finds(self) -> frozenset[Kind]:
+        return self.rules.finds
+
+    @property
     def call_limits(self) -> CallLimits:
         return self.rules.call_limits
 

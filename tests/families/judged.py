@@ -15,7 +15,7 @@ from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Edit, Failure, Kind, Marks, Refusal, Refused, Request, Session, edited
+from recoveryd.core import Edit, Failure, Kind, Marks, RecordedError, Refusal, Refused, Request, Session, edited
 from recoveryd.providers import classify, rules_for
 from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
@@ -81,12 +81,13 @@ def judged(family: Family, shape: Shape, form: str) -> Judged:
 
 def failure_of(family: Family, session: Session, said: str) -> Failure:
     """The failure that the client would have recorded of these words; "crash" is one that it did not send."""
+    who = (family.provider, family.model, family.protocol)
     if said == "crash":
-        return Failure(session.store, session.id, "msg_zzz", 0, provider=family.provider, model=family.model)
+        return Failure(session.store, session.id, "msg_zzz", 0, RecordedError(), *who)
     data = {"message": said, "statusCode": 400, "responseBody": json.dumps(WRAPPED[family.name](said))}
     url = {"url": f"http://127.0.0.1:1{PATHS[family.name]}"}
     error = recorded({"name": "APIError", "data": {**data, "metadata": url}})
-    return Failure(session.store, session.id, "msg_zzz", 0, error, family.provider, family.model)
+    return Failure(session.store, session.id, "msg_zzz", 0, error, *who)
 
 
 def built(family: Family, session: Session, form: str) -> Request:

@@ -110,7 +110,8 @@ class Stage:
 
     def built(self, session: str) -> str | None:
         """The conversation that the product expects for the next prompt, as JSON; None: that none can be sent."""
-        failure = Failure("", "", "", 0, RecordedError(), self.family.provider, self.family.model)
+        family = self.family
+        failure = Failure("", "", "", 0, RecordedError(), family.provider, family.model, family.protocol)
         old = "paged" if self.client.database.exists() else "old"
         form = Form.named(old if is_old(self.version) else "new")
         request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
@@ -139,6 +140,8 @@ def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
     with Fake(family.name) as fake:
         config = family.config(fake.address)
         with Client(binary, root / "client", fake.address, config=config, model=family.model) as client:
+            if family.protocol:  # the daemon has settings of its own, and reads those of the project
+                (client.directory / "opencode.json").write_text(json.dumps({"provider": config["provider"]}))
             client.call("GET", "/session")
             with Daemon(root / "daemon", root / "client" / "data") as daemon:
                 yield Stage(client, fake, daemon, family, version)

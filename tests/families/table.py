@@ -31,6 +31,7 @@ class Family:
     seal: Seal
     base: str = "/v1"
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+    protocol: str = ""  # of a custom provider, which only the client's configuration tells
 
     def config(self, address: str) -> dict[str, Any]:
         """The client's configuration with which this family is asked at `address`."""
@@ -178,7 +179,7 @@ FAMILIES = {
         Family("kimi", "moonshotai", "@ai-sdk/openai-compatible", "kimi-k2-turbo-preview", _nothing),
         Family("glm", "zai", "@ai-sdk/openai-compatible", "glm-4.6", _nothing),
         Family("qwen", "alibaba", "@ai-sdk/openai-compatible", "qwen3-coder-plus", _nothing),
-        Family("gpt", "litellm", "@ai-sdk/openai-compatible", "openai/gpt-4.1", _nothing),
+        Family("gpt", "litellm", "@ai-sdk/openai-compatible", "openai/gpt-4.1", _nothing, protocol="openai.chat"),
         Family("mistral", "mistral", "@ai-sdk/mistral", "mistral-large-latest", _nothing),
         Family("ministral", "lmstudio", "@ai-sdk/openai-compatible", "ministral-3-14b", _nothing),
         Family("gemma", "lmstudio", "@ai-sdk/openai-compatible", "google/gemma-3-27b", _nothing),

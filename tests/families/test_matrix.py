@@ -11,12 +11,18 @@ from itertools import permutations
 
 import pytest
 
-from recoveryd.core import Refusal, Session, edited
+from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core import Claims, Kind, Refusal, Session, edited
+from recoveryd.providers import rules_for
 from tests.e2e.heals import words
-from tests.families.judged import judged, planned, refusal, session_of
+from tests.families import switching
+from tests.families.judged import failure_of, judged, planned, refusal, session_of
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
 from tests.support.examples import FULL
+from tests.support.values import as_session
 
 FORMS = ["old", "paged", "new"]
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
@@ -89,3 +95,27 @@ def healed(session: Session, name: str, form: str, shape: Shape) -> Session:
         assert not isinstance(made, Refusal), (shape.name, said, made)
         session = edited(session, made)
     raise AssertionError(shape.name)
+
+
+@pytest.mark.parametrize("fault", switching.FAULTS)
+def test_a_session_of_four_families_goes_round_and_back(fault: str) -> None:
+    """Claude, GPT, Gemini, Kimi and Claude again, each asked in this order and in the other."""
+    made = as_session(switching.made_by([FAMILIES[name] for name in switching.CIRCLE], fault))
+    for asked in (switching.CIRCLE, switching.CIRCLE[::-1]):
+        session = made
+        for name in asked:
+            session = healed(session, name, "new", SHAPES["steps-in-one-message-on"])
+        assert (session == made) is (fault == "sound")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_says_which_kinds_its_rules_find(name: str) -> None:
+    words = "Conversation roles must alternate user/assistant/user/assistant/..."  # by which a template is known
+    found = set()
+    for shape in TRIED:
+        failure = failure_of(FAMILIES[name], session_of(name, shape), words)
+        [wire] = wires_of(failure, protocol_of(failure), [Form.named("new")])
+        rules = rules_for(failure, [wire])
+        found |= {one.kind for one in rules.check(wire.build(session_of(name, shape)), Claims())}
+        assert rules.finds
+    assert found - {Kind.UNSENDABLE_PART, Kind.TOOL_RESULT_ORPHAN} <= rules.finds

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.anthropic import endpoint, media, rules
 from recoveryd.providers.anthropic.block_rules import OWN_LIMITS
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.endpoint import Endpoint
+
+_FINDS = frozenset(
+    {
+        Kind.TOOL_RESULT_MISSING,
+        Kind.THINKING_BLOCK_ORDER,
+        Kind.THINKING_DISABLED_VIOLATION,
+        Kind.THINKING_SIGNATURE_INVALID,
+        Kind.THINKING_BLOCK_MODIFIED,
+        Kind.THINKING_FINAL_BLOCK,
+        Kind.EMPTY_CONTENT,
+        Kind.ROLE_ORDER,
+        Kind.TOOL_CALL_INVALID,
+        Kind.INVALID_UNICODE,
+        Kind.MEDIA_REJECTED,
+        Kind.FOREIGN_ITEM,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +39,10 @@ class Anthropic:
     call_limits: CallLimits
     _spoke: Callable[[Failure], bool]
     _disowned: Callable[[Failure], str]
+
+    @property
+    def finds(self) -> frozenset[Kind]:
+        return _FINDS
 
     def spoke(self, failure: Failure) -> bool:
         return self._spoke(failure)

@@ -14,6 +14,7 @@ from recoveryd.providers.endpoint import Endpoint
 from recoveryd.providers.sentences.rows import squeeze
 
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=64)
+_FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
 
 
@@ -39,6 +40,12 @@ class Chat:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "protocols", frozenset({self.endpoint.protocol}))
+
+    @property
+    def finds(self) -> frozenset[Kind]:
+        more = {Kind.EMPTY_CONTENT} if self.dialect.empty else set()
+        more |= {Kind.ROLE_ORDER} if self.dialect.turns is not Alternation.NONE else set()
+        return _FINDS | more
 
     @property
     def call_limits(self) -> CallLimits:

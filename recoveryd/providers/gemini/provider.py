@@ -23,6 +23,17 @@ class Gemini:
     name = "gemini"
     whose = "Gemini by Google's API or on Vertex"
     protocols = frozenset(endpoint.protocol for endpoint in _ENDPOINTS)
+    finds = frozenset(
+        {
+            Kind.THINKING_SIGNATURE_INVALID,
+            Kind.TOOL_RESULT_MISSING,
+            Kind.TOOL_CALL_INVALID,
+            Kind.EMPTY_CONTENT,
+            Kind.INVALID_UNICODE,
+            Kind.MEDIA_REJECTED,
+            Kind.ROLE_ORDER,
+        }
+    )
     call_limits = rules.LIMITS
 
     def spoke(self, failure: Failure) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.openai import claims, endpoint, items, media, rules
 
 _LIMITS = CallLimits(
@@ -22,6 +22,15 @@ class Openai:
     name = "openai"
     whose = "models of OpenAI by its Responses API, also on Azure"
     protocols = frozenset({"openai.responses"})
+    finds = frozenset(
+        {
+            Kind.TOOL_RESULT_MISSING,
+            Kind.TOOL_CALL_INVALID,
+            Kind.REASONING_ITEM,
+            Kind.FOREIGN_ITEM,
+            Kind.MEDIA_REJECTED,
+        }
+    )
     call_limits = _LIMITS
 
     def spoke(self, failure: Failure) -> bool:
