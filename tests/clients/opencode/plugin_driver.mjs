@@ -25,7 +25,7 @@ if (how === "many folders") for (let n = 0; n < 15; n++) await Recoveryd({ clien
 const say = (data) => console.log(JSON.stringify(data ?? null))
 say("loaded")
 for await (const line of readline.createInterface({ input: process.stdin })) {
-  const { does, command, words, config } = JSON.parse(line)
+  const { does, command, words, config, session } = JSON.parse(line)
   if (does === "calls") say(calls)
   if (does === "config") {
     await hooks.config(config)
@@ -34,7 +34,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
   if (does === "command") {
     const output = { parts: [{ type: "text", text: "the template" }] }
     try {
-      await hooks["command.execute.before"]({ command, arguments: words, sessionID: "ses_1" }, output)
+      await hooks["command.execute.before"]({ command, arguments: words, sessionID: session ?? "ses_1" }, output)
       say(output.parts)
     } catch {
       say("stopped")

@@ -23,6 +23,9 @@ from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import Failure
 from recoveryd.disk import private_files
+from recoveryd.service import base
+from tests.conftest import Run
+from tests.support.trees import EMPTY, Tree, blank_answer
 
 pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed, which comes with npm")
 DRIVER = Path(__file__).with_name("plugin_driver.mjs")
@@ -35,10 +38,11 @@ class Loaded:
     def __init__(self, root: Path, how: str = "", command: tuple[str, ...] = ("/bin/false",)) -> None:
         config = root / "config"
         config.mkdir(exist_ok=True)
-        state = private_files.folder(root / "state")
+        state = private_files.folder(root / "state" / "recoveryd")
         self.mailbox = private_files.folder(state / "plugin")
         file = root / "recoveryd.mjs"
-        file.write_text(OpencodePlugin("opencode", config, ()).text(Caller(command, {"GIVEN": "yes"}, state)))
+        given = {"GIVEN": "yes", **{name: os.environ[name] for name in os.environ if name.startswith("XDG_")}}
+        file.write_text(OpencodePlugin("opencode", config, ()).text(Caller(command, given, state)))
         self.directory = root
         self.process = subprocess.Popen(
             ["node", str(DRIVER), str(file), str(root), how],
@@ -76,7 +80,7 @@ class Loaded:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Loaded]]:
-    monkeypatch.setattr("recoveryd.settings.paths.state_dir", lambda: tmp_path / "state")
+    monkeypatch.setattr("recoveryd.settings.paths.state_dir", lambda: tmp_path / "state" / "recoveryd")
     with ExitStack() as stack:
         yield lambda *given, **named: stack.enter_context(Loaded(tmp_path, *given, **named))
 
@@ -247,6 +251,22 @@ def test_the_command_tells_or_undoes_and_asks_no_model(
     assert shown in toast["body"]["message"]
 
 
+def test_the_command_of_the_installation_does_it(load: Callable[..., Loaded], tree: Tree, run: Run) -> None:
+    """The program itself, on a session that was healed: what was done is told, and taken back."""
+    session = tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    assert run("scan", "--repair")[0] == 0
+    there = load(command=base.command())
+    there.do(does="config", config={})
+    for words in ("", "undo", "undo"):
+        assert there.do(does="command", command="recoveryd", words=words, session=session) == "stopped"
+    told, undone, nothing = [toast["body"] for _, toast in there.do(does="calls")]
+    assert "To take the newest back" in told["message"] and "healed" in told["message"]
+    assert (undone["variant"], undone["message"][:6]) == ("success", "Undone")
+    assert nothing["message"] == "There is no repair of this session to take back."
+    assert tree.files() == before
+
+
 def test_continue_is_sent_as_the_user_would_type_it(load: Callable[..., Loaded]) -> None:
     there = load()
     there.do(does="config", config={})
@@ -297,7 +317,7 @@ def test_one_that_listens_too_is_not_told_twice(
 
 
 def test_nothing_is_made_or_asked_where_no_plugin_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recoveryd.settings.paths.state_dir", lambda: tmp_path / "state")
+    monkeypatch.setattr("recoveryd.settings.paths.state_dir", lambda: tmp_path / "state" / "recoveryd")
     assert plugin_mailbox.loaded("opencode") == []
     plugin_mailbox.prune()
     assert plugin_mailbox.ask("1-0123456789ab", "GET", "/session/status", deadline=time.monotonic() + 1) is None
