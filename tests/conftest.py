@@ -19,7 +19,7 @@ from recoveryd.cli import main
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
-from tests.support.trees import Tree
+from tests.support.trees import Bench, Tree
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 HERE = Path(__file__).parent
@@ -109,6 +109,14 @@ def _read_back_soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """A quick test does not wait a second for each repair to be read back. Those with the real client do."""
     if not request.node.get_closest_marker("slow"):
         monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.05)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A ledger and a recovery in a state folder of its own."""
+    made = Bench(tmp_path)
+    yield made
+    made.ledger.close()
 
 
 @pytest.fixture

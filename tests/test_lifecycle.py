@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,6 @@ from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.ledger.close()
 
 
 def begun(tree: Tree, lifecycle: Lifecycle, session: str) -> Event:

@@ -20,11 +20,6 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
-
-
 def test_it_keeps_what_the_diagnosis_found(tree: Tree, bench: Bench) -> None:
     found = diagnose(bench.recovery.context, tree.store, tree.stuck())
     assert found is not None and found.refused is not None

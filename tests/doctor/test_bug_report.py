@@ -6,7 +6,6 @@ import json
 import random
 import string
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +52,6 @@ class Secrets:
 @pytest.fixture
 def secrets() -> Secrets:
     return Secrets()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.ledger.close()
 
 
 def fill(session: SessionBuilder, s: Secrets) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,6 @@ TICK_S = 0.01  # the times of files are those of the kernel's last tick
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.ledger.close()
 
 
 def test_a_refused_session_is_healed_on_the_disk_and_kept_in_the_ledger(tree: Tree, bench: Bench) -> None:

@@ -25,11 +25,6 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
-
-
 @ANSWERED
 def test_a_prompt_that_was_answered_since_the_look(tree: Tree, bench: Bench, model: dict[str, Any]) -> None:
     session = tree.stuck()
