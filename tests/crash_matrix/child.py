@@ -94,7 +94,7 @@ def fail(name: str, store: str) -> None:
     """What the system says at this step when the disk fails there. Nothing, where no system call can fail."""
     if name.endswith("committed"):
         return
-    if name.startswith("ledger") or (store == "sqlite" and name in ("begin", "compare", "write", "commit")):
+    if name.startswith("ledger") or (store in ("sqlite", "kilo") and name in ("begin", "compare", "write", "commit")):
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise error

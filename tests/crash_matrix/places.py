@@ -10,17 +10,20 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
 
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Failure, Part
+from tests.support import transcript
 from tests.support.build import Planted, SessionBuilder
 from tests.support.database import NEW, SCHEMAS
 from tests.support.long_sessions import spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import dump, write_sqlite, write_tree
 from tests.support.rollouts import THREAD, Rollout, message, threads
+from tests.support.transcript import Transcript, call
 
 EMPTY = "messages: text content blocks must be non-empty"
 Records = dict[str, bytes]  # by the store's own keys
@@ -31,6 +34,7 @@ class Place(ABC):
 
     name: str
     store: Store
+    faults: tuple[str, ...] = ("one", "many")
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -100,6 +104,7 @@ class JsonPlace(Place):
     """The tree of OpenCode up to 1.1."""
 
     name = "json"
+    faults = ("one", "many", "long")
 
     def _make(self) -> None:
         self.root = self.data / "storage"
@@ -137,6 +142,7 @@ class SqlitePlace(Place):
     """The database of OpenCode from 1.2 on."""
 
     name = "sqlite"
+    faults = ("one", "many", "long")
     version = NEW
 
     def _make(self) -> None:
@@ -179,6 +185,18 @@ class SqlitePlace(Place):
     def strays(self) -> list[str]:
         own = {self.path.name + suffix for suffix in ("", "-wal", "-shm")}
         return [str(path) for path in self.data.rglob("*") if path.name not in own]
+
+
+class KiloPlace(SqlitePlace):
+    """The database of Kilo, which is OpenCode's under another name."""
+
+    name = "kilo"
+
+    def _make(self) -> None:
+        self.data = self.home / "data" / "kilo"
+        super()._make()
+        self.path = self.path.rename(self.path.with_name("kilo.db"))
+        self.store = OpencodeSqlite(self.path, busy_s=0.2, client="kilo", title="Kilo")
 
 
 class RolloutPlace(Place):
@@ -234,6 +252,62 @@ class RolloutPlace(Place):
         return [str(p) for p in self.codex.rglob("*") if p.is_file() and p.suffix != ".jsonl"]
 
 
+class TranscriptPlace(Place):
+    """The transcripts of Claude Code."""
+
+    name = "claude_code"
+
+    def _make(self) -> None:
+        self.projects = self.home / ".claude" / "projects"
+        self.projects.mkdir(parents=True)
+        self.store = ClaudeCodeTranscripts(self.projects)
+
+    def plant(self, faults: str, *, seed: int = 7) -> str:
+        session = Transcript(start=int(time.time() * 1000) - 60_000)
+        for number in range({"one": 1, "many": 4}[faults]):
+            session.user(f"question {number}")
+            session.assistant(transcript.text("I look"), call(call_id=f"call:{number}"))
+            session.result(f"call:{number}")
+            session.assistant(transcript.text("done"))
+        if faults == "one":
+            for line in session.lines[2:3]:  # its result is gone: the client makes one
+                session.lines.remove(line)
+        session.user("continue")
+        session.refused("messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        session.write(self.projects)
+        return session.session
+
+    def write_planted(self, planted: Planted) -> None:
+        raise NotImplementedError  # a session of OpenCode
+
+    def records(self) -> Records:
+        found: Records = {}
+        for path in self.projects.rglob("[!.]*.jsonl"):
+            for number, line in enumerate(path.read_bytes().split(b"\n")[:-1]):
+                found[f"{path.relative_to(self.projects)}#{json.loads(line).get('uuid', number)}"] = line
+        return found
+
+    def write(self, key: str, words: str, patience: float = 5) -> bytes:
+        """Some other program puts these words into the line; where those are blank, what is refused again."""
+        file, uuid = key.split("#")
+        path = self.projects / file
+        lines = path.read_bytes().split(b"\n")
+        at = next(n for n, line in enumerate(lines) if line and json.loads(line).get("uuid") == uuid)
+        said = json.loads(lines[at])
+        faulty = [call(call_id="call:again")] if said["type"] == "assistant" else words
+        said["message"]["content"] = [transcript.text(words)] if words.strip() else faulty
+        lines[at] = transcript.dump(said)[:-1]
+        path.write_bytes(b"\n".join(lines))
+        return lines[at]
+
+    def key(self, part: Part) -> str:
+        return f"{next(iter(self.records())).partition('#')[0]}#{part.message_id}"
+
+    def strays(self) -> list[str]:
+        found = (path for path in (self.home / ".claude").rglob("*") if path.is_file())
+        return [str(path) for path in found if path.suffix != ".jsonl" or path.name.startswith(".")]
+
+
 def _one(session: SessionBuilder) -> str:
     """One record is changed."""
     session.user("go")
@@ -271,4 +345,5 @@ def _long(session: SessionBuilder) -> str:
 
 
 FAULTS = {"one": _one, "many": _many, "long": _long}
-PLACES: dict[str, type[Place]] = {place.name: place for place in (JsonPlace, SqlitePlace, RolloutPlace)}
+_ALL: tuple[type[Place], ...] = (JsonPlace, SqlitePlace, KiloPlace, RolloutPlace, TranscriptPlace)
+PLACES: dict[str, type[Place]] = {place.name: place for place in _ALL}

@@ -16,8 +16,9 @@ from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
 from recoveryd.clients import Config
 from recoveryd.clients.find import recorded
-from recoveryd.clients.opencode.opencode_store import of_opencode
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Event, Failure, Kind, Outcome, RecordedError
@@ -81,8 +82,9 @@ class Driver:
     def _all(self, rng: random.Random, store: Store, session: str) -> str:
         look = _try(lambda: store.look(session))
         loaded = _try(lambda: store.load(session))
-        for more in (lambda: store.stamp(session), lambda: of_opencode(store).strangers(session)):
-            _try(more)
+        _try(lambda: store.stamp(session))
+        if isinstance(store, (OpencodeFiles, OpencodeSqlite)):
+            _try(lambda: store.strangers(session))
         explain(hostile(rng) if look is None or look.failure is None or rng.random() < 0.1 else look.failure.error)
         verdict = _try(lambda: self._triage.judge(store, session))
         found = verdict.diagnosis if verdict is not None and verdict.next is Next.RECOVER else None

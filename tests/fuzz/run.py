@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +19,11 @@ from unittest.mock import patch
 from loguru import logger
 
 from tests.fuzz.drive import Driver, HangError, Tally
-from tests.fuzz.patients import patient
-from tests.fuzz.worlds import Outside, Snapshot, World, worlds
+from tests.fuzz.line_worlds import RolloutWorld, TranscriptWorld
+from tests.fuzz.worlds import Outside, RowWorld, Snapshot, TreeWorld, World
+from tests.support.database import NEW, OLD
 
-PER_STORE = 20  # sessions in a store at a time
+PER_STORE = 12  # sessions in a store at a time
 
 
 @dataclass
@@ -49,9 +50,16 @@ class Report:
 
 
 def run(
-    inputs: int, seed: int, folder: Path | None = None, progress: Callable[[Report], object] = lambda _: None
+    inputs: int,
+    seed: int,
+    folder: Path | None = None,
+    progress: Callable[[Report], object] = lambda _: None,
+    only: str | None = None,
 ) -> Report:
-    """At least so many inputs. A round has a seed of its own, `seed` + its number, and can be run alone."""
+    """At least so many inputs, in all stores or in those of `only` one client.
+
+    A round has a seed of its own, `seed` + its number, and can be run alone.
+    """
     report = Report(seed)
     logger.remove()
     started = time.monotonic()
@@ -60,7 +68,7 @@ def run(
         "recoveryd.clients.opencode.files.reader.RETRY_S", 0.0
     ):  # nobody writes here: a second reading says the same
         while report.inputs < inputs:
-            report.inputs += _round(seed + number, folder, report)
+            report.inputs += _round(seed + number, folder, report, only)
             number += 1
             report.seconds = time.monotonic() - started
             report.rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -68,40 +76,51 @@ def run(
     return report
 
 
-def _round(seed: int, folder: Path | None, report: Report) -> int:
+def _round(seed: int, folder: Path | None, report: Report, only: str | None) -> int:
     rng = random.Random(seed)
     done = 0
     with _folder(folder) as root:
         outside = Outside(root / "outside")
         untouched = outside.snapshot()
-        for world in worlds(root, outside.root):
+        made = worlds(root, outside.root, only)
+        for world in made:
             done += _world(rng, world, root, seed, report)
-        if outside.snapshot() != untouched or sorted(p.name for p in root.iterdir()) != _NAMES:
+        if outside.snapshot() != untouched or sorted(p.name for p in root.iterdir()) != _names(made):
             report.broken.append(f"seed {seed}: something outside of the stores was touched")
     return done
 
 
-_NAMES = sorted(
-    ["outside", "opencode", "rows-1.18.33", "rows-1.2.1", "state-opencode", "state-rows-1.18.33", "state-rows-1.2.1"]
-)
+STORES: Mapping[str, Sequence[Callable[[Path, Path], World]]] = {
+    "opencode": (TreeWorld, partial(RowWorld, version=NEW), partial(RowWorld, version=OLD)),
+    "codex": (RolloutWorld,),
+    "claude_code": (TranscriptWorld,),
+}
+
+
+def worlds(root: Path, outside: Path, only: str | None) -> list[World]:
+    """The stores of all clients, or of `only` one, each in a folder of its own."""
+    return [make(root, outside) for client, made in STORES.items() if only in (None, client) for make in made]
+
+
+def _names(made: Sequence[World]) -> list[str]:
+    """What is there after a round, beside the stores' own."""
+    return sorted(["outside", *(w.root.name for w in made), *(f"state-{w.root.name}" for w in made)])
 
 
 def _world(rng: random.Random, world: World, root: Path, seed: int, report: Report) -> int:
-    patients = [patient(rng) for _ in range(PER_STORE)]
-    for planted in patients:
-        world.plant(rng, planted)
+    sessions = world.fill(rng, PER_STORE)
     before = world.snapshot()
     driver = Driver(root / f"state-{world.root.name}", report.tally)
     try:
         _say(report, seed, world, "", lambda: driver.look_over(world.store))
-        for planted in patients:
-            _say(report, seed, world, planted.id, partial(driver.drive, rng, world.store, planted.id))
+        for session in sessions:
+            _say(report, seed, world, session, partial(driver.drive, rng, world.store, session))
         after = world.snapshot()
         if after != before:
             report.broken.append(f"seed {seed}: {world.store!r} is not as it was: {_difference(before, after)}")
     finally:
         driver.ledger.close()
-    return len(patients)
+    return len(sessions)
 
 
 def _say(report: Report, seed: int, world: World, session: str, job: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""The two stores, filled with hostile sessions, and what lies around them and may never change."""
+"""The stores of OpenCode, filled with hostile sessions, and what lies around them and may never change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import sqlite3
 import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,8 +16,9 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from tests.fuzz.mutate import garbled, mutated
+from tests.fuzz.patients import patient
 from tests.support.build import Planted
-from tests.support.database import NEW, OLD, SCHEMAS
+from tests.support.database import NEW, SCHEMAS
 from tests.support.plant import write_sqlite, write_tree
 
 Snapshot = dict[str, Any]
@@ -32,8 +33,8 @@ class World(Protocol):
     root: Path
     store: Store
 
-    def plant(self, rng: random.Random, planted: Planted) -> None:
-        """Write a session, some of its records made hostile."""
+    def fill(self, rng: random.Random, many: int) -> Sequence[str]:
+        """Write so many sessions, some of their records made hostile; their ids."""
 
     def snapshot(self) -> Snapshot:
         """All that the store holds."""
@@ -50,10 +51,23 @@ class Outside:
             path.write_text('{"role": "assistant", "type": "text", "text": " "}')
 
     def snapshot(self) -> Snapshot:
-        return _files(self.root)
+        return files(self.root)
 
 
-class TreeWorld:
+class _OpenCode:
+    """What OpenCode's stores are filled with."""
+
+    def fill(self, rng: random.Random, many: int) -> Sequence[str]:
+        patients = [patient(rng) for _ in range(many)]
+        for planted in patients:
+            self.plant(rng, planted)
+        return [planted.id for planted in patients]
+
+    def plant(self, rng: random.Random, planted: Planted) -> None:
+        raise NotImplementedError
+
+
+class TreeWorld(_OpenCode):
     """A JSON tree."""
 
     def __init__(self, root: Path, outside: Path) -> None:
@@ -77,18 +91,18 @@ class TreeWorld:
                 if path.parent.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
                     continue  # what is odd already would lead elsewhere, or never end
                 if rng.random() < 0.12:
-                    rng.choice(_ODD)(rng, path, self._outside)
+                    rng.choice((*ODD_FILES, _folder_link))(rng, path, self._outside)
                 else:
                     path.write_bytes(_hostile(rng, _record(planted, path.stem)))
 
     def snapshot(self) -> Snapshot:
-        return _files(self.root)
+        return files(self.root)
 
 
-class RowWorld:
+class RowWorld(_OpenCode):
     """A database, whose tables take what those of the client would not: NULLs, and rows of nobody."""
 
-    def __init__(self, root: Path, version: str) -> None:
+    def __init__(self, root: Path, outside: Path, version: str) -> None:
         self.root = root / f"rows-{version}"
         self.root.mkdir(parents=True)
         self._path = self.root / "opencode.db"
@@ -142,10 +156,6 @@ class RowWorld:
             return found
 
 
-def worlds(root: Path, outside: Path) -> list[World]:
-    return [TreeWorld(root, outside), RowWorld(root, NEW), RowWorld(root, OLD)]
-
-
 def _hostile(rng: random.Random, record: Any) -> bytes:
     return record if isinstance(record, bytes) else mutated(rng, record)
 
@@ -158,7 +168,7 @@ def _record(planted: Planted, name: str) -> Any:
     return next(record for record in every if record["id"] == name)
 
 
-def _files(root: Path) -> Snapshot:
+def files(root: Path) -> Snapshot:
     found: Snapshot = {}
     for folder, folders, names in os.walk(os.fsencode(root)):
         if os.fsencode(_CUT) in folders:
@@ -242,8 +252,8 @@ def _mode(rng: random.Random, path: Path, outside: Path) -> None:
     path.chmod(rng.choice((0o000, 0o444, 0o777, 0o4755)))
 
 
-_ODD: tuple[Callable[[random.Random, Path, Path], None], ...]
-_ODD = (_pipe, _device, _link, _folder, _folder_link, _more, _mode, _pipe, _link, _folder, _more, _large)
+ODD_FILES: tuple[Callable[[random.Random, Path, Path], None], ...]
+ODD_FILES = (_pipe, _device, _link, _folder, _more, _mode, _pipe, _link, _folder, _more, _large)
 
 # What may stand in a column.
 _VALUES = (
