@@ -65,15 +65,23 @@ class Cure:
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """What a shell tells a client, and a service would not know: for the client's section of the configuration.
+    """What a shell tells a client, and a service would not know: for a section of the configuration.
 
-    `lists`: what is to be appended to keys that hold a list; `values`: keys that hold one value. `secrets`: the files
-    that `values` name, each with the variable that its text is from, and the text.
+    `lists`: what is to be appended to keys that hold a list, of texts or of tables; `values`: keys that hold one value.
+    `secrets`: the files that `values` name, each with the variable that its text is from, and the text. `section`: ""
+    is the client's own.
     """
 
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str | Mapping[str, str], ...]] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    section: str = ""
+
+    def and_also(self, other: ShellSettings) -> ShellSettings:
+        """Return what both tell for one section."""
+        keys = dict.fromkeys((*self.lists, *other.lists))
+        lists = {key: (*self.lists.get(key, ()), *other.lists.get(key, ())) for key in keys}
+        return ShellSettings(lists, {**self.values, **other.values}, {**self.secrets, **other.secrets}, self.section)
 
     def __bool__(self) -> bool:
         """Whether anything has to be written into the configuration."""
@@ -81,8 +89,12 @@ class ShellSettings:
 
     def __str__(self) -> str:
         """Write "data_dirs /a, databases /b.db, username bob"."""
-        lists = [f"{key} {item}" for key, items in self.lists.items() for item in items]
+        lists = [f"{key} {_plain(item)}" for key, items in self.lists.items() for item in items]
         return ", ".join([*lists, *(f"{key} {value}" for key, value in self.values.items())])
+
+
+def _plain(item: str | Mapping[str, str]) -> str:
+    return item if isinstance(item, str) else "{" + ", ".join(f'{key} = "{text}"' for key, text in item.items()) + "}"
 
 
 class Server(Protocol):

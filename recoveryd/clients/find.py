@@ -58,6 +58,7 @@ class _Known:
     folder: str = ""
     key: str = ""
     variables: str = ""
+    forked: bool = False  # from OpenCode: `[[opencode.stores]]` may name more of its databases
 
 
 def _claude_code(config: Config, clock: Clock) -> Client:
@@ -97,30 +98,41 @@ def _fork(name: str, title: str, database: str, variable: str) -> _Known:
     def make(config: Config, clock: Clock) -> Client:
         from recoveryd.clients.opencode.forks import ForkedOpencode
 
-        return ForkedOpencode(known(), config.interrupted_minutes, clock)
+        return ForkedOpencode(known(), config.interrupted_minutes, clock, _databases(config, name))
 
     return _Known(
         title=title,
-        there=lambda _config, env: known().path(env).exists(),
+        there=lambda config, env: known().path(env).exists() or bool(_databases(config, name)),
         make=make,
         content=lambda: opencode_content,
         folder=database,
         variables=variable,
+        forked=True,
     )
+
+
+def _fork_of(title: str) -> str:
+    """Return the client that an entry of `[[opencode.stores]]` means: a fork known by this name, or one of its own."""
+    known = (name for name, one in _CLIENTS.items() if one.forked and title.casefold() in (name, one.title.casefold()))
+    return next(known, f"opencode/{title}")
+
+
+def _databases(config: Config, client: str) -> tuple[Path, ...]:
+    """Return those that the configuration names of a client."""
+    return tuple(store.path for store in config.opencode.stores if _fork_of(store.name) == client)
 
 
 def _configured(config: Config) -> dict[str, _Known]:
     """List the clients of `[[opencode.stores]]`, by names that no other client has."""
-    titles = dict.fromkeys(store.name for store in config.opencode.stores)
-    return {f"opencode/{title}": _configured_fork(title) for title in titles}
+    titles = {_fork_of(store.name): store.name for store in config.opencode.stores}
+    return {name: _configured_fork(name, title) for name, title in titles.items() if name not in _CLIENTS}
 
 
-def _configured_fork(title: str) -> _Known:
+def _configured_fork(name: str, title: str) -> _Known:
     def make(config: Config, clock: Clock) -> Client:
         from recoveryd.clients.opencode.forks import ConfiguredFork, ForkedOpencode
 
-        paths = tuple(store.path for store in config.opencode.stores if store.name == title)
-        return ForkedOpencode(ConfiguredFork(f"opencode/{title}", title, paths), config.interrupted_minutes, clock)
+        return ForkedOpencode(ConfiguredFork(name, title, _databases(config, name)), config.interrupted_minutes, clock)
 
     return _Known(title=title, there=lambda _config, _env: True, make=make, content=lambda: opencode_content)
 
@@ -211,7 +223,7 @@ def client_name(store_id: str, config: Config | None = None) -> str:
     """Return the name by which programs know the client of a store, which may be gone, by the store's id."""
     for store in config.opencode.stores if config is not None else ():
         if str(store.path.resolve()) == store_id:
-            return f"opencode/{store.name}"
+            return _fork_of(store.name)
     return next(name for name, known in _CLIENTS.items() if known is _whose(store_id))
 
 

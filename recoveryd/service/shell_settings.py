@@ -19,16 +19,18 @@ from recoveryd.settings import Section, load, replace
 NOTE = "install.json"  # in the state folder: the configuration before and after
 
 
-Found = Mapping[str, ShellSettings]  # by the name of the client, which is its section
+Found = Mapping[str, ShellSettings]  # by the section of the configuration
 
 
 def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
     """Ask each client what the configuration as the service reads it (`there`) lacks, next to this shell's (`here`)."""
     service = {client.name: client for client in Clients(there).all()}
-    return {
-        client.name: client.shell_settings(service.get(client.name, client), env, state)
-        for client in Clients(here).all()
-    }
+    found: dict[str, ShellSettings] = {}
+    for client in Clients(here).all():
+        one = client.shell_settings(service.get(client.name, client), env, state)
+        section = one.section or client.name
+        found[section] = found[section].and_also(one) if section in found else one
+    return found
 
 
 def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
@@ -88,7 +90,8 @@ def with_places(text: str, found: Found) -> str:
         table = document[name]
         for key, items in one.lists.items():
             if items and key in table:
-                table[key].extend(items)
+                for item in items:
+                    table[key].append(item if isinstance(item, str) else tomlkit.item(dict(item)))
             elif items:
                 table[key] = list(items)
                 if not isinstance(table, tomlkit.items.InlineTable):  # which has no room for it

@@ -79,7 +79,7 @@ class _Lines:
                 case 3:
                     lines[at], lines[-at] = lines[-at], lines[at]
                 case _:
-                    with suppress(ValueError):
+                    with suppress(ValueError, RecursionError):
                         lines[at] = mutated(rng, json.loads(lines[at])).replace(b"\n", b" ")
         path.write_bytes(b"\n".join(lines) + b"\n" * (rng.random() < 0.9))
         old = time.time() - 60

@@ -17,7 +17,7 @@ import pytest
 
 import recoveryd.cli.install as command
 from recoveryd.cli import main
-from recoveryd.clients import Config, ShellSettings
+from recoveryd.clients import Config, ShellSettings, Whose, find_stores
 from recoveryd.core.errors import RecoverydError, RefusedError
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.disk import private_files
@@ -29,6 +29,7 @@ from recoveryd.service.launchd import Launchd, plist
 from recoveryd.settings import paths
 from recoveryd.settings.load import load
 from tests.cli.contract import faults
+from tests.support.database import Base
 from tests.support.managers import Fakes
 
 STARTED = ["--user daemon-reload", "--user enable recoveryd.service", "--user restart recoveryd.service"]
@@ -743,3 +744,36 @@ def test_a_home_of_codex_that_only_the_shell_names_goes_into_its_own_section(
     assert run("install")[0] == 0
     assert load(Config, config(home), {}).codex.homes == (home / "codex",)
     assert load(Config, config(home), {}).opencode.data_dirs == ()
+
+
+def test_a_folder_of_claude_code_that_only_the_shell_names_goes_into_its_own_section(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "claude" / "projects").mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
+    assert run("install")[0] == 0
+    assert load(Config, config(home), {}).claude_code.config_dirs == (home / "claude",)
+    assert run("install")[0] == 0
+    assert load(Config, config(home), {}).claude_code.config_dirs == (home / "claude",)
+
+
+@pytest.mark.parametrize(("variable", "name"), [("KILO_DB", "Kilo"), ("MIMOCODE_DB", "MiMo Code")])
+@pytest.mark.parametrize("already", ["", '[[opencode.stores]]\npath = "/mine.db"\nname = "Mine"  # kept\n'])
+def test_a_database_of_a_fork_that_only_the_shell_names_goes_among_the_stores_under_its_name(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, already: str
+) -> None:
+    base = Base(home / "elsewhere" / "f.db")
+    config(home).parent.mkdir(parents=True)
+    config(home).write_text(already)
+    monkeypatch.setenv(variable, str(base.path))
+    assert run("install")[0] == 0
+    found = load(Config, config(home), {})
+    mine = [("/mine.db", "Mine")] if already else []
+    assert [(str(one.path), one.name) for one in found.opencode.stores] == [*mine, (str(base.path), name)]
+    assert already in config(home).read_text()
+    assert run("install")[0] == 0
+    assert load(Config, config(home), {}) == found
+    (store,) = [one for one in find_stores(found, {"HOME": str(home)}) if one.id == str(base.path)]
+    assert Whose(found, {"HOME": str(home)}).title(store.id) == name
+    assert run("uninstall")[0] == 0
+    assert config(home).read_text() == already

@@ -22,13 +22,17 @@ from recoveryd.core import ConfigProblem, Failure, Wire
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One of them: its database is below the user's data, or where `variable` says."""
+    """One of them: its database is below the user's data, or where `variable` says.
+
+    `home`: a variable that names the folder of all that it keeps, with its data in `data`.
+    """
 
     name: str
     title: str
     folder: str
     database: str
     variable: str
+    home: str = ""
     takes_plugin: bool = False
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
@@ -38,13 +42,16 @@ class Fork:
     def path(self, env: Mapping[str, str]) -> Path:
         """Return its database, which may not be there."""
         named, folder = env.get(self.variable, ""), store_paths.data_home(env) / self.folder
+        if self.home and Path(env.get(self.home, "")).is_absolute():
+            folder = Path(env[self.home]) / "data"
         usable = named and named != ":memory:" and "\0" not in named
         return (folder / (named if usable else self.database)).resolve()
 
 
-# Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py); MiMo Code was not run.
+# Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was not run (npm
+# does not have its package). By its published sources (0.1.15) its messages have a column more: they are left alone.
 KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True)
-MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB")
+MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB", home="MIMOCODE_HOME")
 FORKS = (KILO, MIMO_CODE)
 
 
@@ -65,14 +72,19 @@ class ConfiguredFork:
 class ForkedOpencode(Opencode):
     """The `Client` of a fork's sessions: OpenCode's, under its own name. A store is known by its tables."""
 
-    def __init__(self, fork: Fork | ConfiguredFork, minutes: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, fork: Fork | ConfiguredFork, minutes: float, clock: Callable[[], float], more: Sequence[Path] = ()
+    ) -> None:
         self.fork = fork
+        self._more = more
         self.name = fork.name
         self.title = fork.title
         super().__init__(OpencodeSettings(), minutes, clock)
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
-        return [OpencodeSqlite(path, client=self.name, title=self.title) for path in self.fork.paths(env)]
+        """List those at its own place, and those that the configuration gives it by its name."""
+        paths = dict.fromkeys(path.expanduser().resolve() for path in (*self.fork.paths(env), *self._more))
+        return [OpencodeSqlite(path, client=self.name, title=self.title) for path in paths]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         if not (isinstance(self.fork, Fork) and self.fork.takes_plugin):
@@ -91,5 +103,9 @@ class ForkedOpencode(Opencode):
         return ""  # no key of the configuration names its server
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        del service, env, state
-        return ShellSettings()
+        """Find a database that only a variable of the shell names."""
+        del state
+        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
+        found = [store for store in self.stores(env) if store.exists() and store.id not in known]
+        named = tuple({"path": store.id, "name": self.title} for store in found)
+        return ShellSettings({"stores": named}, section="opencode")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients import Clients, Config, client_name, client_title, find_stores
+from recoveryd.clients import Clients, Config, Whose, client_name, client_title, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
-from recoveryd.core import ConfigError, Kind, Outcome
+from recoveryd.core import ConfigError, Kind, Outcome, StoreError
 from recoveryd.doctor.config_references import problems
 from recoveryd.ledger import Ended
 from recoveryd.settings import load, load_sound, show
 from recoveryd.tell import metrics
-from tests.support.database import NEW, Base
+from tests.support.database import NEW, SCHEMAS, Base
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,93 @@ def test_a_fork_is_found_by_its_place_and_named_everywhere(
     elsewhere = Base(tmp_path / "other" / f"{name}.db", NEW)
     (named,) = [s for s in find_stores(Config(), {**env, variable: str(elsewhere.path)}) if s.client == name]
     assert named.id == str(elsewhere.path)
+
+
+def test_mimo_code_keeps_its_data_where_its_home_says(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "MIMOCODE_HOME": str(tmp_path / "mimo")}
+    base = Base(tmp_path / "mimo" / "data" / "mimocode.db", NEW)
+    other = Base(tmp_path / "mimo" / "data" / "other.db", NEW)
+    for more, path in (({}, base.path), ({"MIMOCODE_DB": "other.db"}, other.path)):
+        stores = find_stores(Config(), {**env, **more})
+        assert [store.id for store in stores if store.client == "mimocode"] == [str(path)]
+
+
+@pytest.mark.parametrize("name", ["Kilo", "kilo"])
+def test_a_database_that_is_configured_under_a_known_name_is_that_clients(tmp_path: Path, name: str) -> None:
+    base = Base(tmp_path / "elsewhere" / "k.db", NEW)
+    config = Config(opencode=OpencodeSettings(stores=(NamedStore(path=base.path, name=name),)))
+    (store,) = [s for s in find_stores(config, {"HOME": str(tmp_path)}) if s.id == str(base.path)]
+    assert (store.client, client_name(store.id, config), client_title(store.id, config)) == ("kilo", "kilo", "Kilo")
+    assert [client.name for client in Clients(config).all()].count("kilo") == 1
+    assert Whose(config, {"HOME": str(tmp_path)}).meant("Kilo") == "kilo"
+
+
+# A table that a client of OpenCode's kind would have, and is not: (what is done to it, what is said).
+ODD_TABLES = {
+    "a column is missing": ("ALTER TABLE part DROP COLUMN time_updated", "its table part has other columns"),
+    "a column has another name": ("ALTER TABLE part RENAME COLUMN data TO body", "its table part has other columns"),
+    "MiMo Code 0.1: a column more": (
+        "ALTER TABLE message ADD COLUMN agent_id text NOT NULL DEFAULT 'main'",
+        "its table message has other columns",
+    ),
+    "a table has another name": ("ALTER TABLE message RENAME TO messages", "it has no table message"),
+    "a view of that name": (
+        "ALTER TABLE message RENAME TO m; CREATE VIEW message AS SELECT * FROM m",
+        "it has no table message",
+    ),
+    "a column of another type": (
+        "DROP TABLE part; CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text,"
+        " time_created text, time_updated text, data text)",
+        "its table part has other columns",
+    ),
+    "sessions of another kind": (
+        "DROP TABLE session; CREATE TABLE session (id text PRIMARY KEY, name text)",
+        "its table session has other columns",
+    ),
+    "another encoding": ("", "its texts are in UTF-16le"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_TABLES)
+def test_other_tables_are_refused_in_words_whatever_the_names(tmp_path: Path, odd: str) -> None:
+    """In what was found by its place, and in what was configured: nothing is read, and no byte is written."""
+    done, said = ODD_TABLES[odd]
+    base = Base(tmp_path / ".local" / "share" / "kilo" / "kilo.db", NEW)
+    if not done:
+        base.path.unlink()
+        done = "PRAGMA encoding = 'UTF-16le';" + SCHEMAS[NEW]
+    with closing(sqlite3.connect(base.path)) as database:
+        database.executescript(f"PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON; {done}")
+    before = base.path.read_bytes()
+    (store,) = [store for store in find_stores(Config(), {"HOME": str(tmp_path)}) if store.client == "kilo"]
+    assert f"{base.path} holds no sessions that recoveryd knows: {said}" in (store.live() or "")
+    assert (store.live() or "").endswith("It is left alone.")
+    assert store.generation().use == "unknown"
+    for use in (lambda: store.load("ses_1"), lambda: list(store.session_ids()), lambda: store.look("ses_1")):
+        with pytest.raises(StoreError, match="holds no sessions that recoveryd knows"):
+            use()
+    with pytest.raises(StoreError, match="holds no sessions that recoveryd knows"):
+        store.apply([])
+    assert base.path.read_bytes() == before
+    assert [path.name for path in base.path.parent.iterdir()] == ["kilo.db"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "ALTER TABLE session ADD COLUMN workspace_id text",
+        "CREATE TABLE messages (id text, session_id text); CREATE TABLE parts (id text)",
+        "CREATE VIEW message_view AS SELECT * FROM message",
+        "CREATE INDEX of_mine ON part (time_created)",
+    ],
+)
+def test_what_else_is_in_the_database_does_not_matter(tmp_path: Path, more: str) -> None:
+    base = Base(tmp_path / ".local" / "share" / "kilo" / "kilo.db", NEW)
+    base.small()
+    with closing(sqlite3.connect(base.path)) as database:
+        database.executescript(more)
+    (store,) = [store for store in find_stores(Config(), {"HOME": str(tmp_path)}) if store.client == "kilo"]
+    assert (store.live(), len(store.load("ses_1").messages)) == (None, 2)
 
 
 def test_what_has_other_tables_is_left_alone(tmp_path: Path) -> None:
