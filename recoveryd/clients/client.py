@@ -137,6 +137,10 @@ class Client(Protocol):
     def server(self) -> Server:
         """The program that runs, where it listens."""
 
+    @property
+    def mends(self) -> str:
+        """What its newest version does by itself about faults that `heals` does not name, in a clause; "": nothing."""
+
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List its stores, its own place first, also those that are not there yet; `env`: of the shell or service."""
 

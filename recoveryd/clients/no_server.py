@@ -46,6 +46,7 @@ class WithoutServer:
 
     title: str
     reads_once = True
+    mends = ""
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List its stores."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recoveryd.clients import Client
@@ -19,6 +19,7 @@ from recoveryd.core import (
     Refusal,
     Session,
     Wire,
+    explained_by,
 )
 from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.shorten import left_over, shortened
@@ -121,7 +122,7 @@ class Proposer:
             raise ActiveError(f"It is left alone: {busy}.")
         planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
-            return planned
+            return planned if planned.understood else self._unexplained(case, session, wires, planned)
         asked, late = planned.claims, client.unread(store, session.id, self._context.clock())
 
         def still(found: Session) -> list[str]:
@@ -138,6 +139,14 @@ class Proposer:
             claims=asked,
             also=f"; {late}" if late else "",
         )
+
+    def _unexplained(self, case: Case, session: Session, wires: Sequence[Wire], planned: Refusal) -> Refusal:
+        """Say of a fault that the rules do not find what the client does about such by itself."""
+        client, claims, rules = self._clients.of(case.store), Claims(), rules_for(case.failure, wires)
+        found = (violation.kind for wire in wires for violation in rules.check(wire.build(session), claims))
+        if any(kind in explained_by(case.kind) for kind in found):
+            return _mended(client, case)
+        return replace(planned, reason=f"{planned.reason}; {client.mends}") if client.mends else planned
 
     def _given(
         self, case: Case, session: Session, wires: Sequence[Wire], provider: Provider, earlier: Proposal | None
@@ -217,7 +226,7 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
     if KINDS[kind].unrepaired:
         return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind)))))
     if client.heals(kind):
-        return Refusal(f"the newest {client.title} mends this by itself: update it. {client.go_on(failure.session)}")
+        return _mended(client, case)
     provider = rules_for(failure, wires)
     if provider is not NO_RULES:
         return LeftToClient(provider, client.heals)
@@ -229,3 +238,8 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
 def _may_bind(case: Case) -> bool:
     """Whether thinking may be tied to all before it. Of what was rejected that is not certain, whatever the model."""
     return KINDS[case.kind].signature or binds_thinking(case.failure, case.failure.error.texts)
+
+
+def _mended(client: Client, case: Case) -> Refusal:
+    """Tell that a newer client heals the session without us."""
+    return Refusal(f"the newest {client.title} mends this by itself: update it. {client.go_on(case.failure.session)}")

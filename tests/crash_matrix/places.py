@@ -264,16 +264,18 @@ class TranscriptPlace(Place):
 
     def plant(self, faults: str, *, seed: int = 7) -> str:
         session = Transcript(start=int(time.time() * 1000) - 60_000)
-        for number in range({"one": 1, "many": 4}[faults]):
+        words = EMPTY
+        if faults == "one":
+            session.user("  ")
+            session.assistant(transcript.text("done"))
+        for number in range(4 if faults == "many" else 0):
+            words = "messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
             session.user(f"question {number}")
             session.assistant(transcript.text("I look"), call(call_id=f"call:{number}"))
             session.result(f"call:{number}")
             session.assistant(transcript.text("done"))
-        if faults == "one":
-            for line in session.lines[2:3]:  # its result is gone: the client makes one
-                session.lines.remove(line)
         session.user("continue")
-        session.refused("messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+        session.refused(words)
         session.write(self.projects)
         return session.session
 

@@ -32,6 +32,7 @@ class ClaudeCode(WithoutServer):
 
     name = "claude_code"
     title = "Claude Code"
+    mends = "the newest Claude Code mends most faults before it sends them: update it"
     server = NoServer(title, "claude --resume {}".format)
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:

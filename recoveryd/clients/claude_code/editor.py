@@ -97,8 +97,8 @@ class ClaudeCodeEditor(LineEditor):
         legal = illegal.sub("_", old) if isinstance(old, str) else ""
         if server and legal and not legal.startswith(prefix):
             legal = prefix + legal
-        theirs = {(p.data or {}).get("id") for p in self._parts() if p.type in _CALLS and p.id != part.id}
-        if legal and (legal == old or legal not in {one for one in theirs if isinstance(one, str)}):
+        theirs = [(p.data or {}).get("id") for p in self._parts() if p.type in _CALLS and p.id != part.id]
+        if legal and (legal == old or legal not in theirs):
             return legal
         return prefix + illegal.sub("", part.id)
 

@@ -101,7 +101,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
         data = _object(text, number, path)
         if data is None:
             continue
-        kind, uuid = data.get("type"), data.get("uuid")
+        kind, uuid = _text(data, "type"), data.get("uuid")
         if kind in _CHAINED and isinstance(uuid, str) and uuid:
             weight += json_text.weight(text) if len(text) > _LARGE else len(text)
             if weight > most:
@@ -170,7 +170,7 @@ def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
     newest = noted
     behind = {noted.uuid}
     for line in order:
-        if line.data.get("parentUuid") in behind:
+        if _text(line.data, "parentUuid") in behind:
             behind.add(line.uuid)
             newest = line
     return newest
@@ -205,7 +205,7 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
     beside += [
         line
         for line in order
-        if line.uuid not in chosen and line.type == "user" and line.answers and line.data.get("parentUuid") in called
+        if line.uuid not in chosen and line.type == "user" and line.answers and _text(line.data, "parentUuid") in called
     ]
     return sorted({line.uuid: line for line in (*way, *beside)}.values(), key=lambda line: line.number)
 

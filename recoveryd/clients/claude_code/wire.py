@@ -129,7 +129,9 @@ def _block(part: Part) -> Block:
     data = {name: value for name, value in _whole(part.data).items() if name != MARK}
     if isinstance(data.get("citations"), list) and data["type"] == "text":
         cited = [
-            c for c in data["citations"] if isinstance(c, Mapping) and c.get("type") in _CITED and "cited_text" in c
+            one
+            for one in data["citations"]
+            if isinstance(one, Mapping) and str(one.get("type")) in _CITED and "cited_text" in one
         ]
         data = {**data, "citations": cited}
     if data["type"] == "tool_result":
@@ -279,4 +281,4 @@ def _sources(body: Json) -> Iterator[Json]:
 
 
 def _remote(source: Json) -> bool:
-    return source.get("type") in _REMOTE
+    return str(source.get("type")) in _REMOTE

@@ -129,7 +129,7 @@ class _Reader:
     def _item(self, line: Line, payload: Json) -> None:
         part = Part(part_id(line.offset), "", payload, line.raw)
         turn = self._turn(line)
-        if part.type == "message" and payload.get("role") in _INPUT:
+        if part.type == "message" and _text(payload, "role") in _INPUT:
             turn.input.append(part)
         else:
             turn.output.append(part)
@@ -216,7 +216,7 @@ def about(lines: Iterable[Line], longest: int) -> About:
         if data.get("type") == "session_meta":
             folder = _text(payload, "cwd")
         elif data.get("type") == "response_item" and is_prompt(payload):
-            said = next((one["text"] for one in payload["content"] if isinstance(one.get("text"), str)), "")
+            said = next((text for text in _texts(payload) if isinstance(text, str)), "")
             return About(clean(said, longest), folder)
     return About("", folder)
 
@@ -225,10 +225,13 @@ def is_prompt(item: Json) -> bool:
     """Whether an item is what a person asked, and not what the client tells the model of itself."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
-    content = item.get("content")
-    texts = [one.get("text") for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
-    first = next((text for text in texts if isinstance(text, str)), "")
+    first = next((text for text in _texts(item) if isinstance(text, str)), "")
     return not first.startswith(_CONTEXT)
+
+
+def _texts(item: Json) -> list[object]:
+    content = item.get("content")
+    return [one.get("text") for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
 
 
 def _messages(turn: _Turn) -> list[Message]:

@@ -110,7 +110,7 @@ def _words(one: object) -> Json:
 
 def _content(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, Mapping) and one.get("type") in _CONTENT and _filled(one) for one in value
+        isinstance(one, Mapping) and str(one.get("type")) in _CONTENT and _filled(one) for one in value
     )
 
 

@@ -62,6 +62,7 @@ class Opencode:
     name = "opencode"
     title = records.TITLE
     reads_once = False
+    mends = ""
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings

@@ -48,8 +48,8 @@ class Fork:
         return (folder / (named if usable else self.database)).resolve()
 
 
-# Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was not run (npm
-# does not have its package). By its published sources (0.1.15) its messages have a column more: they are left alone.
+# Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was never run
+# (npm does not have it). By its published sources (0.1.15) its messages have a column more: they are left alone.
 KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True)
 MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB", home="MIMOCODE_HOME")
 FORKS = (KILO, MIMO_CODE)

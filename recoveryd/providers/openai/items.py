@@ -76,7 +76,7 @@ def message_fault(body: Json) -> str | None:
     if body.get("type") != "message":
         return None
     role, content = body.get("role"), body.get("content")
-    if role not in _ROLES:
+    if str(role) not in _ROLES:
         return "a message has a role that the provider does not know"
     allowed = _OF_ASSISTANT if role == "assistant" else _OF_OTHERS
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []

@@ -1,0 +1,77 @@
+"""What people are told of sessions of Claude Code: what it mends itself, and how to go on with what was healed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
+from recoveryd.settings import Notify
+from recoveryd.tell.notifier import Delivery, Fate, Notifier
+from recoveryd.tell.toast import Toast
+from tests.conftest import Run
+from tests.e2e.claude_code.shapes import SOUND, STUCK, built
+from tests.support.running import running, until
+from tests.support.transcript import Transcript
+from tests.support.trees import Tree
+
+MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
+UNEXPLAINED = "the newest Claude Code mends most faults before it sends them: update it"
+ILLEGAL = "messages.3.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+# What an older version stored of shapes that the newest one mends by itself.
+MENDED = {
+    "foreign-thinking": ("messages.3.content.1: Invalid `signature` in `thinking` block", MENDS),
+    "call-without-result": (
+        "messages.3: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_01. "
+        "Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        MENDS,
+    ),
+    "result-without-call": (
+        "messages.4.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_09. "
+        "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+        MENDS,
+    ),
+    "image-damaged": ("messages.4.content.0.tool_result.content.1.image.source.base64: Could not process image", MENDS),
+    "half-character": ("The request body is not valid JSON: no low surrogate in string: line 1 column 9", MENDS),
+    "blank-answer": ("messages: text content blocks must be non-empty", UNEXPLAINED),
+    "call-twice": ("messages: `tool_use` ids must be unique", UNEXPLAINED),
+}
+
+
+def planted(projects: Path, name: str, words: str) -> Transcript:
+    made = built(Transcript(start=int(time.time() * 1000) - 90_000), {**SOUND, **STUCK}[name])
+    made.user("continue")
+    made.refused(words)
+    path = made.write(projects)
+    os.utime(path, (time.time() - 60,) * 2)
+    return made
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_fault_that_the_client_mends_by_itself_is_left_to_its_update(tree: Tree, run: Run, name: str) -> None:
+    words, said = MENDED[name]
+    made = planted(Path(os.environ["HOME"]) / ".claude" / "projects", name, words)
+    code, out, _ = run("explain", "--session", made.session)
+    assert (code, said.format(made.session).casefold() in " ".join(out.split()).casefold()) == (0, True), out
+    code, out, _ = run("scan", "--repair", "--session", made.session)
+    assert (code, said.format(made.session).casefold() in " ".join(out.split()).casefold()) == (1, True), out
+    [path] = (Path(os.environ["HOME"]) / ".claude").rglob("*.jsonl")
+    assert path.read_bytes() == made.raw()
+
+
+def test_the_notice_of_a_heal_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Toast] = []
+
+    def send(_: Notifier, toast: Toast) -> Delivery:
+        sent.append(toast)
+        return Delivery(Fate.SHOWN)
+
+    monkeypatch.setattr(Notifier, "send", send)
+    made = planted(tmp_path / ".claude" / "projects", "call-id", ILLEGAL)
+    with running(tmp_path, ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), notify=Notify(tui=False)):
+        until(lambda: sent)
+    assert sent[0].title.startswith("Claude Code session healed")
+    assert f"claude --resume {made.session}" in sent[0].body
