@@ -167,7 +167,9 @@ def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual
 
 
 def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -> Measure:
-    """With the length of the whole request known: what is left of it is in the messages since the last answer."""
+    """Close the measure with the length of the whole request known: what is left of it is in the messages since the
+    last answer.
+    """
     last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=None)
     newest = [message for message in line.messages if last is None or line.before[message] >= last]
     since = line.whole - (last or 0)

@@ -174,6 +174,7 @@ def _cleared(work: Work, block: Block) -> Option:
 
 
 def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
+    """List the long inputs of tools, but for the last `spare`."""
     for block in work.outline.calls(last=spare):
         texts = [text for text in _texts(block.body.get("input")) if len(text) > LONGEST_INPUT]
         if texts:

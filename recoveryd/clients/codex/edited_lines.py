@@ -68,7 +68,7 @@ def _change(session: Session, offset: int, edits: Sequence[tuple[int | None, Edi
 
 
 def _payload(old: Json, items: Mapping[int | None, Json | None]) -> Json:
-    """What a line carries, with other items in the place of those at some places in it; None: of itself."""
+    """Return what a line carries, with other items in the place of those at some places in it; None: of itself."""
     if None in items:
         return items[None] or _NOTHING
     history = list(old["replacement_history"])

@@ -256,5 +256,5 @@ class Opencode:
 
 
 def _cut_outputs(store: Store) -> Path:
-    """The folder in which the client keeps what it cut, and the model may read it."""
+    """Return the folder in which the client keeps what it cut, and the model may read it."""
     return store.root.parent / "tool-output"

@@ -60,7 +60,7 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
 
 
 def _counted(call_id: str, limits: CallLimits) -> str:
-    """What of an id tells two calls apart."""
+    """Return what of an id tells two calls apart."""
     if limits.counted is None:
         return limits.illegal.sub("_", call_id)
     return re.sub(r"[^a-zA-Z0-9]", "", call_id)[: limits.counted]

@@ -44,7 +44,7 @@ class Loaded:
 
 
 def folder() -> Path:
-    """Where plugins and recoveryd leave files for each other. Made by `recoveryd plugin install`."""
+    """Return the folder of the files between plugins and recoveryd. Made by `recoveryd plugin install`."""
     return paths.state_dir() / "plugin"
 
 
@@ -111,7 +111,7 @@ def _answer(found: Mapping[str, Any]) -> Answer | None:
 
 
 def _read(path: Path) -> Loaded | None:
-    """The sign of life in a file, of a process that lives; else None."""
+    """Read the sign of life in a file, of a process that lives; else None."""
     found, named = _object(path), _NAME.fullmatch(path.name)
     if found is None or named is None or found.get("version") != FORMAT or found.get("pid") != int(named[2]):
         return None
@@ -126,7 +126,7 @@ def _read(path: Path) -> Loaded | None:
 
 
 def _began(pid: int) -> float | None:
-    """When a process began, in seconds since the epoch; None where there is none."""
+    """Tell when a process began, in seconds since the epoch; None where there is none."""
     import psutil  # late: only where a plugin was loaded
 
     try:
@@ -145,7 +145,7 @@ def _private(seen: os.stat_result) -> bool:
 
 
 def _object(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a small file that is this user's alone; None for anything else."""
+    """Read the JSON object in a small file that is this user's alone; None for anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

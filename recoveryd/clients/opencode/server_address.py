@@ -59,7 +59,7 @@ class LocalServers:
         return [Listener(self._configured)] if self._configured else self.found()
 
     def _with_plugin(self) -> list[Listener]:
-        """The clients that have the plugin, but for those that are called by their port: nobody is told twice."""
+        """List the clients that have the plugin, but for those that are called by their port: nobody is told twice."""
         having = plugin_mailbox.loaded(self._client)
         if not having:
             return []  # so no process is looked for in vain

@@ -19,7 +19,9 @@ _PATH = re.compile(r"/chat/completions$")
 
 
 def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
-    """Where chat completions are spoken: at a maker's own hosts, or by what the client says of a custom provider."""
+    """Describe where chat completions are spoken: at a maker's own hosts, or by what the client says of a custom
+    provider.
+    """
     return Endpoint("openai.chat", _PATH, hosts, re.compile(providers))
 
 

@@ -83,7 +83,7 @@ def _call_fault(block: Block) -> str | None:
 
 
 def accused(refused: Refused, request: Request) -> frozenset[str]:
-    """The parts that an error means: those with a signature that can't be read, or the one image that there is."""
+    """List the parts that an error means: those with a signature that can't be read, or the one image that there is."""
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
         return frozenset({held[0][0]} if len(held) == 1 and media.fault(held[0][1]) is None else ())

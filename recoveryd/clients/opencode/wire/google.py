@@ -50,7 +50,7 @@ class GoogleGenerate(SdkWire):
         return None if self.form.spreads_files else []
 
     def signed(self, piece: Piece, body: dict[str, Any]) -> Block:
-        """A block with the signature that the SDK finds beside its piece."""
+        """Return a block with the signature that the SDK finds beside its piece."""
         names = self.marked if self.form.spreads_files else ("google",)
         marks = next((marks for sdk in names if (marks := piece.marks_of(sdk))), {})
         signature = marks.get("thoughtSignature")
@@ -60,7 +60,7 @@ class GoogleGenerate(SdkWire):
         return [sent for piece in pieces if not piece.executed for sent in self._given_back(piece)]
 
     def _given_back(self, piece: Piece) -> list[Block]:
-        """One response; where it can't hold files, those stand behind it as parts of their own."""
+        """Make one response; where it can't hold files, those stand behind it as parts of their own."""
         content = piece.body["content"]
         if isinstance(content, str):
             return [_response(piece, content)]
@@ -69,7 +69,7 @@ class GoogleGenerate(SdkWire):
         return [block(piece, one) for item in content for one in self.beside(piece, item)]
 
     def beside(self, piece: Piece, item: Json) -> list[Json]:
-        """What a text or a file of a result becomes where no response holds files."""
+        """Make what a text or a file of a result becomes where no response holds files."""
         if item["type"] == "text":
             return [_response(piece, item["text"]).body]
         if self.form.spreads_files and not item["mime"].startswith("image/"):

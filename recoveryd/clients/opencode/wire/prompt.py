@@ -226,7 +226,7 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
 
 
 def _sent_id(call_id: str, asked: Asked) -> str:
-    """The id of a call, which the client mends for models of some names only."""
+    """Return the id of a call, which the client mends for models of some names only."""
     if "claude" in asked.model:
         call_id = _ILLEGAL_ID.sub("_", call_id)
     if asked.form.mends_for_mistral(asked.provider, asked.model):
