@@ -215,6 +215,8 @@ BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-
         (None, "anthropic", "claude-opus-5-1", True),
         (None, "anthropic", "claude-sonnet-5.2-20260801", True),
         (None, "anthropic", "claude-opus-6", True),
+        (None, "anthropic", "claude-mythos-5-1", False),
+        (None, "anthropic", "claude-mythos-5-2", True),
         (None, "anthropic", "claude-opus-6-20270101", True),
         (None, "anthropic", "claude-opus-5-20260101", False),
         (None, "anthropic", "claude-opus-4-5-20251101", False),

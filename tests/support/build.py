@@ -55,7 +55,9 @@ __all__ = [
 ]
 
 MODEL = {"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}
-BINDS = {"providerID": "anthropic", "modelID": "claude-opus-5-1"}  # ties its thinking to all that stands before it
+# Ties its thinking to all that stands before it. A name as a proxy may give: for `claude-opus-5-1` OpenCode 1.18 would
+# have the provider drop what no longer fits, and ask for thinking in another way.
+BINDS = {"providerID": "anthropic", "modelID": "claude_opus-5-1"}
 ZERO = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 
 

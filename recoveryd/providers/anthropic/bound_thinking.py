@@ -9,13 +9,15 @@ from recoveryd.core import Block, Json, Request
 
 _VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")  # of claude-opus-5-20260101 the 5
 _SINCE = (5, 1)
+_NOT_YET = "mythos"  # of that version
 _SAID = "bound to a different conversation"
 
 
 def binds(model: str, said: Iterable[str]) -> bool:
     """Whether a model ties its thinking to all before it: by its version, or since a refusal said so."""
     version = _VERSION.search(model, max(model.rfind("claude"), 0))
-    newer = version is not None and (int(version[1]), int(version[2] or 0)) >= _SINCE
+    number = (int(version[1]), int(version[2] or 0)) if version is not None else (0, 0)
+    newer = number > _SINCE or (number == _SINCE and _NOT_YET not in model.lower())
     return newer or any(_SAID in text for text in said)
 
 
