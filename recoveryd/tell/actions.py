@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from recoveryd.core import Edit, Kind, Session, capital, deeds, kind_info
+from recoveryd.core import Edit, Kind, Message, Session, capital, deeds, kind_info
 from recoveryd.tell.where import tool_name
 
 
@@ -86,7 +86,10 @@ ACTIONS: Mapping[str, Deed] = {
     "cut_input": Deed("cut", "cut", "the long input of 1 old tool call", "the long inputs of {n} old tool calls"),
     "set_aside_old_thinking": Deed("set aside", "set aside", "1 old thinking block", "{n} old thinking blocks"),
     "compact": Deed(
-        "put", "put", "an extract in the place of all before it", "{n} extracts in the place of all before them"
+        "put",
+        "put",
+        "an extract in the place of the oldest messages",
+        "{n} extracts in the place of the oldest messages",
     ),
     "lower_usage": Deed(
         "set", "set", "the length that 1 answer tells right", "the lengths that {n} answers tell right"
@@ -111,12 +114,32 @@ def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) ->
 
 
 def names(session: Session, edits: Sequence[Edit]) -> str:
-    """ "; no longer seen: bash 20, read 11" of the outputs that are left out; "" where none is."""
+    """ "; no longer seen: 38 messages, bash 20; cut: write 17" of what is sent no more, or not whole; "" of nothing."""
     parts = {part.id: part for message in session.messages for part in message.parts}
-    cleared = (parts.get(edit.part_id or "") for edit in edits if edit.action == "clear_output")
-    counts = Counter(tool_name(part.data or {}) or "a tool" for part in cleared if part is not None)
-    listed = ", ".join(f"{name} {n}" for name, n in counts.most_common(8))
-    return f"; no longer seen: {listed}{' and others' if len(counts) > 8 else ''}" if counts else ""
+    seen, whole = Counter[str](), Counter[str]()
+    for edit in edits:
+        part = parts.get(edit.part_id or "")
+        if edit.action == "compact" and not edit.companion:
+            seen["messages"] = _replaced(session, Message(edit.message_id, edit.after or {}), edits)
+        elif part is not None and edit.action in ("clear_output", "cut_input", "cut_output"):
+            (seen if edit.action == "clear_output" else whole)[tool_name(part.data or {}) or "a tool"] += 1
+    return "".join(
+        f"; {what}: {_listed(counts)}" for what, counts in (("no longer seen", seen), ("cut", whole)) if counts
+    )
+
+
+def _replaced(session: Session, marker: Message, edits: Sequence[Edit]) -> int:
+    """Count the messages before a new compaction, back to the one before it: what that left out was not seen before."""
+    gone = {edit.part_id for edit in edits if edit.after is None}
+    before = [message for message in session.messages if message.by_time < marker.by_time]
+    older = (any(p.type == "compaction" and p.id not in gone for p in message.parts) for message in reversed(before))
+    return next((at + 1 for at, found in enumerate(older) if found), len(before))
+
+
+def _listed(counts: Counter[str]) -> str:
+    """ "38 messages, bash 20, read 11" """
+    tools = [f"{n} messages" if name == "messages" else f"{name} {n}" for name, n in counts.most_common(8)]
+    return ", ".join(tools) + (" and others" if len(counts) > 8 else "")
 
 
 def by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from recoveryd.clients import client_title
-from recoveryd.core import Event, Outcome, capital, clean
+from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
@@ -45,7 +45,7 @@ _LINES = 5  # deeds that "Show" shows
 
 def _healed(event: Event, go_on: str) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
-    place = where(event.places)
+    place = "" if kind_info(event.kind).shortened else where(event.places)  # all of it was too long, no place in it
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
     rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: recoveryd undo {event.id}"
     return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest

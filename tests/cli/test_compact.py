@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from recoveryd.clients import Store
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.diagnosis import Diagnosis
+from recoveryd.core.model import Outcome
 from recoveryd.diagnose import Context, diagnose
+from recoveryd.tell.words import notice
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import MODEL, SessionBuilder
+from tests.support.cases import case
 from tests.support.database import Base
 from tests.support.judge import body
 from tests.support.long_sessions import LONG, bash, many_turns, spent
@@ -65,6 +69,28 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     assert '+ "compacted":' in shown.replace("'", '"')
     assert run("undo", entry["id"])[0] == 0
     assert tree.files() == before
+
+
+TOLD = {
+    "many-turns": "217k of 200k tokens: the outputs of 20 old tool calls are no longer sent; nothing is deleted, "
+    "and about 140k are sent now; no longer seen: bash 20",
+    "talk": "put an extract in the place of the oldest messages; nothing is deleted, and about 135k are sent now; "
+    "no longer seen: 38 messages",
+    "inputs": "cut the long inputs of 17 old tool calls; nothing is deleted, and about 139k are sent now; "
+    "cut: write 17",
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_notice_and_show_tell_what_is_no_longer_seen(run: Run, tree: Tree, name: str) -> None:
+    session = tree.stuck(turns(name), TOO_LONG, model=MODEL)
+    assert run("scan", "--repair", "--yes", "--session", session)[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    event = replace(case(tree.store, tree.failure(session)).event, outcome=Outcome.HEALED, detail=entry["detail"])
+    shown = notice(replace(event, places=("turn 1, tool bash",))).body
+    assert shown.startswith("217k of 200k tokens: "), "no place before it: all of it was too long"
+    assert TOLD[name] in shown
+    assert TOLD[name] in " ".join(run("show", entry["id"])[1].split())
 
 
 @pytest.mark.parametrize(
