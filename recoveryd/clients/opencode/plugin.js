@@ -18,6 +18,7 @@ const TOAST_MS = 10_000
 const COMMAND = "recoveryd"
 const SAYS = "What recoveryd did to this session; undo: takes it back; continue: goes on"
 const TEMPLATE = "Say this in one line: the plugin of recoveryd did not answer, `recoveryd history` does."
+const MOST = 1_000 // sessions that are remembered to have run here
 const ID = "([A-Za-z0-9_-]{1,200})"
 
 // All that the daemon may ask for, and what it is told: never a word of a conversation.
@@ -36,8 +37,8 @@ function status(data) {
   return Object.fromEntries(Object.entries(data).map(([id, one]) => [id, { type: one.type }]))
 }
 
-function place(data) {
-  return { id: data.id, directory: data.directory }
+function place(data, ran) {
+  return { id: data.id, directory: data.directory, ran: ran.has(data.id) }
 }
 
 function message(client, ask, id, messageID) {
@@ -86,26 +87,26 @@ function taken(file) {
   return ask && ask.version === FORMAT && Date.now() <= ask.until ? ask : null
 }
 
-async function answer(client, name) {
+async function answer(client, name, ran) {
   const ask = taken(path.join(FOLDER, name))
   if (!ask) return
-  const said = await called(client, ask).catch(() => ask.method === "GET" && { status: 500, data: null })
+  const said = await called(client, ask, ran).catch(() => ask.method === "GET" && { status: 500, data: null })
   // Of what failed on its way nobody knows whether it was done: no answer says so.
   if (said) write(name.replace(/\.ask$/, ".answer"), { version: FORMAT, ...said })
 }
 
-async function called(client, ask) {
+async function called(client, ask, ran) {
   for (const [method, pattern, call, told] of CALLS) {
     const found = ask.method === method && new RegExp(`^${pattern}$`).exec(ask.path)
     if (!found) continue
     const { data, response } = await call(client, ask, ...found.slice(1))
-    return { status: response.status, data: response.status === 200 ? told(data) : null }
+    return { status: response.status, data: response.status === 200 ? told(data, ran) : null }
   }
   return { status: 501, data: null }
 }
 
 // Takes the daemon's questions of one folder's client, until it is stopped.
-function listen(client, directory) {
+function listen(client, directory, ran) {
   const key = `${process.pid}-${randomBytes(6).toString("hex")}`
   const missing = NEEDED.filter((name) => typeof name.split(".").reduce((at, part) => at?.[part], client) !== "function")
   const life = { version: FORMAT, plugin: INSTALLED.plugin, client: INSTALLED.client, pid: process.pid, directory }
@@ -123,7 +124,7 @@ function listen(client, directory) {
       if (!fs.existsSync(path.join(FOLDER, alive))) write(alive, { ...life, started: Date.now(), missing })
       watcher ??= watched()
       for (const name of fs.readdirSync(FOLDER))
-        if (name.startsWith(`${key}.`) && name.endsWith(".ask")) answer(client, name).catch(() => {})
+        if (name.startsWith(`${key}.`) && name.endsWith(".ask")) answer(client, name, ran).catch(() => {})
     })
   let timer = null
   const turn = () => {
@@ -189,11 +190,21 @@ function show(client, directory, text, variant) {
 
 export const Recoveryd = async ({ client, directory }) => {
   let mine = false
+  const ran = new Set() // sessions with a turn in this process, the oldest first
   guarded(() => {
     listening().get(directory)?.()
-    listening().set(directory, listen(client, directory))
+    listening().set(directory, listen(client, directory, ran))
   })
   return {
+    event: async (about) => {
+      guarded(() => {
+        if (about.event.type !== "session.status") return
+        const session = about.event.properties.sessionID
+        ran.delete(session)
+        ran.add(session)
+        if (ran.size > MOST) ran.delete(ran.values().next().value)
+      })
+    },
     config: async (config) => {
       guarded(() => {
         config.command ??= {}

@@ -113,7 +113,7 @@ class OpencodeServer:
         there, and both for an agent that is not.
         """
         talk = self._patiently(failure, directory)
-        having = list(talk.having())
+        having = sorted(talk.having(), key=talk.ran, reverse=True)
         if not having:
             return Asked.NOBODY, "no client that listens has this session"
         if any(talk.status(url) != "idle" for url in having):
@@ -199,6 +199,10 @@ class _Talk:
         status = answer.data.get(self.session, {"type": "idle"})
         told = status.get("type") if isinstance(status, dict) else None
         return told if isinstance(told, str) else ""
+
+    def ran(self, url: str) -> bool:
+        """Whether this client is known to have run a turn of the session: its user looks at it there."""
+        return self.object_at(url, self.path).get("ran") is True
 
     def version(self, url: str) -> tuple[int, ...] | None:
         told = str(self.object_at(url, "/global/health").get("version"))

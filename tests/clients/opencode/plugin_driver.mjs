@@ -16,6 +16,7 @@ const client = {
   },
   tui: { showToast: call("toast", true) },
 }
+if (how === "idle") client.session.status = call("status", {})
 if (how === "changed") delete client.session
 if (how === "throws") client.session.get = client.session.abort = () => { throw new Error("it is another API") }
 const { Recoveryd } = await import(plugin)
@@ -27,6 +28,11 @@ say("loaded")
 for await (const line of readline.createInterface({ input: process.stdin })) {
   const { does, command, words, config, session } = JSON.parse(line)
   if (does === "calls") say(calls)
+  if (does === "event") {
+    await hooks.event({ event: { type: "session.status", properties: { sessionID: session } } })
+    await hooks.event({})
+    say("heard")
+  }
   if (does === "config") {
     await hooks.config(config)
     say(config)

@@ -99,7 +99,7 @@ def test_what_it_is_asked_it_has_the_client_do_and_tells_no_word_of_a_conversati
     assert [(answer.status, answer.data) for answer in answers] == [
         (200, {"version": "1.18.33"}),
         (200, {"ses_1": {"type": "busy"}}),
-        (200, {"id": "ses_1", "directory": str(there.directory)}),
+        (200, {"id": "ses_1", "directory": str(there.directory), "ran": False}),
         (200, {"info": {"time": {"created": 7}}}),
         (200, None),
         (200, None),
@@ -300,6 +300,18 @@ def test_a_client_that_does_not_listen_shows_toasts_is_prompted_and_aborted(
     assert server.versions("/store", "ses_1", folder) == ((1, 18, 33),)
     assert not server.has(Failure("/store", "ses_1", "msg_1", 8), folder), "that of a copy of the store"
     assert there.names().count("toast") == 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_of_two_in_a_folder_the_one_that_ran_the_session_is_prompted(
+    load: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    both = [load("idle"), load("idle")]
+    servers(monkeypatch)
+    both[which].do(does="event", session="ses_1")
+    server = OpencodeServer(OpencodeSettings())
+    assert server.prompt(FAILURE, str(both[0].directory), Prompt(), "continue", "r1", lambda: None)[0] == "sent"
+    assert [one.names().count("prompt") for one in both] == [which == 0, which == 1]
 
 
 @pytest.mark.parametrize("configured", [None, "http://localhost:4097"])
