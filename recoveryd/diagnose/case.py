@@ -18,6 +18,7 @@ class Case:
     failure: Failure
     refused: Refused
     event: Event
+    begun: float = 0.0  # when what is done now began, time.monotonic()
 
     @classmethod
     def begin(cls, store: Store, failure: Failure, refused: Refused, recovery: str = "") -> Case:

@@ -31,7 +31,6 @@ class Recorder:
     def __init__(self, context: Context) -> None:
         self._ledger = context.ledger
         self._config = context.config
-        self.started = 0.0  # when the repair that is under way began, time.monotonic()
 
     def entry(self, case: Case) -> Entry | None:
         """Return what the ledger has of a case so far."""
@@ -62,7 +61,7 @@ class Recorder:
         event = case.event
         if self.entry(case) is not None:
             if event.outcome is not Outcome.FAILED or self._untouched(case):
-                seconds = time.monotonic() - self.started
+                seconds = time.monotonic() - case.begun
                 self._ledger.finish(event.id, event.outcome, event.detail, seconds=seconds)
             return case
         try:

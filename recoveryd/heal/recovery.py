@@ -80,11 +80,10 @@ class Recovery:
 
         `still` is asked under the lock: whether it is still to be done.
         """
-        self._recorder.started = started = time.monotonic()
         case = self._locked(case, still)
         if case.outcome is not Outcome.HEALED:
             self._proposed.pop(case.recovery, None)
-        return case.updated(seconds=time.monotonic() - started)
+        return case.updated(seconds=time.monotonic() - case.begun)
 
     def propose(self, case: Case) -> tuple[Session, Proposal | Refusal]:
         """Return what `attempt` would do about a case, without doing it, and the session as it is now."""
@@ -120,7 +119,7 @@ class Recovery:
         return entry is None or (entry.confirmed and entry.outcome is not Outcome.PENDING)
 
     def _locked(self, case: Case, still: Callable[[], bool] = lambda: True) -> Case:
-        store = case.store
+        store, case = case.store, replace(case, begun=time.monotonic())
         try:
             with recovery_lock(store.lock_path, self.context.lock_dir, store.id):
                 if case.outcome is Outcome.PENDING:
