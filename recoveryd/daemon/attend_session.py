@@ -10,7 +10,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
@@ -136,7 +136,8 @@ class Healer:
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
         began, title = root(case.store, case.session)
-        detail = f"{verdict.reason} It is left alone until a prompt is answered."
+        instead = kind_info(case.kind).instead
+        detail = f"{verdict.reason} It is left alone until a prompt is answered: {instead}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
         self._ledger.record(
             Record(case.recovery, case.failure, title, case.kind, detail, judged=judged), Outcome.GAVE_UP

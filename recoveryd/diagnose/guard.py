@@ -107,13 +107,16 @@ def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list
     """List those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
     A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
-    that was made shorter where nothing had failed (`recoveryd compact`) was no try.
+    that was made shorter where nothing had failed (`recoveryd compact`) was no try. Reasoning that is rejected may be
+    rejected anew with each step that brings some: there a prompt must not have been refused in the end.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
     asked = {m.id for m in session.messages if m.role == "user" and client.resumed_by(m) is None}
     steps = [m for m in session.messages if m.role == "assistant" and m.completed and m.error is None]
-    prompts = (str(message.data.get("parentID")) for message in steps if not client.by_shell(message))
-    last = max((order[prompt] for prompt in prompts if prompt in asked), default=0)
+    prompts = {str(message.data.get("parentID")) for message in steps if not client.by_shell(message)}
+    ended = prompts - {str(m.data.get("parentID")) for m in session.messages if m.error is not None}
+    last, whole = (max((order[prompt] for prompt in some & asked), default=0) for some in (prompts, ended))
     good = {m.id for m in steps}
     in_vain = [one for one in tries if one.kind != Kind.CONTEXT_OVERFLOW or one.message not in good]
-    return [one for one in in_vain if order.get(one.message, last) >= last]
+    since = [(one, whole if one.kind == Kind.REASONING_ITEM else last) for one in in_vain]
+    return [one for one, success in since if order.get(one.message, success) >= success]

@@ -31,6 +31,7 @@ from recoveryd.tell.notifier import Notifier
 from tests.support.build import SessionBuilder, api_error, text, tool
 from tests.support.fake_client import Fake, client_with, listening, saying
 from tests.support.long_sessions import goes_round
+from tests.support.plant import write_tree
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
@@ -304,6 +305,35 @@ def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path)
     assert daemon.history()[0].outcome is Outcome.GAVE_UP
     assert {event.title for event in daemon.events} == {"My session"}
     assert daemon.aborted == [session] * 2, "what is given up is not touched"
+
+
+BLOB = "The encrypted content gAAA...kifQ could not be verified. Reason: Encrypted content could not be decrypted."
+
+
+def test_reasoning_that_the_provider_rejects_anew_each_time_ends_at_the_cap(tree: Tree, tmp_path: Path) -> None:
+    """As in anomalyco/opencode#49116: each prompt gets a step, whose reasoning the next request is refused for."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model={"providerID": "openai", "modelID": "gpt-5.1"})
+    error = api_error(BLOB, 400)
+    error["data"]["metadata"] = {"url": "https://api.openai.com/v1/responses"}
+
+    def prompted() -> None:
+        sealed = {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "gAAAkifQ"}}
+        made.user("go on")
+        made.assistant({"type": "reasoning", "text": "a plan", "metadata": sealed}, tool(), finish="tool-calls")
+        made.assistant(error=error, parentID=made.planted().messages[-2]["id"])
+        there = {path: path.read_bytes() for path in tree.root.rglob("*.json")}
+        write_tree(made.planted(), tree.root)
+        for path, content in there.items():
+            path.write_bytes(content)
+
+    with running(tmp_path, tree.store) as daemon:
+        for number in range(1, 5):
+            prompted()
+            until(lambda number=number: len(daemon.events) == number)  # type: ignore[misc]
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED] * 3 + [Outcome.GAVE_UP]
+    told = daemon.events[-1].detail
+    assert told.startswith("The session was repaired 3 times and is refused again.")
+    assert told.endswith("until a prompt is answered: choose another model, or start a new session.")
 
 
 def test_after_an_answer_it_is_counted_anew(tree: Tree, tmp_path: Path) -> None:

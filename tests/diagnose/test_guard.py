@@ -135,6 +135,19 @@ class TestSinceSuccess:
     ) -> None:
         assert self.left(turns, *failed) == expected
 
+    @pytest.mark.parametrize(
+        ("turns", "failed", "expected"),
+        [
+            ("ufusfusf", (1, 4), [1, 4]),  # each step brings new reasoning, which is rejected with the next
+            ("ufusfusfus", (1, 4, 7), []),  # the last prompt was answered
+            ("ufususf", (1,), []),  # one prompt in between was
+        ],
+    )
+    def test_reasoning_that_is_rejected_anew_each_time_comes_to_the_cap(
+        self, turns: str, failed: tuple[int, ...], expected: list[int]
+    ) -> None:
+        assert self.left(turns, *failed, kind=Kind.REASONING_ITEM) == expected
+
     def test_what_was_made_shorter_where_nothing_had_failed_was_no_try(self) -> None:
         assert self.left("usf", 1, 2, kind=Kind.CONTEXT_OVERFLOW) == [2]
         assert self.left("usf", 1, 2) == [1, 2]
