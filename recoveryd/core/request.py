@@ -50,7 +50,6 @@ class Unsendable:
     part_id: str
     reason: str
     fault: str  # as in `CannotSend`
-    by_client: bool = True  # the client fails on it whichever provider it asks; False: with this one alone
 
 
 @dataclass(frozen=True, slots=True)

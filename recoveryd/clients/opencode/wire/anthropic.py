@@ -79,7 +79,7 @@ class AnthropicMessages(SdkWire):
         if mime.startswith("image/") or mime == "application/pdf":
             return [{"type": "image" if mime.startswith("image/") else "document", "source": item["source"]}]
         if self.form is OLD:
-            raise CannotSend("attachment", f"the client cannot send an attachment of type {mime}", by_sdk=True)
+            raise CannotSend("attachment", f"the client cannot send an attachment of type {mime}")
         return []
 
     def file(self, piece: Piece) -> Block:
@@ -87,7 +87,7 @@ class AnthropicMessages(SdkWire):
         if media.startswith("image/"):
             return block(piece, {"type": "image", "source": source})
         if media not in ("application/pdf", "text/plain"):
-            raise CannotSend("file", f"the client cannot send a file of type {media}", by_sdk=True)
+            raise CannotSend("file", f"the client cannot send a file of type {media}")
         if media == "text/plain" and source["type"] == "base64":
             source = {"type": "text", "media_type": media, "data": _plain(source["data"])}
         return block(piece, {"type": "document", "source": source, **({"title": name} if name is not None else {})})
@@ -99,7 +99,7 @@ def _thinking(piece: Piece) -> list[Block]:
     signature, redacted = marks.get("signature"), marks.get("redactedData")
     for value in (signature, redacted):
         if value is not None and not isinstance(value, str):
-            raise CannotSend("signature", "its signature is not a text", by_sdk=True)
+            raise CannotSend("signature", "its signature is not a text")
     if signature is not None:
         return [block(piece, {"type": "thinking", "thinking": piece.body["text"], "signature": signature})]
     return [block(piece, {"type": "redacted_thinking", "data": redacted})] if redacted is not None else []

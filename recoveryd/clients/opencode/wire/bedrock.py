@@ -76,7 +76,7 @@ class BedrockConverse(SdkWire):
         if item["type"] == "text":
             return item
         if not item["mime"].startswith("image/") and not self.form.mends_calls:
-            raise CannotSend("attachment", f"the client cannot send an attachment of type {item['mime']}", by_sdk=True)
+            raise CannotSend("attachment", f"the client cannot send an attachment of type {item['mime']}")
         return _file(item, "attachment")
 
     def file(self, piece: Piece) -> Block:
@@ -93,7 +93,7 @@ def _file(item: Json, fault: str) -> Json:
     mime = item["mime"]
     picture = mime.startswith("image/")
     if mime not in (_IMAGES if picture else _DOCUMENTS):
-        raise CannotSend(fault, f"the client cannot send Bedrock a file of type {mime}", by_sdk=True)
+        raise CannotSend(fault, f"the client cannot send Bedrock a file of type {mime}")
     return {"type": "image" if picture else "document", "source": item["source"]}
 
 
@@ -108,7 +108,7 @@ def _thinking(piece: Piece) -> list[Block]:
     marks = piece.marks_of("bedrock")
     for key in ("signature", "redactedData", "redactedContent"):
         if marks.get(key) is not None and not isinstance(marks[key], str):
-            raise CannotSend("signature", "its signature is not a text", by_sdk=True)
+            raise CannotSend("signature", "its signature is not a text")
     if marks.get("signature") is not None:
         return [block(piece, {"type": "thinking", "thinking": piece.body["text"], "signature": marks["signature"]})]
     redacted = marks.get("redactedContent") or marks.get("redactedData")

@@ -52,7 +52,7 @@ class ChatWire(SdkWire):
         mime = piece.body["mime"]
         if mime.startswith("image/"):
             return block(piece, {"type": "image", "source": _typed(piece.body["source"], mime)})
-        raise CannotSend("file", f"the client cannot send this provider a file of type {mime}", by_sdk=True)
+        raise CannotSend("file", f"the client cannot send this provider a file of type {mime}")
 
 
 def joined(pieces: Sequence[Piece], kinds: Collection[str] = ("text",)) -> list[Block]:

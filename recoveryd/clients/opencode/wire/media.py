@@ -12,13 +12,12 @@ class CannotSend(Exception):
     """The client fails on this part before it sends anything; the text says why, as a clause.
 
     `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output or
-    attachment. `by_sdk`: only the SDK of the provider that is asked fails on it, another may send it.
+    attachment.
     """
 
-    def __init__(self, fault: str, reason: str, *, by_sdk: bool = False) -> None:
+    def __init__(self, fault: str, reason: str) -> None:
         super().__init__(reason)
         self.fault = fault
-        self.by_sdk = by_sdk
 
 
 def file(data: Json, reads: frozenset[str]) -> Json:

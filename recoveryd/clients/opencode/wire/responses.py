@@ -125,7 +125,7 @@ def _asked(piece: Piece, place: int) -> Json:
         return {"type": "input_text", "text": piece.body["text"]}
     mime = piece.body["mime"]
     if not mime.startswith("image/") and mime != "application/pdf":
-        raise CannotSend("file", f"the client cannot send OpenAI a file of type {mime}", by_sdk=True)
+        raise CannotSend("file", f"the client cannot send OpenAI a file of type {mime}")
     return _part(piece.body, piece.body.get("filename") or f"part-{place}.pdf")
 
 

@@ -35,8 +35,7 @@ class _Draft:
     unsendable: list[Unsendable] = field(default_factory=list)
 
     def fail(self, part: Part, error: CannotSend) -> None:
-        by_client = not error.by_sdk
-        self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault, by_client=by_client))
+        self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault))
 
     def unreadable(self) -> list[Unsendable]:
         return [stuck for stuck in self.unsendable if stuck.fault == "not_json"]

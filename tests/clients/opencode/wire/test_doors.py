@@ -13,7 +13,8 @@ from recoveryd.clients.opencode.wire.copilot import CopilotChat
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.clients.opencode.wire.sdk import SdkWire
-from recoveryd.core import Marks, Request, Session, edited
+from recoveryd.core import Claims, Marks, Request, Session, edited
+from recoveryd.providers import NO_RULES
 from tests.e2e.media import data_url, png
 from tests.families.table import FAMILIES
 from tests.support.build import SessionBuilder
@@ -91,7 +92,7 @@ def test_a_document_stops_the_client_before_copilot_alone() -> None:
     for name, stuck in (("copilot", 1), ("openrouter", 0), ("bedrock", 0)):
         request = wire(name, NEW).stored(as_session(FAMILIES[name].dressed(session.planted())))
         assert len(request.unsendable) == stuck
-        assert not any(part.by_client for part in request.unsendable)
+        assert len(NO_RULES.check(request, Claims())) == stuck, "whoever is behind the SDK"
 
 
 def test_equal_reasoning_goes_to_openrouter_once() -> None:
