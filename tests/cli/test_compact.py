@@ -27,7 +27,7 @@ from tests.support.build import MODEL, SessionBuilder
 from tests.support.cases import case
 from tests.support.database import Base
 from tests.support.judge import body
-from tests.support.long_sessions import LONG, bash, many_turns, spent
+from tests.support.long_sessions import BASE, LONG, bash, many_turns, spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import write_sqlite
 from tests.support.trees import MISSING, Tree, write_over
@@ -67,6 +67,25 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     shown = " ".join(run("show", entry["id"])[1].split())
     assert "a conversation longer than the model can take" in shown
     assert '+ "compacted":' in shown.replace("'", '"')
+    assert run("undo", entry["id"])[0] == 0
+    assert tree.files() == before
+
+
+SUM = (
+    "input length and `max_tokens` exceed context limit: 217000 + 64000 > 250000, decrease input length"
+)
+REFUSALS = {"the sum": (SUM, 250_000 - 64_000 - 25_000), "no number": ("Prompt exceeds max length", 0.61 * 217_000)}
+
+
+@pytest.mark.parametrize("how", REFUSALS)
+def test_other_ways_to_say_that_it_is_too_long(run: Run, tree: Tree, how: str) -> None:
+    words, most = REFUSALS[how]
+    session = tree.stuck(turns(), words, model=MODEL)
+    before = tree.files()
+    assert run("scan", "--repair", "--yes", "--session", session)[0] == 0
+    wire = AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named("old"))
+    assert 0.85 * most < BASE + count(body(wire.build(tree.store.load(session)), thinking=True)) <= most
+    [entry] = json.loads(run("history", "--json")[1])
     assert run("undo", entry["id"])[0] == 0
     assert tree.files() == before
 

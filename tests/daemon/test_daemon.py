@@ -29,9 +29,11 @@ from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.tell.notifier import Notifier
 from tests.support.build import SessionBuilder, api_error, text, tool
+from tests.support.database import Base
 from tests.support.fake_client import Fake, client_with, listening, saying
 from tests.support.long_sessions import goes_round
-from tests.support.plant import write_tree
+from tests.support.parts import compaction
+from tests.support.plant import write_sqlite, write_tree
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
@@ -599,6 +601,29 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
     assert len(said) == 1 and "turn off tools" in said[0]
     assert tree.files() == before
     assert daemon.aborted == []
+
+
+def test_what_a_compaction_without_credit_hid_is_given_back_at_once(tree: Tree, tmp_path: Path) -> None:
+    """The client says nothing of it, and goes on with the tail alone."""
+    database = tree.root.parent / "opencode.db"
+    base = Base(database, clock=time.time)
+    with running(tmp_path, base.store) as daemon:
+        daemon.idle()
+        made = SessionBuilder(int(time.time() * 1000) - 9_000, version="1.18.33", title="My session")
+        made.user("the first thing")
+        made.assistant("said early")
+        tail = made.user("the second thing")
+        made.assistant("said late")
+        made.user("go on")
+        marker = made.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+        made.assistant(error=api_error("Your credit balance is too low"), summary=True, parentID=marker["id"])
+        write_sqlite(made.planted(), database)
+        until(lambda: daemon.events)
+    [event] = daemon.events
+    assert (event.kind, event.outcome) == (Kind.CONTEXT_OVERFLOW, Outcome.HEALED)
+    assert "the mark of 1 compaction that failed" in event.detail
+    kept = [part.type for message in base.store.load(made.session["id"]).messages for part in message.parts]
+    assert "compaction" not in kept
 
 
 def _goes_round(tree: Tree) -> str:
