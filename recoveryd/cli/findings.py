@@ -31,7 +31,7 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.diagnose import Case, Context, diagnose, left_alone, standing, undone, unread
-from recoveryd.heal import Recovery
+from recoveryd.heal import Recovery, ahead
 from recoveryd.tell import cause, told
 
 UNREADABLE = "unreadable"
@@ -177,6 +177,22 @@ def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
         return replace(unread, action=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
+
+
+def find_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
+    """Find what the next prompt of a session that is not stuck would be refused for; None where nothing is known."""
+    try:
+        case = ahead.foresee(recovery.context, store, session) if ahead.ended(store.look(session)) else None
+        if case is None:
+            return None
+        _, planned = recovery.propose(case)
+        title = store.about(session).title
+    except RecoverydError:  # what can't be read, or is to be left alone, is told of a session that is stuck
+        return None
+    found = Finding(Diagnosis(case.failure, case.refused), title)
+    if isinstance(planned, Refusal):
+        return replace(found, action=f"not repaired ahead: {planned.reason}")
+    return replace(found, action=planned.would, parts=planned.parts)
 
 
 def _healed(store: Store, context: Context, found: Finding, diagnosis: Diagnosis) -> Finding | None:

@@ -59,6 +59,7 @@ def _scan(commands: Commands) -> None:
     )
     made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make them")
     made.add_argument("--dry-run", action="store_true", help="show each repair as a diff, and write nothing")
+    made.add_argument("--ahead", action="store_true", help="also those that the next prompt would be refused in")
     made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
     one_client(made)
     made.add_argument("--session", metavar="ID", help="this session alone; shows the diff of its repair")

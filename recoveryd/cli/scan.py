@@ -14,11 +14,11 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
-from recoveryd.cli.findings import Finding, find, show_finding
+from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, dead, holding, whereabouts
-from recoveryd.core import Event, Failure, Outcome, RecoverydError, any_of
+from recoveryd.core import Event, Failure, Outcome, RecoverydError, UsageError, any_of
 from recoveryd.diagnose import Context, undone
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
@@ -45,18 +45,20 @@ class _Seen:
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
+    ahead: list[Finding] | None = None  # those that the next prompt would be refused in, where they are asked for
 
     @property
     def code(self) -> int:
         """The exit code. Nothing is known to be in order where nothing could be read."""
         stuck = self.others or any(not finding.healed for finding in self.found)
-        return WRONG if self.unreadable or stuck else OK
+        return WRONG if self.unreadable or stuck or self.ahead else OK
 
     def data(self) -> dict[str, Any]:
         unreadable = [{"store": store, "problem": problem} for store, problem in self.unreadable.items()]
         return {
             **({"unreadable": unreadable} if unreadable else {}),
             **({"other_kinds": self.others} if self.others else {}),
+            **({"ahead": [finding.data() for finding in self.ahead]} if self.ahead is not None else {}),
             "stores": self.names,
             "sessions_seen": self.sessions,
             "stuck": [finding.data() for finding in self.found if not finding.earlier],
@@ -67,6 +69,8 @@ class _Seen:
 
 
 def scan(arguments: argparse.Namespace) -> int:
+    if arguments.ahead and arguments.repair:
+        raise UsageError("--ahead only lists.", "What is listed is repaired by itself with `heal_ahead = true`.")
     config = config_of(arguments)
     whose = Whose(config)
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
@@ -112,11 +116,14 @@ def _plans(arguments: argparse.Namespace) -> bool:
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     seen, bar = _Seen(whose=whose if whose.several else None), Bar(shown=not arguments.quiet)
+    seen.ahead = [] if arguments.ahead else None
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = find(store, session, recovery)
             if finding is None:
+                if seen.ahead is not None and (coming := find_ahead(store, session, recovery)) is not None:
+                    seen.ahead.append(coming)
                 continue
             if arguments.kind and finding.kind != arguments.kind:
                 seen.others += finding.stuck and not finding.ignored
@@ -253,6 +260,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
             if (finding.silent or finding.kind is None) and not finding.healed:
                 wrapped(out, told(finding.evidence), 4)
             wrapped(out, finding.outlook, 4)
+    _show_ahead(out, seen)
     if seen.elsewhere and not diff:
         one = len(seen.elsewhere) == 1
         ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
@@ -263,6 +271,23 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
     _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone])
+
+
+def _show_ahead(out: Console, seen: _Seen) -> None:
+    if seen.ahead is None:
+        return
+    out.print()
+    if not seen.ahead:
+        wrapped(out, "Of the others, none is known to be refused at its next prompt.")
+        return
+    when = "its next prompt" if len(seen.ahead) == 1 else "their next prompts"
+    wrapped(out, f"{len(seen.ahead)} more would be refused at {when} (`heal_ahead = true` repairs before that):")
+    for finding in seen.ahead:
+        client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
+        out.print()
+        wrapped(out, finding.title or "(no title)")
+        wrapped(out, f"{finding.failure.session}{client}: {finding.cause}", 4)
+        wrapped(out, finding.action, 4)
 
 
 def _others(seen: _Seen) -> str:

@@ -278,6 +278,7 @@ class Event:
     resumed: bool = False  # it was told to go on, and the prompt is in the store
     not_resumed: str = ""  # why that went wrong, where it was tried
     refused_since: bool = False  # a later prompt was refused in words that are not known: it may not be healed
+    ahead: bool = False  # nothing was refused yet: it was kept from that
     until_written: bool = False  # nothing is to be done before the client writes to the session again
 
 

@@ -10,12 +10,12 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, kind_info
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, kind_info, note
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone, undone
-from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, by_hand
+from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
 from recoveryd.settings import held, paused
@@ -59,6 +59,8 @@ class Healer:
         self._resumer = Resumer(context)
         self._teller = Teller(context, notifier, self._recovery.on_complete, self._press)
         self._ending = False
+        self._started = time.time()
+        self._looked_ahead: dict[tuple[str, str], str] = {}  # sessions by what they were like then
         self._open: set[tuple[str, str]] = set()
 
     @property
@@ -123,7 +125,7 @@ class Healer:
         if found is None or found.refused is None or verdict.next is Next.NOTHING:
             if verdict.reason:
                 logger.debug("session {}: {}", session, verdict.reason)
-            return "done"
+            return self._look_ahead(store, session) if found is None and self._config.heal_ahead else "done"
         if self._held_back(store, session):
             return "open"
         if verdict.next is Next.RECOVER:
@@ -132,6 +134,32 @@ class Healer:
             return self._recover(Case.begin(store, found.failure, found.refused), verdict.handled)
         self._give_up(Case.begin(store, found.failure, found.refused), verdict)
         return "done"
+
+    def _look_ahead(self, store: Store, session: str) -> Attended:
+        """Repair what the next prompt would be refused for, once nobody wrote to the session for a while."""
+        key, stamp = (store.id, session), store.stamp(session)
+        written = stamp.newest_mtime_ns / 1e9
+        if (
+            written < self._started
+            or self._looked_ahead.get(key) == stamp.digest
+            or not ahead.ended(store.look(session))
+        ):
+            return "done"
+        patience = self._config.heal_ahead_seconds
+        if (wait := patience - (time.time() - written)) > 0:
+            self.later(store, session, min(wait, patience))
+            return "done"
+        note(self._looked_ahead, key, stamp.digest)
+        if self._held_back(store, session) or (case := ahead.foresee(self._context, store, session)) is None:
+            return "done"
+        failure = case.failure
+        if self._ledger.handled(failure.store, failure.session, failure.message) is not None:
+            return "done"  # once, as every failure
+        _, planned = self._recovery.propose(case)
+        if isinstance(planned, Refusal):
+            logger.debug("session {}: nothing is repaired ahead: {}", session, planned.reason)
+            return "done"
+        return self._recover(case, None)
 
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
@@ -191,7 +219,7 @@ class Healer:
         elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
             logger.info("{}: by its user", marked(event))
         elif event.outcome is not Outcome.FAILED:
-            self._teller.tell(case if self._ending else self._resumer.go_on(case))
+            self._teller.tell(case if self._ending or event.ahead else self._resumer.go_on(case))
         else:
             logged = self._log_once.knows(event.detail)  # at the look
             if self._log_once.new(about, event.detail):

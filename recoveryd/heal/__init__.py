@@ -5,7 +5,7 @@ Imports all that stands before it on the way of a failure, and `tell`.
 
 from __future__ import annotations
 
-from recoveryd.heal import by_hand
+from recoveryd.heal import ahead, by_hand
 from recoveryd.heal.by_hand import Answer
 from recoveryd.heal.lifecycle import Lifecycle, recover_one
 from recoveryd.heal.moved_stores import find_store, follow_moved
@@ -18,6 +18,7 @@ __all__ = [
     "Lifecycle",
     "Recovery",
     "Resumer",
+    "ahead",
     "by_hand",
     "find_store",
     "finish_interrupted",

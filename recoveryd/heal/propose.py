@@ -22,6 +22,7 @@ from recoveryd.core import (
     explained_by,
 )
 from recoveryd.diagnose import Case, Context, left_alone
+from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
@@ -123,6 +124,9 @@ class Proposer:
         planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
             return planned if planned.understood else self._unexplained(case, session, wires, planned)
+        ahead = case.event.ahead
+        if ahead and not only_adds(planned.edits):
+            return Refusal("what would heal it takes something out: that waits until it is refused")
         asked, late = planned.claims, client.unread(store, session.id, self._context.clock())
 
         def still(found: Session) -> list[str]:
@@ -137,6 +141,7 @@ class Proposer:
             edits=planned.edits,
             places=places(session, planned.edits),
             claims=asked,
+            lead="Ahead of a refusal: " if ahead else "",
             also=f"; {late}" if late else "",
         )
 
@@ -160,8 +165,8 @@ class Proposer:
             wires=wires,
             provider=provider,
             editor=self._clients.of(case.store).editor(self._marks(case)),
-            claims=earlier.claims if earlier else None,
-            kinds=frozenset(config.kinds),
+            claims=earlier.claims if earlier else Claims() if case.event.ahead else None,
+            kinds=FORESEEN.intersection(config.kinds) if case.event.ahead else frozenset(config.kinds),
             known=earlier.kinds if earlier else (),
             binds=_may_bind(case),
         )

@@ -125,7 +125,7 @@ class Recovery:
                 if case.outcome is Outcome.PENDING:
                     if not still():
                         return case.updated(detail="It was seen to meanwhile: repaired, or its repair undone.")
-                    made = None if self._by_hand else self._recorder.standing(case)
+                    made = None if self._unfailed(case) else self._recorder.standing(case)
                     return made or (self._ended if KINDS[case.kind].stopped else self._repair)(case)
                 case = self._confirm(case)
                 if case.outcome is Outcome.HEALED:
@@ -242,13 +242,17 @@ class Recovery:
     def _still_stuck(self, case: Case, session: Session, *, written: bool) -> bool:
         """Whether the failure is what keeps the session from going on: its user may have gone on since the look.
 
-        What was `written` may have taken it away, and by hand there may be none: then as long as nothing came since.
+        What was `written` may have taken it away, and there may be none yet: then as long as nothing came since.
         """
         found = diagnose(self.context, case.store, session.id)
         if found is not None:
             return found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
-        return (written or self._by_hand) and newest == case.failure.message
+        return (written or self._unfailed(case)) and newest == case.failure.message
+
+    def _unfailed(self, case: Case) -> bool:
+        """Whether nothing need have failed: it is asked for by a person, or made before the failure."""
+        return self._by_hand or case.event.ahead
 
     def _went_on(self, case: Case, *, written: bool) -> Case:
         """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""
@@ -342,6 +346,8 @@ class Recovery:
         return stop_turn(case.store, self.context.clients.of(case.store).server, session, failure)
 
     def _refuse(self, case: Case, session: Session, planned: Refusal) -> Case:
+        if case.event.ahead:
+            return self._not_now(case, f"{capital(planned.reason)}.")
         refusal = self._overtaken(case, session, planned)
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         return self._recorder.close(case.became(outcome, f"{capital(refusal.reason)}.").updated(changes=()))

@@ -145,6 +145,10 @@ class BaseConfig(Section):
     cancelled_text: Text = Field(default="Operation cancelled by user (ESC pressed)", description=_TEXT)
     keep_thinking: StrictBool = Field(default=True, description=_BOOL)
     auto_resume: StrictBool = Field(default=False, description=_BOOL)
+    heal_ahead: StrictBool = Field(default=False, description=_BOOL)
+    heal_ahead_seconds: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
+        default=5.0, description="a number of seconds, 1 or more"
+    )
     resume_text: Text = Field(default="continue", description=_TEXT)
     dry_run: StrictBool = Field(default=False, description=_BOOL)
     lookback_hours: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = Field(

@@ -51,7 +51,7 @@ class Teller:
         directory, failure = _folder(case.store, case.session), case.failure
         client = self._clients.of(case.store)
         server = client.server
-        goes_on = None if event.resumed else partial(server.has, failure, directory)
+        goes_on = None if event.resumed or event.ahead else partial(server.has, failure, directory)
         pressed = buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
         toast = notice(case.event, pressed, client.go_on(event.session), client.title)
         self._notifier.send(toast)

@@ -30,10 +30,10 @@ def notice(
 
     `who`: what people call its client, where that is not told by the store alone.
     """
-    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
-    news = "refused again" if event.refused_since else news
-    name = clean(event.title, 80) or event.session
     healed = event.outcome is Outcome.HEALED
+    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
+    news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
+    name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
     title = f"{who or client_title(event.store)} session {news}: {name}"
     return Toast(title, body.strip(), buttons, news, event.session, name)
@@ -58,6 +58,8 @@ def _going_on(event: Event, go_on: str) -> str:
         return f"{since}: recoveryd explain --session {event.session}"
     if event.resumed:
         return "It was told to go on."
+    if event.ahead:
+        return "Go on as usual: its next prompt would have been refused."
     problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
     return f"{problem}{go_on}."
 

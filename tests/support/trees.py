@@ -104,6 +104,13 @@ class Tree:
         """What a session is built by."""
         return self._builders[session]
 
+    def ended(self, turns: Turns, title: str = "My session") -> str:
+        """A session whose turns were never refused, written just now."""
+        session = SessionBuilder(int(time.time() * 1000) - 60_000, title=title)
+        turns(session)
+        self._builders[session.session["id"]] = session
+        return self._write(session)
+
     def began(self, session: str, subagent: str) -> None:
         """The first has the second as its subagent."""
         write_over(next((self.root / "session").rglob(f"{subagent}.json")), parentID=session)
