@@ -125,7 +125,7 @@ class Recovery:
                 if case.outcome is Outcome.PENDING:
                     if not still():
                         return case.updated(detail="It was seen to meanwhile: repaired, or its repair undone.")
-                    made = None if self._unfailed(case) else self._recorder.standing(case)
+                    made = None if self._by_hand or case.event.ahead else self._recorder.standing(case)
                     return made or (self._ended if KINDS[case.kind].stopped else self._repair)(case)
                 case = self._confirm(case)
                 if case.outcome is Outcome.HEALED:
@@ -248,11 +248,7 @@ class Recovery:
         if found is not None:
             return found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
-        return (written or self._unfailed(case)) and newest == case.failure.message
-
-    def _unfailed(self, case: Case) -> bool:
-        """Whether nothing need have failed: it is asked for by a person, or made before the failure."""
-        return self._by_hand or case.event.ahead
+        return (written or self._by_hand or case.event.ahead) and newest == case.failure.message
 
     def _went_on(self, case: Case, *, written: bool) -> Case:
         """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""

@@ -155,10 +155,12 @@ class Daemon:
 
 
 @contextmanager
-def healing(root: Path, version: str = DEFAULT_VERSION, *, bound: bool = False) -> Iterator[tuple[Harness, Daemon]]:
+def healing(
+    root: Path, version: str = DEFAULT_VERSION, *, bound: bool = False, config: str = CONFIG
+) -> Iterator[tuple[Harness, Daemon]]:
     """The running client of a version, its provider, and the daemon on its store; all below `root`."""
     with (
         running(root / "client", version, bound=bound) as harness,
-        Daemon(root / "daemon", root / "client" / "data") as daemon,
+        Daemon(root / "daemon", root / "client" / "data", config=config) as daemon,
     ):
         yield harness, daemon
