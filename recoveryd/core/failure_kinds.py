@@ -42,6 +42,7 @@ class KindInfo:
     by_client: bool = False  # the client fails on it whichever provider it asks
     stopped: bool = False  # the client repeats it until it is stopped, which is all that is done
     shortened: bool = False  # no part is to blame but the length of all of them
+    foreseen: bool = False  # what is stored tells it before anybody prompts, and a repair may only add to it
     opt_in: bool = False  # repaired only if the configuration names it
 
     @property
@@ -60,6 +61,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         remedy="The result is put right behind its call, or the unfinished call is ended as cancelled.",
         group=Group.STRUCTURE,
         local=True,
+        foreseen=True,
     ),
     Kind.TOOL_RESULT_ORPHAN: KindInfo(
         cause="a tool result without its call",
@@ -70,12 +72,14 @@ KINDS: Mapping[Kind, KindInfo] = {
         remedy="The open turn is closed with a short text; nothing is taken out.",
         group=Group.ORDER,
         thinking=True,
+        foreseen=True,
     ),
     Kind.THINKING_DISABLED_VIOLATION: KindInfo(
         cause="thinking in an open turn while thinking is off",
         remedy="The open turn is closed with a short text; nothing is taken out.",
         group=Group.ORDER,
         thinking=True,
+        foreseen=True,
     ),
     Kind.THINKING_SIGNATURE_INVALID: KindInfo(
         cause="thinking with a signature that is no longer valid",
@@ -97,17 +101,20 @@ KINDS: Mapping[Kind, KindInfo] = {
         group=Group.STRUCTURE,
         local=True,
         thinking=True,
+        foreseen=True,
     ),
     Kind.EMPTY_CONTENT: KindInfo(
         cause="an empty message or text",
         remedy="The empty text is replaced by a placeholder, or set aside where there is content beside it.",
         local=True,
+        foreseen=True,
     ),
     Kind.ROLE_ORDER: KindInfo(
         cause="messages in an order that the provider does not take",
         remedy="The user message that went missing gets a placeholder text, two prompts in a row get an answer in "
         "between, and steps of one answer become one.",
         local=True,
+        foreseen=True,
     ),
     Kind.TOOL_CALL_INVALID: KindInfo(
         cause="a tool call with an illegal id, name or input",

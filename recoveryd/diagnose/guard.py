@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recoveryd.clients import Config, Stamp
-from recoveryd.core import Failure, Kind, Message, Outcome, Session, Try
+from recoveryd.core import KINDS, Failure, Kind, Message, Outcome, Session, Try
 
 _HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.
@@ -39,6 +39,10 @@ class Turns(Protocol):
 
     def resumed_by(self, message: Message) -> str | None: ...
     def by_shell(self, message: Message) -> bool: ...
+
+
+# What may be repaired where nothing had failed: by hand, or ahead.
+_UNFAILED = frozenset(kind.value for kind, about in KINDS.items() if about.shortened or about.foreseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list
     """List those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
 
     A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
-    that was made shorter where nothing had failed (`recoveryd compact`) was no try. Reasoning that is rejected may be
-    rejected anew with each step that brings some: there a prompt must not have been refused in the end.
+    that was repaired where nothing had failed (`recoveryd compact`, `heal_ahead`) was no try. Reasoning that is refused
+    may be refused anew with each step that brings some: there a prompt must not have been refused in the end.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
     asked = {m.id for m in session.messages if m.role == "user" and client.resumed_by(m) is None}
@@ -117,6 +121,6 @@ def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list
     ended = prompts - {str(m.data.get("parentID")) for m in session.messages if m.error is not None}
     last, whole = (max((order[prompt] for prompt in some & asked), default=0) for some in (prompts, ended))
     good = {m.id for m in steps}
-    in_vain = [one for one in tries if one.kind != Kind.CONTEXT_OVERFLOW or one.message not in good]
+    in_vain = [one for one in tries if one.kind not in _UNFAILED or one.message not in good]
     since = [(one, whole if one.kind == Kind.REASONING_ITEM else last) for one in in_vain]
     return [one for one, success in since if order.get(one.message, success) >= success]

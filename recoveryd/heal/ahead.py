@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from recoveryd.clients import Look, Store
-from recoveryd.core import Claims, Edit, Kind, Refused, Violation
+from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Violation
 from recoveryd.diagnose import Case, Context
 from recoveryd.providers import NO_RULES, rules_for
 from recoveryd.repair import LeftToClient
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
-FORESEEN = frozenset(
-    {
-        Kind.TOOL_RESULT_MISSING,
-        Kind.THINKING_BLOCK_ORDER,
-        Kind.THINKING_DISABLED_VIOLATION,
-        Kind.THINKING_FINAL_BLOCK,
-        Kind.EMPTY_CONTENT,
-        Kind.ROLE_ORDER,
-    }
-)
+FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
 _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 

@@ -148,6 +148,7 @@ class TestSinceSuccess:
     ) -> None:
         assert self.left(turns, *failed, kind=Kind.REASONING_ITEM) == expected
 
-    def test_what_was_made_shorter_where_nothing_had_failed_was_no_try(self) -> None:
-        assert self.left("usf", 1, 2, kind=Kind.CONTEXT_OVERFLOW) == [2]
-        assert self.left("usf", 1, 2) == [1, 2]
+    def test_what_was_repaired_where_nothing_had_failed_was_no_try(self) -> None:
+        for kind in (Kind.CONTEXT_OVERFLOW, Kind.TOOL_RESULT_MISSING):
+            assert self.left("usf", 1, 2, kind=kind) == [2]
+        assert self.left("usf", 1, 2, kind=Kind.UNSENDABLE_PART) == [1, 2]
