@@ -71,9 +71,7 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     assert tree.files() == before
 
 
-SUM = (
-    "input length and `max_tokens` exceed context limit: 217000 + 64000 > 250000, decrease input length"
-)
+SUM = "input length and `max_tokens` exceed context limit: 217000 + 64000 > 250000, decrease input length"
 REFUSALS = {"the sum": (SUM, 250_000 - 64_000 - 25_000), "no number": ("Prompt exceeds max length", 0.61 * 217_000)}
 
 
