@@ -15,7 +15,7 @@ import pytest
 from loguru import logger
 from loguru._better_exceptions import ExceptionFormatter
 
-from recoveryd.cli import main
+from recoveryd.cli import main, parser
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
@@ -97,9 +97,12 @@ def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _loguru_asks_once() -> Iterator[None]:
-    """Each sink of loguru asks Python where its libraries are (10 ms), and each command line makes one."""
+def _once_a_process() -> Iterator[None]:
+    """Hundreds of command lines are run in one process, and each makes what does not differ: the parser, and where
+    Python's libraries are, which each sink of loguru asks (10 ms).
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "make_parser", cache(parser.make_parser))
         patch.setattr(ExceptionFormatter, "_get_lib_dirs", staticmethod(cache(ExceptionFormatter._get_lib_dirs)))
         yield
 

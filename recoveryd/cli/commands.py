@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -55,6 +56,8 @@ def everywhere(parser: argparse.ArgumentParser, *, default: object = None) -> No
 
 def later(name: str, function: str = "") -> Callable[[argparse.Namespace], int]:
     def call(arguments: argparse.Namespace) -> int:
+        if name == "run":  # the parser's memory is taken by what is imported now, and kept for months
+            gc.collect()
         module = import_module(f"recoveryd.cli.{_MODULES.get(name, name)}")
         return int(getattr(module, function or name)(arguments))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import cache
 
 from recoveryd.cli import upkeep
 from recoveryd.cli.commands import Commands, Parser, command, everywhere, one_client
@@ -15,7 +14,6 @@ _EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a che
 78 bad configuration."""
 
 
-@cache
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="recoveryd", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"recoveryd {__version__}")

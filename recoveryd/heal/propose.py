@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recoveryd.clients import Client
 from recoveryd.core import (
@@ -25,8 +26,10 @@ from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
-from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.tell import actions_of, names, places, sentence
+
+if TYPE_CHECKING:
+    from recoveryd.repair import PlanInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class Proposer:
             raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
 
     def _editing(self, case: Case, session: Session, earlier: Proposal | None) -> Proposal | Refusal:
+        from recoveryd.repair import objections, plan  # late: only a stuck session needs it
+
         store, failure, kind = case.store, case.failure, case.kind
         client = self._clients.of(store)
         wires = client.wires(store, failure)
@@ -156,6 +161,8 @@ class Proposer:
     def _given(
         self, case: Case, session: Session, wires: Sequence[Wire], provider: Provider, earlier: Proposal | None
     ) -> PlanInput:
+        from recoveryd.repair import PlanInput, Settings
+
         config = self._config
         return PlanInput(
             session=session,
@@ -234,6 +241,8 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
         return _mended(client, case)
     provider = rules_for(failure, wires)
     if provider is not NO_RULES:
+        from recoveryd.repair import LeftToClient
+
         return LeftToClient(provider, client.heals)
     if KINDS[kind].by_client:
         return provider

@@ -36,7 +36,6 @@ from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.shorten import put
 from recoveryd.heal.stop_turn import end_turn, stop_turn
 from recoveryd.ledger import LedgerError
-from recoveryd.repair import thinking
 from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
@@ -235,6 +234,8 @@ class Recovery:
             if isinstance(planned, Refusal):
                 return session, planned, read
             if written or not self._stop_turn(case, session):
+                from recoveryd.repair import thinking  # late
+
                 for line in thinking(session, planned.edits, case.kind):
                     logger.debug("{}: {}", marked(case.event), line)
                 return session, planned, read

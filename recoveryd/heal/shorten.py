@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store
 from recoveryd.core import Change, Claims, DiskError, Refusal, Session, Size, Wire
 from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
-from recoveryd.repair import ShortenInput, Shorter, shorten
+
+if TYPE_CHECKING:
+    from recoveryd.repair import Shorter
 
 _APART = 0.02  # how far what is read back may be from what was planned
 
@@ -69,7 +72,9 @@ def shortened(
     by_hand: bool,
 ) -> Shortened | Refusal:
     """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not."""
-    failure = stuck.failure
+    from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
+
+    failure, said = stuck.failure, [text for error in known.earlier for text in error.texts]
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
     size = size_of(failure.error)
@@ -77,7 +82,6 @@ def shortened(
     if not size.limit and not size.by_bytes:
         before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
         size = replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
-    said = [text for error in known.earlier for text in error.texts]
     case = ShortenInput(
         session=session,
         wires=wires,

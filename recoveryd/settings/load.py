@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -119,6 +118,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
+    import tomllib  # late: many have no such file
+
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))  # of an editor on Windows
     except tomllib.TOMLDecodeError as error:

@@ -1,4 +1,7 @@
-"""`recoveryd run` as it is, but for a line of JSON on a pipe whenever a repair is durable: `python -m ... FD`."""
+"""`recoveryd run` as it is, but for lines of JSON on a pipe: `python -m ... FD`.
+
+One comes for each repair that is durable, and one whenever the daemon goes on after it waited.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ from recoveryd.cli import main
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Change
+from recoveryd.daemon.daemon import Daemon
 
 
 def report_to(fd: int) -> None:
     out = os.fdopen(fd, "w", buffering=1)
     for store in (OpencodeFiles, OpencodeSqlite):
         _report(store, out)
+    _report_waits(out)
 
 
 def _report(store: type[OpencodeFiles | OpencodeSqlite], out: IO[str]) -> None:
@@ -30,6 +35,18 @@ def _report(store: type[OpencodeFiles | OpencodeSqlite], out: IO[str]) -> None:
         out.write(json.dumps({"at": at, "keys": [change.key for change in changes]}) + "\n")
 
     store.apply = timed  # type: ignore[method-assign]
+
+
+def _report_waits(out: IO[str]) -> None:
+    receive: Any = Daemon._receive
+
+    def counted(self: Any) -> None:
+        due = self._schedule.wait()
+        receive(self)
+        if due is None or due > 0:
+            out.write('{"waited": true}\n')
+
+    Daemon._receive = counted  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

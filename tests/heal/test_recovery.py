@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from recoveryd import repair
 from recoveryd.clients import quiet
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -26,7 +27,6 @@ from recoveryd.core.errors import BusyError, ConflictError, StoreError
 from recoveryd.core.model import Change, Event, Failure, Kind, Outcome, Refusal
 from recoveryd.core.violation import Violation
 from recoveryd.disk.locks import recovery_lock
-from recoveryd.heal import propose
 from recoveryd.heal import recovery as module
 from recoveryd.heal.propose import Proposal
 from recoveryd.heal.undo import put_back, undo
@@ -110,7 +110,7 @@ def test_a_repair_that_is_refused_when_read_back_is_taken_back(
     session = tree.stuck()
     before = tree.files()
     monkeypatch.setattr(
-        propose, "objections", lambda *said: objections(*said) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
+        repair, "objections", lambda *said: objections(*said) or [Violation(Kind.ROLE_ORDER, 0, None, "no")]
     )
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.FAILED
@@ -318,7 +318,7 @@ def test_a_fault_of_our_own_is_a_failure_that_is_told(
 
     session = tree.stuck()
     before = tree.files()
-    monkeypatch.setattr(propose, "plan", wrong)
+    monkeypatch.setattr(repair, "plan", wrong)
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.FAILED
     assert tree.files() == before
@@ -472,7 +472,7 @@ def test_what_cannot_be_made_again_is_taken_back_and_no_half_of_it_stays(
     event = bench.attempt(tree, session)
     write_over(call, state={"status": "completed", "input": "no object"})
     theirs = call.read_bytes()
-    monkeypatch.setattr(propose, "plan", lambda _: Refusal("there is no way"))
+    monkeypatch.setattr(repair, "plan", lambda _: Refusal("there is no way"))
     confirmed = bench.recovery.confirm(case_of(tree.store, tree.failure(session), event)).event
     assert confirmed.outcome is Outcome.CONFLICT
     assert "the rest of it was taken back" in confirmed.detail

@@ -10,7 +10,6 @@ from recoveryd.clients.claude_code import transcript_paths
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
-from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
 from recoveryd.clients.client import Client, ShellSettings
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
@@ -58,6 +57,8 @@ class ClaudeCode(WithoutServer):
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure
+        from recoveryd.clients.claude_code.wire import ClaudeCodeWire  # late: only a stuck session needs it
+
         return (ClaudeCodeWire(),)
 
     def advice(self, failure: Failure, kind: Kind) -> str:
@@ -65,6 +66,8 @@ class ClaudeCode(WithoutServer):
         return ""
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
+        from recoveryd.clients.claude_code.wire import heals
+
         return heals(kind, block)
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:

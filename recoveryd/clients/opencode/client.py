@@ -10,16 +10,9 @@ from pathlib import Path
 
 from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.opencode import (
-    client_faults,
-    compactions,
-    config_problems,
-    doctor_checks,
-    interrupted_turn,
-    limits,
     processes,
     prompting,
     records,
-    shell_settings,
     wrapped_ids,
 )
 from recoveryd.clients.opencode.opencode_store import of_opencode
@@ -74,9 +67,13 @@ class Opencode:
         return find_stores(self._settings, env)
 
     def config_problems(self) -> Iterator[ConfigProblem]:
+        from recoveryd.clients.opencode import config_problems  # late, as all that `doctor` and `install` ask for
+
         return config_problems.problems(self._settings)
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
+        from recoveryd.clients.opencode import shell_settings
+
         assert isinstance(service, Opencode)
         return shell_settings.missing(self._settings, service._settings, env, state)
 
@@ -107,6 +104,7 @@ class Opencode:
         return partial(OpencodeEditor, marks=marks)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
+        from recoveryd.clients.opencode import compactions, limits
         from recoveryd.clients.opencode.shortener import OpencodeShortener
 
         directory = store.about(session.id).directory
@@ -130,6 +128,8 @@ class Opencode:
 
     def _by_itself(self, store: Store, session: Session, failure: Failure, directory: str) -> Edits:
         """Make the edits that the client is about to make: at the end of the turn that failed, or of the next."""
+        from recoveryd.clients.opencode import compactions, limits
+
         now, then = compactions.pruned(session, 0), compactions.pruned(session, 1)
         clears = limits.prunes(self.server, store, failure, directory) if now or then else False
         if clears is None and now and 0 <= self._clock() - failure.time / 1000 < _CLEARS_S:
@@ -151,9 +151,13 @@ class Opencode:
         """Look for hidden messages; only sessions that name a tail are read."""
         if "new" not in of_opencode(store).forms() or not of_opencode(store).names_tail(session):
             return None
+        from recoveryd.clients.opencode import client_faults
+
         return client_faults.hidden(store.load(session))
 
     def next_failure(self, session: Session) -> Failure | None:
+        from recoveryd.clients.opencode import client_faults
+
         return client_faults.next_failure(session)
 
     def resumed_by(self, message: Message) -> str | None:
@@ -176,9 +180,13 @@ class Opencode:
             store, self.server, session
         ):
             return None
+        from recoveryd.clients.opencode import client_faults
+
         return client_faults.ids_started_again(store.load(session), ms)
 
     def cut_off(self, session: Session) -> Diagnosis | None:
+        from recoveryd.clients.opencode import client_faults
+
         return client_faults.cut_off(session)
 
     def under_way(self, store: Store, session: str) -> str | None:
@@ -203,9 +211,13 @@ class Opencode:
         return next(iter(self.server.listening_versions()), None)
 
     def check_server(self) -> Iterator[Check]:
+        from recoveryd.clients.opencode import doctor_checks
+
         return doctor_checks.listening(self.server, self._settings.server_url or "")
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        from recoveryd.clients.opencode import doctor_checks
+
         yield from doctor_checks.strangers([(of_opencode(store), generation) for store, generation in stores])
         yield from doctor_checks.id_wrap(self.server, stores, now)
 
@@ -244,6 +256,8 @@ class Opencode:
         busy = self.under_way(store, session.id)
         if busy is not None:
             raise ActiveError(f"It is left alone: {busy}.")
+        from recoveryd.clients.opencode import interrupted_turn
+
         edits = interrupted_turn.ended(session, name, now)
         if not edits:
             return Refusal("no turn of it is open", understood=False)

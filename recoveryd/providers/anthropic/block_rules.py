@@ -9,7 +9,6 @@ from recoveryd.core import HALF, Block, CallLimits, Kind, Turn, Violation
 from recoveryd.providers.anthropic import schema
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
 
-OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 # What Anthropic's own servers carry out; its newer tools end alike.
 _SERVER_NAME = re.compile(r"web_search|web_fetch|advisor|(?:\w+_)?code_execution|tool_search_tool_(?:regex|bm25)")

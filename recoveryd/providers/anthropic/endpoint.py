@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 
-from recoveryd.core import Failure
+from recoveryd.core import CallLimits, Failure
 from recoveryd.providers import makers
 from recoveryd.providers.endpoint import address, is_of
+
+OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
 
 _NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
-from recoveryd.providers.anthropic import endpoint, media, rules
-from recoveryd.providers.anthropic.block_rules import OWN_LIMITS
-from recoveryd.providers.anthropic.bound_thinking import unbound
+from recoveryd.providers.anthropic import endpoint, media
+from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.endpoint import Endpoint
 
 _FINDS = frozenset(
@@ -51,13 +50,19 @@ class Anthropic:
         return self._disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
+        from recoveryd.providers.anthropic import rules  # late: only a stuck session needs them
+
         return rules.check(request, claims, self.call_limits)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
+        from recoveryd.providers.anthropic import rules
+
         unfinished = (b for b in request.blocks() if b.unfinished and b.body.get("tool_use_id") in refused.ids)
         return Claims(rules.accused(refused, request, named), unfinished=frozenset(b.part_id for b in unfinished))
 
     def bound(self, before: Request, after: Request) -> list[Block]:
+        from recoveryd.providers.anthropic.bound_thinking import unbound
+
         return unbound(before, after)
 
     def sources(self, body: Json) -> Iterator[Json]:

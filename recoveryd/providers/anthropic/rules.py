@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
-from recoveryd.providers.anthropic.block_rules import OWN_LIMITS, check_blocks
+from recoveryd.providers.anthropic.block_rules import check_blocks
+from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
 
 

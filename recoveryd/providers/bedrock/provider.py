@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from recoveryd.providers.anthropic.block_rules import OWN_LIMITS
+from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.provider import behind
 from recoveryd.providers.endpoint import Endpoint
 

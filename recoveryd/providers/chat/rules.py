@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation
-from recoveryd.providers.anthropic.block_rules import call_fault, half_character
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.anthropic.rules import calls_without_result
 
 
 class Alternation(Enum):
@@ -40,6 +38,8 @@ class Dialect:
 
 def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]:
     """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    from recoveryd.providers.anthropic.rules import calls_without_result  # late: only a stuck session needs them
+
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     turns = request.turns
     for index, turn in enumerate(turns):
@@ -78,6 +78,8 @@ def _empty(index: int, turn: Turn, *, blank: bool) -> Iterator[Violation]:
 
 
 def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterator[Violation]:
+    from recoveryd.providers.anthropic.block_rules import call_fault, half_character
+
     seen: set[str] = set()
     for block in turn.blocks:
         reason = call_fault(block, seen if dialect.own_ids else set(), dialect.limits)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
-from recoveryd.providers.openai import claims, endpoint, items, media, rules
+from recoveryd.providers.openai import endpoint, items
 
 _LIMITS = CallLimits(
     re.compile(r"[^a-zA-Z0-9_-]"),
@@ -40,10 +40,14 @@ class Openai:
         return endpoint.disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
+        from recoveryd.providers.openai import rules  # late: only a stuck session needs them
+
         return rules.check(request, claims)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        return claims.claims(refused, request, named)
+        from recoveryd.providers.openai.claims import claims
+
+        return claims(refused, request, named)
 
     def bound(self, before: Request, after: Request) -> list[Block]:
         del before, after
@@ -54,6 +58,8 @@ class Openai:
 
     def media_fault(self, source: Json, request: Request) -> str | None:
         del request  # none of its limits hangs on how many there are
+        from recoveryd.providers.openai import media
+
         return media.fault(source)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.clients.opencode.wire.sdk import SdkWire
-from recoveryd.clients.opencode.wire.unknown import UnknownSdk
 from recoveryd.core import Failure
+
+if TYPE_CHECKING:
+    from recoveryd.clients.opencode.wire.sdk import SdkWire
 
 __all__ = ["wires_of"]
 
@@ -30,8 +32,6 @@ def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[Sd
     """Make the wires for the next request of a session, in each form: the same model is asked again, as `protocol`
     says.
     """
-    wire: type[SdkWire] = UnknownSdk
-    if protocol in _WIRES:
-        module, name = _WIRES[protocol]
-        wire = getattr(import_module(f"{__name__}.{module}"), name)
+    module, name = _WIRES.get(protocol, ("unknown", "UnknownSdk"))
+    wire: type[SdkWire] = getattr(import_module(f"{__name__}.{module}"), name)
     return tuple(wire(failure.provider, failure.model, form) for form in forms)
