@@ -21,6 +21,7 @@ _TOLD = ("[Request interrupted by user", "<local-command-", "<bash-")
 COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _LARGE = 1 << 20
+_REQUEST = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -117,8 +118,8 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
 
 
 def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
-    """Read a line of a file; a byte order mark may stand before the first one alone."""
-    if number and text.startswith(_MARK):
+    """Read a line that may be of a conversation; a byte order mark may stand before the first one of a file alone."""
+    if text.startswith(_REQUEST) or (number and text.startswith(_MARK)):
         return None
     try:
         data = json_text.parse(text)

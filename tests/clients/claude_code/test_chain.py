@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from recoveryd.clients import json_text
 from recoveryd.clients.claude_code import transcript
 from recoveryd.core import StoreError
 from tests.support.transcript import Transcript, dump, text
@@ -72,3 +73,20 @@ def test_a_line_that_only_the_client_can_read_is_named() -> None:
     with pytest.raises(StoreError, match=r"Line 3 of /p/x\.jsonl is nested too deeply"):
         transcript.read(raw.split(b"\n"), "/p/x.jsonl")
     assert transcript.parse(raw.split(b"\n")[2]) is None
+
+
+def test_what_was_sent_is_kept_for_the_client_alone_and_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such lines are most of a file of a gigabyte."""
+    made = two_turns()
+    for number in (1, 3):
+        made.lines.insert(number, {"type": "api-request", "params": {"messages": ["x" * 1000]}})
+    parsed: list[int] = []
+    real = json_text.parse
+
+    def parse(raw: bytes) -> object:
+        parsed.append(len(raw))
+        return real(raw)
+
+    monkeypatch.setattr(json_text, "parse", parse)
+    assert said(made.raw()) == ["a", "b", "c", "d"]
+    assert parsed and max(parsed) < 1000
