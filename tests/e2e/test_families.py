@@ -24,6 +24,7 @@ CASES = [
     ("openai", NEWEST, 7),
     ("kimi", NEWEST, 4),
     ("gemini", NEWEST, 8),
+    ("mistral", NEWEST, 8),
 ]
 EVERY = 11
 

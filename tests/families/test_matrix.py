@@ -119,3 +119,9 @@ def test_a_family_says_which_kinds_its_rules_find(name: str) -> None:
         found |= {one.kind for one in rules.check(wire.build(session_of(name, shape)), Claims())}
         assert rules.finds
     assert found - {Kind.UNSENDABLE_PART, Kind.TOOL_RESULT_ORPHAN} <= rules.finds
+
+
+def test_a_call_that_the_provider_executed_stops_mistrals_sdk_and_is_mended() -> None:
+    one = judged(FAMILIES["mistral"], SHAPES["tool-executed-by-the-provider"], "new")
+    assert (one.first, one.left) == ("crash", None)
+    assert [edit.action for edits in one.repairs for edit in edits] == ["mend_call"]

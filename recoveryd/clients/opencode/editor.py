@@ -158,6 +158,8 @@ class OpencodeEditor:
                 if words is None:
                     return (Edit(part.message_id, part.id, None, "set_aside_blank"),)
                 return (self._replace(part, {"text": part_fixes.spelled(words)}, "mend_part"),)
+            case "executed":
+                return (self._replace(part, part_fixes.executed_by_client(part.data or {}), "mend_call"),)
             case "state":
                 return (self._cancelled(part, cancelled),)
             case "name":

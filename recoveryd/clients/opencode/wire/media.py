@@ -11,8 +11,8 @@ from recoveryd.core import Json
 class CannotSend(Exception):
     """The client fails on this part before it sends anything; the text says why, as a clause.
 
-    `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output or
-    attachment.
+    `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output,
+    executed or attachment.
     """
 
     def __init__(self, fault: str, reason: str) -> None:

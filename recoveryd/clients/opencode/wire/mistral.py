@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire, joined
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
+from recoveryd.clients.opencode.wire.media import CannotSend
 from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import block
 from recoveryd.core import Block
@@ -24,6 +25,8 @@ class MistralChat(OpenaiCompatible):
     protocol: ClassVar[str] = "mistral.chat"
 
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
+        if any(piece.kind == "result" for piece in pieces):
+            raise CannotSend("executed", "the client cannot send Mistral a call that the provider executed")
         calls = [block(piece, {"type": "tool_use", **piece.body}) for piece in pieces if piece.kind == "call"]
         return [*joined(pieces, ("text", "reasoning")), *calls]
 
