@@ -162,14 +162,6 @@ KINDS: Mapping[Kind, KindInfo] = {
         remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
         shortened=True,
     ),
-    Kind.ENDLESS_COMPACTION: KindInfo(
-        cause="a conversation that the client compacts again and again",
-        unrepaired="what is left after a compaction (the system prompt, the tools, a summary) is still too long for "
-        "the model: turn off tools and MCP servers, shorten the instructions, choose a model that takes more, or "
-        "correct its limit in the client's settings",
-        open_turn=True,
-        stopped=True,
-    ),
     Kind.UNSENDABLE_PART: KindInfo(
         cause="a part that the client itself can't send",
         remedy="The part is completed, or set aside in the ledger if it can't be read.",
@@ -185,6 +177,13 @@ KINDS: Mapping[Kind, KindInfo] = {
         waits=True,
         new_ids=True,
         cured_by_client=True,
+    ),
+    Kind.ENDLESS_COMPACTION: KindInfo(
+        cause="a conversation that the client compacts again and again",
+        unrepaired="what is left after a compaction (the system prompt, the tools, a summary) is still too long for "
+        "the model: turn off tools and MCP servers, shorten the instructions, choose a model that takes more, or "
+        "correct its limit in the client's settings",
+        stopped=True,
     ),
     Kind.INTERRUPTED_TURN: KindInfo(
         cause="a turn that was cut off when the client went away",

@@ -86,7 +86,7 @@ class Triage:
             return _NOTHING  # the client has read the repair since, and was not prompted yet
         if failure.time < context.now_ms - context.config.lookback_hours * 3_600_000:
             return Verdict(Next.TOO_OLD)
-        if look.running and not KINDS[kind].open_turn:
+        if look.running and not (KINDS[kind].open_turn or KINDS[kind].stopped):
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()
         if reason is not None:

@@ -44,6 +44,10 @@ def test_what_a_prompt_clears_is_not_edited() -> None:
     assert with_flag("cleared_by_prompt") <= with_flag("unrepaired")
 
 
+def test_what_is_only_stopped_is_not_edited() -> None:
+    assert with_flag("stopped") == {Kind.ENDLESS_COMPACTION} <= with_flag("unrepaired")
+
+
 def test_only_what_is_repaired_says_how() -> None:
     for flag in ("local", "open_turn", "waits", "new_ids", "cured_by_client", "opt_in", "not_resumed", "thinking"):
         assert with_flag(flag) <= with_flag("remedy")

@@ -660,6 +660,23 @@ def test_a_client_that_compacts_without_end_is_stopped_and_its_user_told_once(tr
     assert daemon.aborted == [session]
 
 
+def test_it_is_stopped_while_an_answer_of_it_runs(tree: Tree, tmp_path: Path) -> None:
+    session = _goes_round(tree)
+    tree.begun(session)
+    look = tree.store.look(session)
+    assert look.running
+    assert look.endless is not None
+    about = look.endless.failure
+    known = Fake(session=session, directory="/planted", message=about.message, made=about.time)
+    known.status = {session: {"type": "busy"}}
+    with (
+        listening(known) as fake,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: daemon.events)
+    assert f"/session/{session}/abort" in fake.paths()
+
+
 @pytest.mark.parametrize("how", [{"kinds": frozenset({Kind.TOOL_RESULT_MISSING})}, {"dry_run": True}])
 def test_it_is_not_stopped_where_its_user_does_not_want_it(tree: Tree, tmp_path: Path, how: dict[str, Any]) -> None:
     session = _goes_round(tree)
