@@ -121,8 +121,14 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
     failpoint.reach("link")
     with suppress(FileExistsError):
         os.link(name, kept, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
-    failpoint.reach("rename")
-    os.rename(_temporary(name), name, src_dir_fd=fd, dst_dir_fd=fd)
+    try:
+        failpoint.reach("rename")
+        os.rename(_temporary(name), name, src_dir_fd=fd, dst_dir_fd=fd)
+    except BaseException:
+        with suppress(OSError):  # the old file has its own name still, and needs no second one
+            if os.stat(name, dir_fd=fd).st_ino == os.stat(kept, dir_fd=fd).st_ino:
+                os.unlink(kept, dir_fd=fd)
+        raise
     failpoint.reach("folder")
     flush.fsync(fd)
     size = _take_over(fd, name, old, size)

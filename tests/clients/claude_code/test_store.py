@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -236,6 +237,24 @@ def test_a_crash_at_any_step_leaves_all_or_nothing_and_no_line_is_lost(
     assert raw.count(late) == (0 if step in ("create", "write", "sync") else 1)
     assert untouched(store, todo) or raw != before
     assert list(store.session_ids()) == [made.session]
+
+
+@pytest.mark.parametrize("step", ["create", "write", "sync", "compare", "link", "rename"])
+def test_a_disk_that_fails_before_the_new_file_is_there_leaves_nothing_behind(
+    store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    before = path.read_bytes()
+
+    def reach(name: str) -> None:
+        if name == step:
+            raise OSError(errno.EIO, "broken disk")
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    with pytest.raises(StoreError):
+        store.apply(todo)
+    assert list(path.parent.iterdir()) == [path] and path.read_bytes() == before
 
 
 def test_a_session_is_where_it_was_written_to_last(store: ClaudeCodeTranscripts) -> None:
