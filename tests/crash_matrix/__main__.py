@@ -22,6 +22,7 @@ from tests.crash_matrix.places import FAULTS, PLACES
 def main(argv: Sequence[str] | None = None) -> int:
     asked = _parse(argv)
     work.alone()
+    work.preload()
     started = time.monotonic()
     scenarios = [
         Scenario(*which)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
+from recoveryd import clients, providers, repair
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import RecoverydError
@@ -36,6 +39,13 @@ def alone(put: Callable[[object, str, object], object] = setattr) -> None:
     """Wait for no client: nobody else writes there. A test gives `monkeypatch.setattr`, or all tests had it."""
     for module, name in ((triage, "SETTLE_S"), (triage, "GRACE_S"), (lifecycle, "CONFIRM_S")):
         put(module, name, 0.0)
+
+
+def preload() -> None:
+    """Import what is imported only where a session is stuck: each of a thousand children would do it anew."""
+    for package in (clients, providers, repair):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 @contextmanager
