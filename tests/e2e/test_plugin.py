@@ -83,15 +83,18 @@ def test_a_person_sees_the_toast_types_continue_and_goes_on(version: str, tmp_pa
 
 def test_the_kept_pictures_show_it() -> None:
     for name, text in (("before", "tool_use"), ("toast", "session&#160;healed"), ("after", "finished")):
-        assert text in (PICTURES / f"plugin-{name}.svg").read_text(encoding="utf-8"), name
+        drawing = (PICTURES / f"plugin-{name}.svg").read_text(encoding="utf-8")
+        assert text in drawing and tempfile.gettempdir() not in drawing, name
 
 
 def main() -> None:
     """Draw each scene of the story into a folder, on the newest client."""
     [folder] = map(Path, sys.argv[1:])
     with tempfile.TemporaryDirectory() as root, opened(Path(root), NEWEST) as there:
+        place = f"{root}/client/project"
         for name, screen in there.story():
-            (folder / f"plugin-{name}.svg").write_text(drawn(screen, "OpenCode", WIDTH), encoding="utf-8")
+            shown = screen.replace(place, "~/project".ljust(len(place)))
+            (folder / f"plugin-{name}.svg").write_text(drawn(shown, "OpenCode", WIDTH), encoding="utf-8")
 
 
 if __name__ == "__main__":
