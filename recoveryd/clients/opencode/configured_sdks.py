@@ -14,7 +14,8 @@ from typing import Any
 
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
 _LARGEST = 1024 * 1024  # bytes of a configuration
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+# What never ends is one token up to the end of the text: else each quote in it would be tried anew, for hours.
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]])', re.DOTALL)
 _PROTOCOLS = {
     "@ai-sdk/anthropic": "anthropic.messages",
     "@ai-sdk/google-vertex/anthropic": "anthropic.messages",

@@ -119,7 +119,7 @@ def _read(path: Path) -> Loaded | None:
     started, missing, began = found.get("started"), found.get("missing"), _began(int(named[2]))
     if not (isinstance(client, str) and isinstance(directory, str) and isinstance(plugin, str)):
         return None
-    if not isinstance(started, (int, float)) or began is None or began > started / 1000 + _ROUNDED_S:
+    if not isinstance(started, (int, float)) or began is None or (began - _ROUNDED_S) * 1000 > started:
         return None  # it ended, and its number is another process's by now
     words = tuple(word for word in missing if isinstance(word, str)) if isinstance(missing, list) else ()
     return Loaded(named[1], client, int(named[2]), directory, plugin, words)

@@ -121,3 +121,10 @@ def test_what_is_no_file_is_not_opened(project: Path) -> None:
 @pytest.mark.parametrize("directory", ["", "relative", "/nowhere", "/a\0b", "/" + "x" * 5000])
 def test_a_folder_that_tells_nothing(project: Path, directory: str) -> None:
     assert protocol_of("lab", directory) == "anthropic.messages"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("word", ['\\"', '"', "/* ", "//", ","])
+def test_what_never_ends_is_read_once(folder: Path, word: str) -> None:
+    (folder / "opencode.json").write_text("{" + word * 200_000)
+    assert protocol_of("lab") == ""

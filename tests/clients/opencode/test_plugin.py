@@ -217,6 +217,14 @@ def test_a_sign_of_life_that_is_not_ours_alone_is_none(load: Callable[..., Loade
     assert plugin_mailbox.loaded("opencode", there.mailbox) == []
 
 
+def test_a_number_of_any_length_breaks_nothing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    said = {"version": 1, "plugin": "", "client": "opencode", "pid": os.getpid(), "directory": "/"}
+    life = json.dumps(said | {"started": 10**400})
+    private_files.write(tmp_path / f"{os.getpid()}-0123456789ab.json", life.encode())
+    assert len(plugin_mailbox.loaded("opencode", tmp_path)) == 1
+
+
 def recoveryd(root: Path, listed: object) -> tuple[str, ...]:
     """A program that notes how it is called, and lists these recoveries."""
     program = root / "program"
