@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Look, Store
-from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Violation
+from recoveryd.clients import Client, Look, Store
+from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
 from recoveryd.diagnose import Case, Context
 from recoveryd.providers import NO_RULES, rules_for
 from recoveryd.repair import LeftToClient
@@ -22,7 +22,8 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     """Make the case of what the next prompt is refused for under every way in which the client may send it.
 
     None where there is a way that is accepted, where the rules are not known, or where the client goes by what it has
-    in memory: it would not read what is stored.
+    in memory: it would not read what is stored. And where something is wrong that was sent before and answered: then
+    the rules are not those of who answers, or a proxy or a plugin mends it on the way.
     """
     session, client = store.load(session_id), context.clients.of(store)
     failure = client.next_failure(session)
@@ -32,12 +33,13 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     rules = rules_for(failure, wires)
     if rules is NO_RULES:
         return None
-    provider, first = LeftToClient(rules, client.heals), None
+    provider, first, answered = LeftToClient(rules, client.heals), None, _answered(client, session)
     for request in (wire.build(session) for wire in wires):
+        taken = _turn_of(request, answered)
         for thinking in (True, False):
             found = provider.check(request, Claims(thinking=frozenset({thinking})))
             kind = _foreseen(found) if not request.unsendable else None
-            if kind is None:
+            if kind is None or any(violation.turn < taken for violation in found):
                 return None
             first = first or kind
     return None if first is None else Case.begin(store, failure, Refused(first)).updated(ahead=True)
@@ -46,6 +48,19 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
 def only_adds(edits: tuple[Edit, ...]) -> bool:
     """Whether edits add to a session, and take nothing out of it: results, placeholders, the end of a turn."""
     return all(edit.action in _ADDING and edit.after is not None for edit in edits)
+
+
+def _answered(client: Client, session: Session) -> str:
+    """Return the id of the newest answer of a model: whatever was sent before it was taken. "" where there is none."""
+    answers = (m for m in session.messages if m.role == "assistant" and m.completed and m.parts and m.error is None)
+    newest = max((m for m in answers if not client.by_shell(m)), key=lambda message: message.by_time, default=None)
+    return newest.id if newest is not None else ""
+
+
+def _turn_of(request: Request, message: str) -> int:
+    """Return the index of the first turn that holds something of a message; -1 where nothing of it is sent."""
+    turns = (index for index, turn in enumerate(request.turns) if message in (origin for origin, _ in turn.origins))
+    return next(turns, -1)
 
 
 def _foreseen(found: list[Violation]) -> Kind | None:

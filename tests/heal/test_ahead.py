@@ -27,13 +27,13 @@ from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.examples import FULL
 from tests.support.generate import generate
-from tests.support.judge import SIGNATURE, refusal
+from tests.support.judge import SIGNATURE, came_last, refusal, refused_in_every_way
 from tests.support.plant import write_tree
 from tests.support.planted import Planted
 from tests.support.running import Running, running, until
-from tests.support.trees import Bench, Tree, behind_a_call, blank_answer
+from tests.support.trees import Bench, Tree, behind_a_call
 
-SURE = [shape for shape in BROKEN if shape.kind in ahead.FORESEEN and not shape.deep][:: 1 if FULL else 4]
+SURE = [shape for shape in BROKEN if shape.kind in ahead.FORESEEN and not shape.deep][:: 1 if FULL else 3]
 
 SOUND = [shape for shape in HEALTHY if shape.build().messages][:: 1 if FULL else 4]
 
@@ -42,10 +42,6 @@ def planted(bench: Bench, folder: Path, made: Planted) -> OpencodeFiles:
     (folder / "storage" / "session").mkdir(parents=True)
     write_tree(made, folder / "storage")
     return OpencodeFiles(folder / "storage")
-
-
-def refused_in_every_way(session: Session) -> bool:
-    return all(refusal(session, thinking, form=OLD) is not None for thinking in (True, False))
 
 
 def accepted_in_every_way(session: Session) -> bool:
@@ -89,7 +85,7 @@ def test_most_of_the_shapes_that_can_be_known_never_see_a_refusal(bench: Bench, 
     for number, shape in enumerate(SURE):
         made = shape.build()
         store = planted(bench, tmp_path / str(number), made)
-        if refused_in_every_way(store.load(made.id)):
+        if came_last(store.load(made.id)):
             case = ahead.foresee(bench.recovery.context, store, made.id)
             came[case is not None and not isinstance(bench.recovery.propose(case)[1], Refusal)] += 1
     assert came[True] / came.total() > 0.6, came
@@ -108,6 +104,21 @@ def test_what_is_accepted_in_one_way_is_left_alone(bench: Bench, tmp_path: Path)
         store = planted(bench, tmp_path / str(seed), made)
         if store.has(made.id) and not refused_in_every_way(store.load(made.id)):
             assert ahead.foresee(bench.recovery.context, store, made.id) is None, seed
+
+
+def test_what_was_sent_and_answered_is_no_ground(bench: Bench, tree: Tree) -> None:
+    """A proxy or a plugin may mend it on the way: who answered took it."""
+
+    def answered(session: SessionBuilder) -> None:
+        behind_a_call(session)
+        session.user("next")
+        session.assistant("fine")
+
+    context = bench.recovery.context
+    assert ahead.foresee(context, tree.store, tree.ended(behind_a_call)) is not None
+    session = tree.ended(answered)
+    assert refused_in_every_way(tree.store.load(session))
+    assert ahead.foresee(context, tree.store, session) is None
 
 
 @contextmanager
@@ -149,7 +160,7 @@ class TestDaemon:
 
     def test_a_dry_run_writes_nothing(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True, dry_run=True) as daemon:
-            session = tree.ended(blank_answer)
+            session = tree.ended(behind_a_call)
             before = tree.files()
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])

@@ -51,6 +51,16 @@ def refusal(session: Session, thinking: bool, strict: Strict | None = None, form
     return (strict or Strict()).check(json.dumps(sent).encode())[1]
 
 
+def refused_in_every_way(session: Session, form: Form = OLD) -> bool:
+    """Whether the provider refuses the next prompt with thinking on and off."""
+    return all(refusal(session, thinking, form=form) is not None for thinking in (True, False))
+
+
+def came_last(session: Session) -> bool:
+    """Whether it is the newest answer for which the provider refuses the next prompt: it took what was before it."""
+    return refused_in_every_way(session) and not refused_in_every_way(replace(session, messages=session.messages[:-1]))
+
+
 def bound_to(session: Session, form: Form = OLD) -> Strict:
     """A provider that binds the session's thinking to what stands before it now."""
     strict = Strict(bound=True)
