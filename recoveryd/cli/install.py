@@ -84,7 +84,10 @@ def uninstall(arguments: argparse.Namespace) -> int:
     def show(out: Console) -> None:
         if kept:
             wrapped(out, short(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
-        wrapped(out, "The program goes the way it came: pipx uninstall recoveryd, or remove its venv.")
+        wrapped(
+            out,
+            "The program goes as it came: pipx uninstall recoveryd, uv tool uninstall recoveryd, or remove its venv.",
+        )
 
     return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
 

@@ -75,7 +75,7 @@ def _explain(commands: Commands) -> None:
 
 
 def _compact(commands: Commands) -> None:
-    help = "make a session shorter to its model, without a model"
+    help = "make a session shorter, without asking a model"
     made = command(commands, "compact", help, "recoveryd compact ses_1a2b --target 0.5 --dry-run")
     made.add_argument("session", metavar="SESSION", help="the session to make shorter")
     made.add_argument(

@@ -83,7 +83,9 @@ def _show(out: Console, found: Status, whose: Whose) -> None:
             "running",
             f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
         )
-    if not found.running:
+    if not found.stores:  # nothing to watch, so nothing tells whether one runs
+        field(out, "running", "nothing to watch yet; once started (recoveryd start), it waits for a store")
+    elif not found.running:
         field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
         field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")

@@ -107,7 +107,7 @@ def service(_: Patient) -> Iterator[Check]:
     elif found == "failed":
         yield fail("service", "The service failed.", f"{asked.log_command} says why; recoveryd install starts it again")
     elif found == "none":
-        yield ok("service", "There is no service manager of the user to ask; `recoveryd run` works without.")
+        yield ok("service", "There is no service manager of the user to ask; `recoveryd start` works without.")
     elif found == "absent":
         yield ok("service", "It is not installed as a service.", "recoveryd install has it run at each login")
     else:

@@ -107,4 +107,4 @@ def daemon(patient: Patient) -> Iterator[Check]:
         left = any(stale(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""
         names = ", ".join(str(one.root) for one in idle)
-        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd run")
+        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd start")

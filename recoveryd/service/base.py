@@ -18,7 +18,7 @@ from recoveryd.disk import private_files
 MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
 _PLACES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-_OTHERWISE = "Without it: `recoveryd run` in a terminal (or in tmux, to leave it running)."
+_OTHERWISE = "Without a service: `recoveryd start` runs it in the background, `recoveryd run` in this terminal."
 _LATER = "Try again, or log in anew."
 
 Say = Callable[[str], object]

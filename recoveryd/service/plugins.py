@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -72,6 +73,8 @@ def take(one: Placed, say: Say, *, over: bool = False) -> None:
     except OSError as error:
         raise RecoverydError(f"{one.path} can't be removed: {error.strerror or error}.") from error
     say(f"removed: {one.path}")
+    with suppress(OSError):
+        one.path.parent.rmdir()  # where nothing else is in it
 
 
 def forget(state: Path, say: Say) -> None:

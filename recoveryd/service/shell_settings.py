@@ -121,7 +121,7 @@ def forget(state: Path, say: Say) -> set[Path]:
     try:
         now = config.read_bytes().decode("utf-8", "surrogateescape")
         if now != note["after"]:
-            say(f"left: {config}, since it was changed after the installation; see its sections of clients")
+            say(f"left: {config}, since it was changed after the installation; what `install` wrote there stays, too")
         elif note["before"] is not None:
             replace(Config, config, note["before"])
             say(f"restored: {config}, as it was before")
@@ -132,7 +132,7 @@ def forget(state: Path, say: Say) -> set[Path]:
         pass
     except (OSError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
-        say(f"left: {config} can't be written ({why}); see its sections of clients")
+        say(f"left: {config} can't be written ({why}); what `install` wrote there stays")
     return {config}
 
 

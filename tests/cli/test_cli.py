@@ -612,7 +612,7 @@ def test_what_was_mistyped_is_told_with_what_is_nearest(run: Run) -> None:
 def test_a_check_in_a_pipe_is_one_line(tree: Tree, run: Run) -> None:
     lines = run("doctor")[1].partition("\n\n")[0].splitlines()
     assert [line.split()[1] for line in lines] == [check["code"] for check in as_json(run, "doctor")["checks"]]
-    assert next(line for line in lines if line.startswith("warn  daemon")).endswith("Next: recoveryd run")
+    assert next(line for line in lines if line.startswith("warn  daemon")).endswith("Next: recoveryd start")
 
 
 def test_undo_finds_a_store_that_a_broken_configuration_names(tree: Tree, run: Run, tmp_path: Path) -> None:

@@ -525,7 +525,7 @@ class TestCommand:
     def test_all_is_well_enough(self, run: Run, tree: Tree) -> None:
         code, out, err = run("doctor")
         assert (code, err) == (0, "")
-        assert "warn  daemon" in out and "recoveryd run" in out
+        assert "warn  daemon" in out and "Next: recoveryd start" in out
         assert not paths.state_dir().exists()
 
     def test_one_failure_is_exit_code_1(self, run: Run, tree: Tree) -> None:

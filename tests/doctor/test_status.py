@@ -247,6 +247,15 @@ def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
     assert dead.generation is generations.JSON_DEAD and "dead" in dead.problem
 
 
+def test_where_no_store_is_it_does_not_say_that_none_runs(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A daemon that waits for the first store has no lock yet, by which it could be seen."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
+    said = " ".join(run("status")[1].split())
+    assert "nothing to watch yet" in said and "gets stuck" not in said
+
+
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     state = private_files.folder(paths.state_dir())
     run("pause")

@@ -54,9 +54,15 @@ def test_it_is_put_there_and_taken_away_and_leaves_nothing(run: Run, home: Path,
     (folder / "1-0123456789ab.json").write_text("{}")
     assert f"removed: {file}" in run("plugin", "remove")[1]
     assert not folder.exists()
-    file.parent.rmdir()
     folder.parent.rmdir()
-    assert tree(home) == before
+    assert tree(home) == before and not file.parent.exists()
+
+
+def test_the_folder_of_another_plugin_stays(run: Run, file: Path) -> None:  # noqa: F811
+    run("plugin", "install")
+    (file.parent / "mine.js").write_text(EDITED)
+    run("plugin", "remove")
+    assert [path.name for path in file.parent.iterdir()] == ["mine.js"]
 
 
 def test_a_folder_of_the_other_name_that_is_there_is_used(run: Run, opencode: Path) -> None:  # noqa: F811

@@ -264,7 +264,7 @@ def test_without_a_user_manager_it_says_what_to_do_and_writes_nothing(
     before = tree(home)
     code, out, err = run("install")
     assert (code, out, tree(home)) == (1, "", before)
-    assert "`recoveryd run`" in err
+    assert "`recoveryd start`" in err and "`recoveryd run`" in err
     assert ("No medium found" if how == "no manager" else "there is no systemd") in err
     assert run("install", "--print")[0] == 0
     assert run("uninstall")[0] == 0
