@@ -202,3 +202,10 @@ def test_the_daemon_does_not_carry_what_only_people_see(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+def test_an_idle_daemon_loads_nothing_that_only_a_stuck_session_needs() -> None:
+    rooms = "('recoveryd.repair', 'recoveryd.providers.anthropic.rules', 'recoveryd.providers.gemini.rules')"
+    code = f"import sys, recoveryd.cli.run, recoveryd.daemon; print(*(m for m in sys.modules if m.startswith({rooms})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

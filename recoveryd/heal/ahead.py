@@ -6,7 +6,6 @@ from recoveryd.clients import Client, Look, Store
 from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
 from recoveryd.diagnose import Case, Context
 from recoveryd.providers import NO_RULES, rules_for
-from recoveryd.repair import LeftToClient
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
 FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
@@ -25,6 +24,8 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     in memory: it would not read what is stored. And where something is wrong that was sent before and answered: then
     the rules are not those of who answers, or a proxy or a plugin mends it on the way.
     """
+    from recoveryd.repair import LeftToClient  # late: only where it is asked for
+
     session, client = store.load(session_id), context.clients.of(store)
     failure = client.next_failure(session)
     if failure is None or client.reads_once:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
-from recoveryd.providers.anthropic import media
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
@@ -80,10 +79,14 @@ class Chat:
         return []
 
     def sources(self, body: Json) -> Iterator[Json]:
+        from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
+
         return media.sources(body)
 
     def media_fault(self, source: Json, request: Request) -> str | None:
         del request
+        from recoveryd.providers.anthropic import media
+
         return media.fault(source, many=False)
 
 

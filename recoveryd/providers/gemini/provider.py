@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recoveryd.core import Block, Claims, Failure, Json, Kind, Refused, Request, Violation, kind_info
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation, kind_info
 from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.gemini import media, rules
 
 _PATH = re.compile(r"/models/[^/]+:(?:streamG|g)enerateContent$")
 _ENDPOINTS = (
@@ -34,7 +33,12 @@ class Gemini:
             Kind.ROLE_ORDER,
         }
     )
-    call_limits = rules.LIMITS
+
+    @property
+    def call_limits(self) -> CallLimits:
+        from recoveryd.providers.gemini import rules  # late, as all below: only a stuck session needs them
+
+        return rules.LIMITS
 
     def spoke(self, failure: Failure) -> bool:
         return _asked(failure) and _MODEL.search(failure.model.lower()) is not None
@@ -45,6 +49,8 @@ class Gemini:
         return "of the models of Google only the rules of Gemini are known to recoveryd"
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
+        from recoveryd.providers.gemini import rules
+
         return rules.check(request, claims)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
@@ -52,6 +58,8 @@ class Gemini:
         del named
         if not kind_info(refused.kind).signature and refused.kind is not Kind.MEDIA_REJECTED:
             return Claims()
+        from recoveryd.providers.gemini import rules
+
         return Claims(accused=rules.accused(refused, request))
 
     def bound(self, before: Request, after: Request) -> list[Block]:
@@ -59,10 +67,14 @@ class Gemini:
         return []
 
     def sources(self, body: Json) -> Iterator[Json]:
+        from recoveryd.providers.gemini import media
+
         return media.sources(body)
 
     def media_fault(self, source: Json, request: Request) -> str | None:
         del request
+        from recoveryd.providers.gemini import media
+
         return media.fault(source)
 
 
