@@ -5,7 +5,7 @@ from __future__ import annotations
 from recoveryd.clients import Client, Look, Store
 from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
 from recoveryd.diagnose import Case, Context
-from recoveryd.providers import NO_RULES, rules_for
+from recoveryd.providers import NO_RULES, rules_for, turned_away
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
 FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
@@ -13,8 +13,12 @@ _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 
 def ended(look: Look) -> bool:
-    """Whether the last turn of a session ended, and nothing was asked since."""
-    return not look.running and look.newest_user is None
+    """Whether the last turn of a session ended, and nothing was asked since.
+
+    Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.
+    """
+    refused = look.failure is not None and not turned_away(look.failure.error)
+    return not look.running and look.newest_user is None and not refused
 
 
 def foresee(context: Context, store: Store, session_id: str) -> Case | None:

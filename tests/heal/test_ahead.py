@@ -158,6 +158,14 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
 
+    def test_what_was_refused_in_words_that_nobody_knows_is_left_alone(self, tree: Tree, tmp_path: Path) -> None:
+        with watched(tmp_path, tree, heal_ahead=True) as daemon:
+            session = tree.ended(behind_a_call)
+            tree.refused(session, "something that nobody ever said")
+            before = tree.files()
+            look_again(daemon, tree, session)
+            assert (tree.files(), daemon.events) == (before, [])
+
     def test_a_dry_run_writes_nothing(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True, dry_run=True) as daemon:
             session = tree.ended(behind_a_call)
