@@ -50,7 +50,7 @@ def everywhere(parser: argparse.ArgumentParser, *, default: object = None) -> No
     """Add the options that may stand before the command and behind it."""
     parser.add_argument("--config", type=Path, metavar="FILE", default=default, help="another configuration file")
     how_much = parser.add_mutually_exclusive_group()
-    for name, help in (("quiet", "say results and errors alone"), ("verbose", "log all that it does, on stderr")):
+    for name, help in (("quiet", "print only results and errors"), ("verbose", "log all that it does, on stderr")):
         how_much.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=default or False, help=help)
 
 

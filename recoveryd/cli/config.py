@@ -35,7 +35,7 @@ def config(arguments: argparse.Namespace) -> int:
 
 def _set(arguments: argparse.Namespace, path: Path) -> int:
     if arguments.value is None:
-        raise UsageError("It takes a key and its value.", "recoveryd config set notify.desktop false")
+        raise UsageError("A key or its value is missing.", "recoveryd config set notify.desktop false")
     value = change(Config, path, arguments.key, arguments.value)
 
     def say(out: Console) -> None:

@@ -114,7 +114,7 @@ def show(arguments: argparse.Namespace) -> int:
             out.print()
             show_changes(out, entry.store, changes)
         elif entry.edits:
-            out.print("Its images are no longer in the ledger.")
+            out.print("Its originals are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print(f"\nTo take it back: recoveryd undo {entry.id}")
 

@@ -84,7 +84,7 @@ def _ledger(commands: Commands) -> None:
         one.set_defaults(run=later("ledger", name))
         return one
 
-    prune = action("prune", "remove the images beyond the limits of [ledger]", "recoveryd ledger prune --dry-run")
+    prune = action("prune", "remove the originals beyond the limits of [ledger]", "recoveryd ledger prune --dry-run")
     prune.add_argument("--keep-days", type=count, metavar="N", help="another limit than that of the configuration")
     prune.add_argument("--all-content", action="store_true", help="also what now exists nowhere else")
     prune.add_argument("--yes", action="store_true", help="remove it for good without being asked")

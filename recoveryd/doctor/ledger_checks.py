@@ -43,7 +43,7 @@ def size(patient: Patient) -> Iterator[Check]:
     except RecoverydError:
         return  # said by the check of the ledger itself
     total = patient.ledger.stat().st_size
-    words = f"The ledger takes {total / _MB:.1f} MB; {held / _MB:.1f} MB of it are images (limit: {limits.keep_mb} MB)."
+    words = f"The ledger takes {total / _MB:.1f} MB; {held / _MB:.1f} MB of it originals (limit: {limits.keep_mb} MB)."
     if held > limits.keep_mb * _MB:
         yield warn(
             "ledger_size",

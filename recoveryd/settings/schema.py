@@ -93,7 +93,7 @@ class Hooks(Section):
 
 
 class LedgerLimits(Section):
-    """`[ledger]`: how long images are kept for `undo`, whichever is met first."""
+    """`[ledger]`: how long originals are kept for `undo`, whichever is met first."""
 
     keep_days: StrictInt = Field(default=30, ge=1, description="a whole number of days, 1 or more")
     keep_mb: StrictInt = Field(default=200, ge=1, description="a whole number of megabytes, 1 or more")
