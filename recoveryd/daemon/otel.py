@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 50.0  # less than a sweep
 _PATIENCE_S = 2.0  # for what is still to be sent when the daemon ends
-_MISSING = "[otel] is set, and its libraries are not there: install the extra recoveryd[otel]. Nothing is sent."
+_MISSING = "[otel] is set, but its libraries are missing, so nothing is sent: pip install '.[otel]' in a copy of it"
 
 
 class Otel:

@@ -154,7 +154,7 @@ def test_without_its_libraries_the_daemon_runs_and_says_what_to_install(monkeypa
     finally:
         monkeypatch.undo()
         logger.remove(sink)
-    assert made.callbacks.on_complete is None and "pip install 'recoveryd[otel]'" in said[0]
+    assert made.callbacks.on_complete is None and "pip install '.[otel]'" in said[0]
     made.close()
 
 
