@@ -138,16 +138,14 @@ class Healer:
     def _look_ahead(self, store: Store, session: str) -> Attended:
         """Repair what the next prompt would be refused for, once nobody wrote to the session for a while."""
         key, stamp = (store.id, session), store.stamp(session)
-        written = stamp.newest_mtime_ns / 1e9
         if (
-            written < self._started
+            stamp.newest_mtime_ns / 1e9 < self._started
             or self._looked_ahead.get(key) == stamp.digest
             or not ahead.ended(store.look(session))
         ):
             return "done"
-        patience = self._config.heal_ahead_seconds
-        if (wait := patience - (time.time() - written)) > 0:
-            self.later(store, session, min(wait, patience))
+        if wait := self._triage.quiet.wait(key, stamp, self._config.heal_ahead_seconds):
+            self.later(store, session, wait)
             return "done"
         note(self._looked_ahead, key, stamp.digest)
         if self._held_back(store, session) or (case := ahead.foresee(self._context, store, session)) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import threading
 import time
@@ -165,6 +166,14 @@ class TestDaemon:
             before = tree.files()
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
+
+    def test_a_record_of_the_future_is_waited_for_once(self, tree: Tree, tmp_path: Path) -> None:
+        with watched(tmp_path, tree, heal_ahead=True) as daemon:
+            tomorrow = time.time() + 86_400
+            session = tree.ended(behind_a_call)
+            os.utime(tree.part(session, "text"), (tomorrow, tomorrow))
+            until(lambda: bool(daemon.events), "it was not healed")
+            assert daemon.events[0].ahead
 
     def test_a_dry_run_writes_nothing(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True, dry_run=True) as daemon:
