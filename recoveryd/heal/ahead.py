@@ -32,7 +32,7 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
 
     session, client = store.load(session_id), context.clients.of(store)
     failure = client.next_failure(session)
-    if failure is None or client.reads_once:
+    if failure is None or client.reads_once or session.revert is not None:
         return None
     wires = client.wires(store, failure)
     rules = rules_for(failure, wires)

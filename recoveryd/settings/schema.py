@@ -7,6 +7,7 @@ environment and `Config(max_retries=5)` are checked as a whole, and an unknown k
 from __future__ import annotations
 
 import hashlib
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -107,12 +108,19 @@ class Metrics(Section):
     )
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
 def _collector(text: str) -> str:
     """Return the address of a collector. Raises ValueError for one that is neither on this machine nor behind TLS."""
     from urllib.parse import urlsplit  # late: few have one
 
     parts = urlsplit(text)
-    here = parts.hostname in ("localhost", "::1") or (parts.hostname or "").startswith("127.")
+    here = parts.hostname == "localhost" or _is_loopback(parts.hostname or "")
     if not parts.hostname or parts.scheme not in ("http", "https") or (parts.scheme == "http" and not here):
         raise ValueError("no TLS")
     return text

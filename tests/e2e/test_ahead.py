@@ -36,14 +36,14 @@ def test_what_can_be_known_before_the_prompt_is_never_refused(tmp_path: Path, ve
     sound = HEALTHY[1 :: len(HEALTHY) // 4]
     try:
         with healing(tmp_path, version, config=AHEAD) as (harness, daemon):
-            planted = {
-                shape.name: harness.plant(shape.build(int(time.time() * 1000) + 1000))
-                for shape in (*one_a_kind, *sound)
-            }
+            made = {shape.name: shape.build(int(time.time() * 1000) + 1000) for shape in (*one_a_kind, *sound)}
+            planted = {name: harness.plant(session) for name, session in made.items()}
             daemon.wait(lambda: not left(daemon) and len(daemon.history()) >= 2, "not all was repaired ahead")
             ahead = {entry["session"] for entry in daemon.history()}
             assert all(entry["detail"].startswith("Ahead of a refusal") for entry in daemon.history())
             assert not ahead & {planted[shape.name] for shape in sound}, "a healthy session was touched"
+            newest = max(one["time"]["created"] for session in made.values() for one in session.messages) / 1000
+            time.sleep(max(0.0, newest + 1 - time.time()))  # a prompt is the newest message
             for shape in (*one_a_kind, *sound):
                 if planted[shape.name] in ahead or shape in sound:
                     outcome = harness.prompt(planted[shape.name], thinking=shape.thinking, model=harness.model)

@@ -92,8 +92,8 @@ SAID = {
         "choose another model",
     ),
 }
-# A model that is not known to be Anthropic's is asked under rules that are not known either.
-MODELS = {"anthropic": "claude-m", "openai": "m", "deepseek": "m", "google": "m"}
+# A model that is not known to be Anthropic's, or OpenAI's, is asked under rules that are not known either.
+MODELS = {"anthropic": "claude-m", "openai": "gpt-m", "deepseek": "m", "google": "m"}
 PACKAGES = {
     "anthropic": "@ai-sdk/anthropic",
     "openai": "@ai-sdk/openai",

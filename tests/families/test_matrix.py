@@ -1,11 +1,12 @@
 """Every family in every form of the client: what it refuses is healed, nothing that was said is lost; and switching.
 
 Here the request is the product's own, which `tests/e2e/test_families.py` holds to the real client. All shapes run under
-TEST_RECOVERYD_FULL, a part of them all day.
+TEST_RECOVERYD_FULL_SWITCHING, a part of them otherwise.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from itertools import permutations
 
@@ -21,10 +22,12 @@ from tests.families import switching
 from tests.families.judged import failure_of, judged, planned, refusal, session_of
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
-from tests.support.examples import FULL
 from tests.support.values import as_session
 
 FORMS = ["old", "paged", "new"]
+# All pairs, shapes and forms take an hour: for a person. Where a template of a local server stands before or behind, or
+# GPT before Bedrock on the old form, some shapes do not come through that (docs/limits.md).
+FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
 # What is asked again by the same family, and by another behind it.
 # Those alike to another of the table: in the full run alone.
