@@ -54,10 +54,11 @@ def _quick(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what stands in the folders of long tests."""
+    """Mark as slow what stands in the folders of long tests, and let it come first: else one of them ends alone."""
     for item in items:
         if item.path.relative_to(HERE).parts[0] in SLOW:
             item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(wrapper=True)
