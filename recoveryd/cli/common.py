@@ -48,9 +48,14 @@ def known_ledger() -> Ledger:
     return Ledger(path if path.exists() else LedgerFile.empty(path))
 
 
-def stores_of(config: Config) -> list[Store]:
-    """List the stores that are there."""
-    return [store for store in find_stores(config) if store.exists()]
+def stores_of(config: Config, only: str | None = None) -> list[Store]:
+    """List the stores that are there. `only`: of the client that programs know by this name."""
+    return [store for store in find_stores(config) if store.exists() and only in (None, store.client)]
+
+
+def client_meant(arguments: argparse.Namespace, whose: Whose) -> str | None:
+    """Return the name by which programs know the client of `--client`; None without it. Raises UsageError."""
+    return whose.meant(arguments.client) if arguments.client else None
 
 
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import known_ledger, meant, sound_of, store_named, when, whose_of
+from recoveryd.cli.common import client_meant, known_ledger, meant, sound_of, store_named, when, whose_of
 from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
 from recoveryd.clients import Clients, Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
@@ -25,7 +25,7 @@ def history(arguments: argparse.Namespace) -> int:
     if arguments.stats:
         return _stats(arguments)
     whose = whose_of(arguments)
-    only = whose.meant(arguments.client) if arguments.client else None
+    only = client_meant(arguments, whose)
     with known_ledger() as ledger:
         entries = ledger.history(arguments.limit if only is None else -1, arguments.session)
         entries = [entry for entry in entries if only in (None, whose.name(entry.store))][: arguments.limit]
@@ -57,7 +57,7 @@ def _detail(entry: Entry) -> str:
 
 def _stats(arguments: argparse.Namespace) -> int:
     whose = whose_of(arguments)
-    only = whose.meant(arguments.client) if arguments.client else None
+    only = client_meant(arguments, whose)
     ended = peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or []
     lines = by_kind([one for one in ended if only in (None, whose.name(one.store))])
 

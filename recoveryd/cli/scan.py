@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
-from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
+from recoveryd.cli.common import client_meant, config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
 from recoveryd.cli.progress import Bar
@@ -104,8 +104,7 @@ def scan(arguments: argparse.Namespace) -> int:
 
 
 def _stores(arguments: argparse.Namespace, config: Config, whose: Whose) -> list[Store]:
-    only = whose.meant(arguments.client) if arguments.client else None
-    return [store for store in stores_of(config) if only in (None, store.client)]
+    return stores_of(config, client_meant(arguments, whose))
 
 
 def _plans(arguments: argparse.Namespace) -> bool:

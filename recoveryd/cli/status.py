@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import sound_of, stores_of, when, with_clients
+from recoveryd.cli.common import client_meant, sound_of, stores_of, when, with_clients
 from recoveryd.cli.output import Result, field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
@@ -24,8 +24,8 @@ def status(arguments: argparse.Namespace) -> int:
     config, problem = sound_of(arguments)
     file = arguments.config or paths.config_file()
     whose = Whose(config)
-    only = whose.meant(arguments.client) if arguments.client else None
-    stores = [store for store in stores_of(config) if only in (None, store.client)]
+    only = client_meant(arguments, whose)
+    stores = stores_of(config, only)
     wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)
     found = gather(config, stores, paths.state_dir(), file, time.time(), wanted)
     data = {**with_clients(_json(found), whose), "config_problem": problem.message if problem else ""}

@@ -23,10 +23,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.common import config_of, open_ledger, stores_of
+from recoveryd.cli.common import client_meant, config_of, open_ledger, stores_of
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
-from recoveryd.clients import Store, Whose
+from recoveryd.clients import Whose
 from recoveryd.core import RecoverydError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Answer, Resumer, by_hand
@@ -88,7 +88,7 @@ class _Worker(threading.Thread):
     def __init__(self, live: LiveSessions, view: View) -> None:
         super().__init__(daemon=True, name="watch")
         self._live, self._view = live, view
-        self.jobs: queue.SimpleQueue[Callable[[], str] | None] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[Callable[[], str]] = queue.SimpleQueue()
 
     def run(self) -> None:
         said = ""
@@ -99,8 +99,6 @@ class _Worker(threading.Thread):
             except queue.Empty:
                 said = self._view.said
                 continue
-            if job is None:
-                return
             try:
                 said = job()
             except RecoverydError as error:
@@ -127,13 +125,9 @@ def watch(arguments: argparse.Namespace) -> int:
         )
     config = config_of(arguments)
     whose = Whose(config)
-    only = whose.meant(arguments.client) if arguments.client else None
-
-    def stores() -> list[Store]:
-        return [store for store in stores_of(config) if only in (None, store.client)]
-
+    only = client_meant(arguments, whose)
     view = View(whose)
-    worker = _Worker(LiveSessions(config, stores), view)
+    worker = _Worker(LiveSessions(config, partial(stores_of, config, only)), view)
     worker.start()
     out = console(soft_wrap=False)
     with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:

@@ -61,6 +61,17 @@ class WithoutServer:
         del env
         return None
 
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        del failure, kind
+        return ""
+
+    def under_way(self, store: Store, session: str) -> str | None:
+        """Tell who has the session open, in words; None where nobody has."""
+        raise NotImplementedError
+
+    def at_work(self, store: Store, session: Session) -> str | None:
+        return self.under_way(store, session.id) if store.look(session.id).running else None
+
     def resumed_by(self, message: Message) -> str | None:
         del message
         return None

@@ -61,8 +61,7 @@ class Otel:
         if not self._on or (told == self._told and now - self._counted < _EVERY_S):
             return
         self._told, self._counted = told, now
-        stuck = Counter(self._titles(entry.store) for entry in needs_user(ledger, stores))
-        self._stuck = stuck | Counter(dict.fromkeys(self._stuck, 0)) if stuck else stuck
+        self._stuck = Counter(self._titles(entry.store) for entry in needs_user(ledger, stores))
 
     def close(self) -> None:
         """Send what is left, for two seconds at the most."""

@@ -61,10 +61,6 @@ class ClaudeCode(WithoutServer):
 
         return (ClaudeCodeWire(),)
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
-        del failure, kind
-        return ""
-
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
         from recoveryd.clients.claude_code.wire import heals
 
@@ -93,9 +89,6 @@ class ClaudeCode(WithoutServer):
     def under_way(self, store: Store, session: str) -> str | None:
         assert isinstance(store, ClaudeCodeTranscripts)
         return "a Claude Code has the session open" if store.opened(session) is not None else None
-
-    def at_work(self, store: Store, session: Session) -> str | None:
-        return self.under_way(store, session.id) if store.look(session.id).running else None
 
     def unread(self, store: Store, session: str, since: float) -> str:
         """Tell to start the client anew: a process has the history in memory from when it was started (measured)."""

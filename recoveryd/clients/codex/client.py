@@ -62,10 +62,6 @@ class Codex(WithoutServer):
         del store, failure
         return (CodexWire(),)
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
-        del failure, kind
-        return ""
-
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows."""
         del kind, block
@@ -95,9 +91,6 @@ class Codex(WithoutServer):
     def under_way(self, store: Store, session: str) -> str | None:
         assert isinstance(store, CodexThreads)
         return "a Codex has the thread open" if store.opened(session) is not None else None
-
-    def at_work(self, store: Store, session: Session) -> str | None:
-        return self.under_way(store, session.id) if store.look(session.id).running else None
 
     def unread(self, store: Store, session: str, since: float) -> str:
         assert isinstance(store, CodexThreads)
