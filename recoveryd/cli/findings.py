@@ -186,12 +186,17 @@ def find_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None
         if case is None:
             return None
         _, planned = recovery.propose(case)
-        title = store.about(session).title
+        found = Finding(Diagnosis(case.failure, case.refused), store.about(session).title)
+        found = replace(found, undone=undone(store, recovery.context.ledger, case.failure))
+        before = ahead.repaired_before(recovery.context, case)
     except RecoverydError:  # what can't be read, or is to be left alone, is told of a session that is stuck
         return None
-    found = Finding(Diagnosis(case.failure, case.refused), title)
     if isinstance(planned, Refusal):
         return replace(found, action=f"not repaired ahead: {planned.reason}")
+    if found.undone:
+        return replace(found, action=f"not repaired ahead: {found.taken_back}")
+    if before:
+        return replace(found, action="not repaired ahead: that was tried before, and it is tried once")
     return replace(found, action=planned.would, parts=planned.parts)
 
 

@@ -280,13 +280,18 @@ def _show_ahead(out: Console, seen: _Seen) -> None:
         wrapped(out, "Of the others, none is known to be refused at its next prompt.")
         return
     when = "its next prompt" if len(seen.ahead) == 1 else "their next prompts"
-    wrapped(out, f"{len(seen.ahead)} more would be refused at {when} (`heal_ahead = true` repairs before that):")
+    wrapped(out, f"{len(seen.ahead)} more would be refused at {when}:")
     for finding in seen.ahead:
         client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
         out.print()
         wrapped(out, finding.title or "(no title)")
         wrapped(out, f"{finding.failure.session}{client}: {finding.cause}", 4)
         wrapped(out, finding.action, 4)
+    if any(finding.parts for finding in seen.ahead):
+        out.print()
+        wrapped(
+            out, "With `heal_ahead = true`, `recoveryd run` repairs such a session as soon as a turn of it has ended."
+        )
 
 
 def _others(seen: _Seen) -> str:

@@ -177,6 +177,12 @@ class Client(Protocol):
     def next_failure(self, session: Session) -> Failure | None:
         """Make the failure that the newest prompt would have; None where there is no message."""
 
+    def asks_its_maker(self, session: Session, failure: Failure) -> bool:
+        """Whether the next prompt of a session goes to its provider's own service, as far as that is known here.
+
+        `failure`: as of `next_failure`.
+        """
+
     def resumed_by(self, message: Message) -> str | None:
         """Return the id of the recovery that sent a prompt; None for the user's own."""
 

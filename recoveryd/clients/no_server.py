@@ -72,6 +72,11 @@ class WithoutServer:
     def at_work(self, store: Store, session: Session) -> str | None:
         return self.under_way(store, session.id) if store.look(session.id).running else None
 
+    def asks_its_maker(self, session: Session, failure: Failure) -> bool:
+        """Say no: what such a client sends next is in its memory."""
+        del session, failure
+        return False
+
     def resumed_by(self, message: Message) -> str | None:
         del message
         return None

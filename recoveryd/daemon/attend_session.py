@@ -147,12 +147,17 @@ class Healer:
         if wait := self._triage.quiet.wait(key, stamp, self._config.heal_ahead_seconds):
             self.later(store, session, wait)
             return "done"
-        note(self._looked_ahead, key, stamp.digest)
-        if self._held_back(store, session) or (case := ahead.foresee(self._context, store, session)) is None:
+        if self._held_back(store, session):
+            return "open"
+        attended = self._repair_ahead(store, session)
+        if attended == "done":  # else it is made up for
+            note(self._looked_ahead, key, stamp.digest)
+        return attended
+
+    def _repair_ahead(self, store: Store, session: str) -> Attended:
+        case = ahead.foresee(self._context, store, session)
+        if case is None or ahead.repaired_before(self._context, case):
             return "done"
-        failure = case.failure
-        if self._ledger.handled(failure.store, failure.session, failure.message) is not None:
-            return "done"  # once, as every failure
         _, planned = self._recovery.propose(case)
         if isinstance(planned, Refusal):
             logger.debug("session {}: nothing is repaired ahead: {}", session, planned.reason)

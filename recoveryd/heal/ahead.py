@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recoveryd.clients import Client, Look, Store
 from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
-from recoveryd.diagnose import Case, Context
+from recoveryd.diagnose import Case, Context, undone
 from recoveryd.providers import NO_RULES, rules_for, turned_away
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
@@ -25,14 +25,17 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     """Make the case of what the next prompt is refused for under every way in which the client may send it.
 
     None where there is a way that is accepted, where the rules are not known, or where the client goes by what it has
-    in memory: it would not read what is stored. And where something is wrong that was sent before and answered: then
-    the rules are not those of who answers, or a proxy or a plugin mends it on the way.
+    in memory: it would not read what is stored. And where somebody else may answer than the provider itself, by other
+    rules, or with a proxy on the way that mends it: the client is led there, or what is wrong was sent before and
+    answered.
     """
     from recoveryd.repair import LeftToClient  # late: only where it is asked for
 
     session, client = store.load(session_id), context.clients.of(store)
     failure = client.next_failure(session)
     if failure is None or client.reads_once or session.revert is not None:
+        return None
+    if not client.asks_its_maker(session, failure):
         return None
     wires = client.wires(store, failure)
     rules = rules_for(failure, wires)
@@ -48,6 +51,13 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
                 return None
             first = first or kind
     return None if first is None else Case.begin(store, failure, Refused(first)).updated(ahead=True)
+
+
+def repaired_before(context: Context, case: Case) -> bool:
+    """Whether that was tried once, as every failure is, or the user took the session's last repair back."""
+    failure, ledger = case.failure, context.ledger
+    tried = ledger.handled(failure.store, failure.session, failure.message) is not None
+    return tried or undone(case.store, ledger, failure) is not None
 
 
 def only_adds(edits: tuple[Edit, ...]) -> bool:

@@ -10,17 +10,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recoveryd.cli.findings import find_ahead
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.form import OLD
 from recoveryd.core.model import Event, Kind, Outcome, Refusal, Session
+from recoveryd.disk import recovery_lock
 from recoveryd.heal import ahead, take_back
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings import paths
+from recoveryd.settings import overrides, paths
 from recoveryd.tell.words import notice
 from tests.cli.contract import faults
 from tests.conftest import Run
@@ -122,6 +125,19 @@ def test_what_was_sent_and_answered_is_no_ground(bench: Bench, tree: Tree) -> No
     assert ahead.foresee(context, tree.store, session) is None
 
 
+def test_a_provider_that_is_led_elsewhere_is_not_known(
+    bench: Bench, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's service has rules of its own, and a proxy may mend it on the way."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    session, context = tree.ended(behind_a_call), bench.recovery.context
+    assert ahead.foresee(context, tree.store, session) is not None
+    settings = {"anthropic": {"options": {"baseURL": "https://api.z.ai/api/anthropic/v1"}}}
+    (tmp_path / "opencode").mkdir()
+    (tmp_path / "opencode" / "opencode.json").write_text(json.dumps({"provider": settings}))
+    assert ahead.foresee(context, tree.store, session) is None
+
+
 @contextmanager
 def watched(folder: Path, tree: Tree, **config: Any) -> Iterator[Running]:
     """A daemon that has begun to watch."""
@@ -192,6 +208,34 @@ class TestDaemon:
             assert tree.files() == broken
             look_again(daemon, tree, session)
             assert tree.files() == broken
+            tree.commanded(session)
+            commanded = tree.files()
+            look_again(daemon, tree, session)
+            assert tree.files() == commanded, "a command of the user's is no answer"
+
+    def test_what_fell_into_a_pause_is_made_up_for(self, tree: Tree, tmp_path: Path) -> None:
+        with watched(tmp_path, tree, heal_ahead=True) as daemon:
+            overrides.pause(daemon.state, time.time())
+            session = tree.ended(behind_a_call)
+            look_again(daemon, tree, session)
+            assert daemon.events == []
+            overrides.unpause(daemon.state)
+            look_again(daemon, tree, session)
+            until(lambda: bool(daemon.events), "it was not healed")
+            assert daemon.events[0].ahead
+
+    def test_what_another_process_was_at_is_made_up_for(
+        self, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("recoveryd.heal.recovery.recovery_lock", partial(recovery_lock, timeout=0.05))
+        with watched(tmp_path, tree, heal_ahead=True) as daemon:
+            with recovery_lock(tree.store.lock_path, paths.lock_dir(daemon.state), tree.store.id):
+                session = tree.ended(behind_a_call)
+                look_again(daemon, tree, session)
+                assert daemon.events == []
+            look_again(daemon, tree, session)
+            until(lambda: bool(daemon.events), "it was not healed")
+            assert daemon.events[0].ahead
 
 
 def look_again(daemon: Running, tree: Tree, session: str) -> None:
@@ -215,6 +259,17 @@ def test_scan_lists_it_and_repairs_nothing(run: Run, tree: Tree) -> None:
     assert (one["session"], one["kind"], one["healed"]) == (session, "tool_result_missing", False)
     assert said["stuck"] == [] and tree.files() == before
     assert run("scan", "--ahead", "--repair")[0] == 2
+
+
+def test_scan_says_of_a_repair_that_was_taken_back_that_it_is_not_made_again(bench: Bench, tree: Tree) -> None:
+    session = tree.ended(behind_a_call)
+    case = ahead.foresee(bench.recovery.context, tree.store, session)
+    assert case is not None
+    made = bench.recovery.attempt(case).event
+    take_back(tree.store, bench.ledger, paths.lock_dir(bench.state), made.id)
+    found = find_ahead(tree.store, session, bench.recovery)
+    assert found is not None and not found.parts
+    assert found.action.startswith(f"not repaired ahead: it was healed ({made.id}), and you undid that")
 
 
 def test_scan_says_that_nothing_is_known_to_be_refused(run: Run, tree: Tree) -> None:

@@ -15,6 +15,7 @@ from recoveryd.clients.opencode import (
     records,
     wrapped_ids,
 )
+from recoveryd.clients.opencode.configured_sdks import asks_its_maker
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin, config_home
 from recoveryd.clients.opencode.protocols import protocol_of
@@ -159,6 +160,9 @@ class Opencode:
         from recoveryd.clients.opencode import client_faults
 
         return client_faults.next_failure(session)
+
+    def asks_its_maker(self, session: Session, failure: Failure) -> bool:
+        return asks_its_maker(failure.provider, session.directory, failure.error.url)
 
     def resumed_by(self, message: Message) -> str | None:
         return prompting.resumed_by(message)

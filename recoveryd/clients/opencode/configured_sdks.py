@@ -1,4 +1,7 @@
-"""Which SDK the user's own configuration of OpenCode gives a provider: of a custom one nothing else tells it."""
+"""What the user's own configuration of OpenCode says of a provider: its SDK, and where it is asked.
+
+Of a custom provider nothing else tells the SDK.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
+from urllib.parse import urlsplit
 
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
 _LARGEST = 1024 * 1024  # bytes of a configuration
@@ -29,6 +34,36 @@ _PROTOCOLS = {
     "@ai-sdk/openai-compatible": "openai.chat",
     "@ai-sdk/mistral": "mistral.chat",
 }
+# Where a provider is asked that no configuration leads elsewhere: by its id in the client.
+_OWN_HOSTS = (
+    (re.compile(r"anthropic"), "anthropic.com"),
+    (re.compile(r"openai"), "openai.com"),
+    (re.compile(r"azure(?:-cognitive-services)?"), "azure.com"),
+    (re.compile(r"google(?:-vertex(?:-anthropic)?)?"), "googleapis.com"),
+    (re.compile(r"amazon-bedrock"), "amazonaws.com"),
+    (re.compile(r"openrouter"), "openrouter.ai"),
+    (re.compile(r"github-copilot(?:-enterprise)?"), "githubcopilot.com"),
+    (re.compile(r"mistral"), "mistral.ai"),
+    (re.compile(r"deepseek"), "deepseek.com"),
+    (re.compile(r"moonshotai"), "moonshot.ai"),
+    (re.compile(r"moonshotai-cn"), "moonshot.cn"),
+    (re.compile(r"zai(?:-coding-plan)?"), "z.ai"),
+    (re.compile(r"zhipuai(?:-coding-plan)?"), "bigmodel.cn"),
+    (re.compile(r"alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "aliyuncs.com"),
+)
+_FAMILY = ("opencode", "kilo", "mimocode")
+_HIDDEN = (".opencode", ".kilo", ".kilocode", ".mimocode")
+# What the SDKs go by where no configuration says anything.
+_BASE_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """What one file says of a provider. `addresses`: where it is asked, for all or some of its models."""
+
+    package: str = ""
+    packages: tuple[str, ...] = ()  # with those of single models
+    addresses: tuple[str, ...] = ()
 
 
 def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
@@ -39,17 +74,42 @@ def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
     the client's own shell say is known only as far as they are ours, too. Never raises.
     """
     found = ""
-    for packages in _merged(directory, root):
-        found = packages.get(provider, found)
+    for said in _merged(directory, root):
+        found = said.get(provider, _Provider()).package or found
     return _PROTOCOLS.get(found, "")
 
 
-def _merged(directory: str, root: str) -> Iterator[Mapping[str, str]]:
-    """Go through what each configuration says, in the order in which the client merges them: a later one wins."""
-    own = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
+def asks_its_maker(provider: str, directory: str = "", *told: str) -> bool:
+    """Whether nothing leads `provider` to another service than its own: no configuration, and no address in `told`.
+
+    Whichever file says it counts, one of a fork too: which of them the client goes by may depend on its shell. Never
+    raises.
+    """
+    said = [one for each in _merged(directory, "", family=True) if (one := each.get(provider)) is not None]
+    addresses = {*told, *(address for one in said for address in one.addresses)}
+    addresses.add(os.environ.get(_BASE_VARIABLES.get(provider, ""), ""))
+    known = all(package in _PROTOCOLS for one in said for package in one.packages)
+    return known and all(_is_own(provider, address) for address in addresses - {""})
+
+
+def _is_own(provider: str, address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        return False
+    return any(known.fullmatch(provider) and f".{host}".endswith(f".{domain}") for known, domain in _OWN_HOSTS)
+
+
+def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapping[str, _Provider]]:
+    """Go through what each configuration says, in the order in which the client merges them: a later one wins.
+
+    `family`: those of its forks too.
+    """
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     named, content = os.environ.get("OPENCODE_CONFIG"), os.environ.get("OPENCODE_CONFIG_CONTENT")
     around = _around(directory, root)
-    files = [own / name for name in _FILES]
+    files = [home / "opencode" / name for name in _FILES]
+    files += _of_the_family(home, around) if family else []
     files += [Path(named)] if named else []
     files += [folder / name for folder in reversed(around) for name in _FILES[1:]]
     files += [folder / ".opencode" / name for folder in (*around, Path.home()) for name in _FILES[1:]]
@@ -59,11 +119,19 @@ def _merged(directory: str, root: str) -> Iterator[Mapping[str, str]]:
         try:
             stat = path.stat()
             if S_ISREG(stat.st_mode):
-                yield _packages(str(path), stat.st_mtime_ns, stat.st_size)
+                yield _providers(str(path), stat.st_mtime_ns, stat.st_size)
         except (OSError, ValueError, RecursionError):
             continue
     with suppress(ValueError, RecursionError):
         yield _named(content or "{}")
+
+
+def _of_the_family(home: Path, around: list[Path]) -> list[Path]:
+    """List the files of OpenCode's forks, and those of the machine's administrator."""
+    names = [f"{client}.{suffix}" for client in _FAMILY for suffix in ("json", "jsonc")]
+    folders = [place / client for place in (Path("/etc"), home) for client in _FAMILY]
+    folders += [place for folder in around for place in (folder, *(folder / hidden for hidden in _HIDDEN))]
+    return [folder / name for folder in folders for name in (_FILES[0], *names)]
 
 
 def _around(directory: str, root: str) -> list[Path]:
@@ -84,22 +152,34 @@ def _is_project(folder: Path) -> bool:
         return False
 
 
-@lru_cache(maxsize=32)
-def _packages(path: str, mtime_ns: int, size: int) -> Mapping[str, str]:
-    """Read the SDK of each provider that a configuration names. It is read again once it changed."""
+@lru_cache(maxsize=64)
+def _providers(path: str, mtime_ns: int, size: int) -> Mapping[str, _Provider]:
+    """Read what a configuration says of each provider. It is read again once it changed."""
     del mtime_ns
     return _named(Path(path).read_text(encoding="utf-8", errors="replace")) if size <= _LARGEST else {}
 
 
-def _named(text: str) -> Mapping[str, str]:
+def _named(text: str) -> Mapping[str, _Provider]:
     config = json.loads(_plain(text))
     providers = config.get("provider") if isinstance(config, dict) else None
-    found: dict[str, str] = {}
-    for name, settings in providers.items() if isinstance(providers, dict) else ():
-        package: Any = settings.get("npm") if isinstance(settings, dict) else None
-        if isinstance(package, str):
-            found[name] = package
-    return found
+    found = providers.items() if isinstance(providers, dict) else ()
+    return {name: _said(settings) for name, settings in found if isinstance(settings, dict)}
+
+
+def _said(settings: Mapping[str, Any]) -> _Provider:
+    """Read one provider: `npm`, `api`, `options.baseURL`; a model may have an SDK and an address of its own."""
+    models = settings.get("models")
+    each = models.values() if isinstance(models, dict) else ()
+    models_own = [model.get("provider") for model in each if isinstance(model, dict)]
+    said = [settings, *(one for one in models_own if isinstance(one, dict))]
+    options = settings.get("options")
+    addresses = [one.get("api") for one in said]
+    addresses += [options.get("baseURL")] if isinstance(options, dict) else []
+    packages = tuple(text for one in said if isinstance(text := one.get("npm"), str))
+    package = settings.get("npm")
+    return _Provider(
+        package if isinstance(package, str) else "", packages, tuple(a for a in addresses if isinstance(a, str) and a)
+    )
 
 
 def _plain(text: str) -> str:

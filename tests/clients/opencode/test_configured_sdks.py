@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.configured_sdks import protocol_of
+from recoveryd.clients.opencode.configured_sdks import asks_its_maker, protocol_of
 
 
 @pytest.fixture
@@ -128,3 +129,48 @@ def test_a_folder_that_tells_nothing(project: Path, directory: str) -> None:
 def test_what_never_ends_is_read_once(folder: Path, word: str) -> None:
     (folder / "opencode.json").write_text("{" + word * 200_000)
     assert protocol_of("lab") == ""
+
+
+ELSEWHERE = {
+    "another service of the same form": {"options": {"baseURL": "https://api.z.ai/api/anthropic/v1"}},
+    "a proxy": {"options": {"baseURL": "http://localhost:4000"}},
+    "a name that only looks like its own": {"options": {"baseURL": "https://api.anthropic.com.example/v1"}},
+    "what a variable says": {"options": {"baseURL": "{env:MY_PROXY}"}},
+    "the address as the list of models names it": {"api": "https://example.com/v1"},
+    "an SDK that nobody knows": {"npm": "file:///home/me/sdk.js"},
+    "one of its models": {"models": {"claude": {"provider": {"api": "https://example.com"}}}},
+    "what is no address": {"options": {"baseURL": "http://[::1"}},
+}
+
+
+@pytest.mark.parametrize("settings", ELSEWHERE.values(), ids=ELSEWHERE)
+@pytest.mark.parametrize("place", ["config/kilo/kilo.jsonc", "project/opencode.json", "project/.kilocode/kilo.json"])
+def test_a_provider_that_is_led_elsewhere_is_not_asked_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, settings: object
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    file = tmp_path / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    asked = str(tmp_path / "project")
+    file.write_text(json.dumps({"provider": {"other": settings}}))
+    assert asks_its_maker("anthropic", asked)
+    file.write_text(json.dumps({"provider": {"other": {}, "anthropic": settings}}))
+    assert not asks_its_maker("anthropic", asked)
+
+
+OWN = {"baseURL": "https://api.anthropic.com/v1"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"options": {"apiKey": "x"}}, {"npm": "@ai-sdk/anthropic"}, {"options": OWN}])
+def test_a_provider_at_its_own_address_is_asked_itself(folder: Path, settings: object) -> None:
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"anthropic": settings}}))
+    assert asks_its_maker("anthropic")
+    assert asks_its_maker("anthropic", "", "https://api.anthropic.com/v1/messages")
+    assert not asks_its_maker("anthropic", "", "http://127.0.0.1:1/v1/messages")
+
+
+def test_the_address_in_a_variable_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://localhost:4000")
+    assert not asks_its_maker("anthropic")
+    assert asks_its_maker("openai")
