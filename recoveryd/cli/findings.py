@@ -15,9 +15,11 @@ from recoveryd.core import (
     KINDS,
     REFUSED,
     UNANSWERED,
+    UNREADABLE,
     ActiveError,
     Change,
     Diagnosis,
+    Entry,
     Failure,
     Json,
     Kind,
@@ -25,16 +27,13 @@ from recoveryd.core import (
     Outcome,
     RecoverydError,
     Refusal,
-    Refused,
-    StoreError,
     Try,
     kind_info,
 )
-from recoveryd.diagnose import Case, Context, diagnose, left_alone, standing, undone, unread
+from recoveryd.diagnose import Assessment, Case, assess, undone
 from recoveryd.heal import Recovery, ahead
 from recoveryd.tell import cause, told
 
-UNREADABLE = "unreadable"
 _UNEXPLAINED = {
     UNANSWERED: "a prompt without an answer",
     UNREADABLE: "a session that can't be looked into",
@@ -154,25 +153,17 @@ class Finding:
 
 def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find what a session is stuck on; None when it is not. An error on the way becomes the finding's action."""
-    context = recovery.context
-    unread = Finding(Diagnosis(Failure(store.id, session, "", 0), None, code=UNREADABLE), "")
+    known = assess(recovery.context, store, session)
+    if known is None:
+        return None
+    found = Finding(known.diagnosis, known.title, known.trouble, ignored=known.ignored)
+    if known.repaired is not None:
+        return _healed(found, known, known.repaired)
+    if known.trouble:
+        return found
+    unread = Finding(Diagnosis(found.failure, None, code=UNREADABLE), known.title)
     try:
-        diagnosis = diagnose(context, store, session)
-        if diagnosis is None:
-            return None
-        about = store.about(session)
-        unread = replace(unread, title=about.title)
-        found = Finding(diagnosis, about.title)
-        healed = _healed(store, context, found, diagnosis)
-        if healed is not None:
-            return healed
-        try:
-            alone = left_alone(context, store, session)
-        except StoreError:
-            raise
-        except RecoverydError as error:  # the list of what is ignored: nothing is wrong with the session
-            return replace(found, action=f"not repaired: {error}")
-        return _planned(store, recovery, replace(found, ignored=alone))
+        return _planned(store, recovery, found)
     except RecoverydError as error:
         return replace(unread, action=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the scan of all the others
@@ -200,17 +191,10 @@ def find_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None
     return replace(found, action=planned.would, parts=planned.parts)
 
 
-def _healed(store: Store, context: Context, found: Finding, diagnosis: Diagnosis) -> Finding | None:
-    done, says = standing(store, context.ledger, diagnosis), ""
-    late = unread(context, store, found.failure) if done is None else None
-    if late is not None:
-        done, says = late[0], f"; {late[1]}"
-    if done is None:
-        return None
-    if done.kind is not None and done.kind is not diagnosis.kind:
-        diagnosis = replace(diagnosis, refused=Refused(done.kind))
+def _healed(found: Finding, known: Assessment, done: Entry) -> Finding:
+    says = f"; {known.late}" if known.late else ""
     action = done.detail if says in done.detail else done.detail + says
-    return replace(found, diagnosis=diagnosis, action=action, recovery=done.id, healed=True, earlier=True)
+    return replace(found, action=action, recovery=done.id, healed=True, earlier=True)
 
 
 def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, find
-from recoveryd.clients import Config, Store
-from recoveryd.core import Change, Entry, Outcome, RecoverydError
+from recoveryd.clients import Config, Look, Store
+from recoveryd.core import UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
 from recoveryd.doctor import watched_by
 from recoveryd.heal import Recovery
@@ -64,6 +65,7 @@ class LiveSessions:
         self._listed = float("-inf")
         self._marks: dict[str, dict[str, str]] = {}
         self._rows: dict[tuple[str, str], LiveSession] = {}
+        self._due: dict[str, set[str]] = {}  # sessions to be looked at, by store
         self._under_way: dict[tuple[str, str], float] = {}  # sessions that wait, by when they were looked at
         self.problems: dict[str, str] = {}
 
@@ -71,8 +73,7 @@ class LiveSessions:
         """Look at what changed since the last call, and list all of it anew."""
         now = self._clock()
         if now - self._listed >= _STORES_S:
-            found = {store.id: store for store in self._find_stores()}
-            self._stores = {name: self._stores.get(name, store) for name, store in found.items()}  # each has its place
+            self._list_stores()
             self._listed = now
         since = now - self._config.lookback_hours * _HOUR_S
         with known_ledger() as ledger:
@@ -84,6 +85,16 @@ class LiveSessions:
                 except RecoverydError as error:
                     self.problems[store.id] = error.message
         return sorted((row for row in self._rows.values() if row.at >= since), key=lambda row: -row.at)
+
+    def _list_stores(self) -> None:
+        found = {store.id: store for store in self._find_stores()}
+        self._stores = {name: self._stores.get(name, store) for name, store in found.items()}  # each has its place
+        for of_stores in (self._marks, self._due, self.problems):
+            for gone in of_stores.keys() - found.keys():
+                del of_stores[gone]
+        for of_sessions in (self._rows, self._under_way):
+            for key in [key for key in of_sessions if key[0] not in found]:
+                del of_sessions[key]
 
     def idle(self) -> str:
         """Tell why nothing is repaired now, as the end of a line; "" where all is watched and repaired."""
@@ -103,14 +114,19 @@ class LiveSessions:
     def _refresh(self, store: Store, recovery: Recovery, since: float) -> None:
         known = self._marks.setdefault(store.id, {})
         changed = dict(store.fresh(known, int(since * 1000)))
-        known.update({session: mark for session, mark in changed.items() if mark})
+        for session, mark in changed.items():
+            known.pop(session, None)
+            known.update({session: mark} if mark else {})
         newest = self._newest(store, recovery.context.ledger)
-        for session in changed.keys() | self._retold(store, newest) | self._due(store):
+        due = self._due.setdefault(store.id, set())
+        due |= changed.keys() | self._retold(store, newest) | self._waited(store)
+        for session in [*due]:
             row = self._row(store, session, newest.get(session), recovery, since)
             if row is None:
                 self._rows.pop((store.id, session), None)
             else:
                 self._rows[store.id, session] = row
+            due.discard(session)  # not where the look failed: then it is made again
 
     def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
         """Return the newest recovery of each session of a store."""
@@ -124,7 +140,7 @@ class LiveSessions:
             if (row := self._rows.get((store.id, session))) is not None and row.recovery != _standing(entry)
         }
 
-    def _due(self, store: Store) -> set[str]:
+    def _waited(self, store: Store) -> set[str]:
         """List the sessions that were under way: what is stored does not tell when their client ends."""
         then = self._clock() - _UNDER_WAY_S
         return {name for (of, name), looked in self._under_way.items() if of == store.id and looked <= then}
@@ -132,26 +148,35 @@ class LiveSessions:
     def _row(
         self, store: Store, session: str, entry: Entry | None, recovery: Recovery, since: float
     ) -> LiveSession | None:
-        at = store.stamp(session).newest_mtime_ns / 1e9
         self._under_way.pop((store.id, session), None)
+        try:
+            at = store.stamp(session).newest_mtime_ns / 1e9
+        except NotFoundError:  # its user deleted it
+            return None
         if at < since:
             return None
-        now = self._clock()
-        state, says = self._state(store, session, recovery, now - at < _UNDER_WAY_S)
-        if state in (State.RUNNING, State.WAITING):
-            self._under_way[store.id, session] = now
-        done = "" if entry is None else _standing(entry)
-        return LiveSession(store, session, store.about(session).title, state, at, says, done)
-
-    def _state(self, store: Store, session: str, recovery: Recovery, young: bool) -> tuple[State, str]:
-        look = store.look(session)
-        if not young or not look.newer:
+        now, done = self._clock(), "" if entry is None else _standing(entry)
+        row = partial(LiveSession, store, session, at=at, recovery=done)
+        look = _look(store, session)
+        if now - at >= _UNDER_WAY_S or look is None or not look.newer:
             finding = find(store, session, recovery)
             if finding is not None:
-                return _of(finding), finding.outlook if finding.stuck else finding.said
-        if look.running:
-            return State.RUNNING, ""
-        return (State.WAITING if look.newest_user is not None else State.ANSWERED), ""
+                if finding.diagnosis.reason == UNREADABLE:
+                    self._under_way[store.id, session] = now
+                says = finding.outlook if finding.stuck else finding.said
+                return row(title=finding.title, state=_of(finding), says=says)
+        state = State.ANSWERED
+        if look is not None and look.newer:
+            state = State.RUNNING if look.running else State.WAITING
+            self._under_way[store.id, session] = now
+        return row(title=store.about(session).title, state=state)
+
+
+def _look(store: Store, session: str) -> Look | None:
+    try:
+        return store.look(session)
+    except RecoverydError:  # said by the finding
+        return None
 
 
 def _standing(entry: Entry) -> str:

@@ -9,8 +9,9 @@ from functools import partial
 from recoveryd.cli.common import config_of, known_ledger, stores_of
 from recoveryd.cli.output import OK
 from recoveryd.clients import client_title
-from recoveryd.diagnose import needs_user
+from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.ledger import Upkeep
+from recoveryd.settings import paths
 from recoveryd.tell import metrics as text
 
 
@@ -18,5 +19,6 @@ def metrics(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     stores, titles = stores_of(config), partial(client_title, config=config)
     with known_ledger() as ledger:
-        sys.stdout.write(text(Upkeep(ledger).ended(), needs_user(ledger, stores), titles))
+        stuck = NeedsUser().find(Context(ledger, config, paths.state_dir()), stores)
+        sys.stdout.write(text(Upkeep(ledger).ended(), [one.store for one in stuck], titles))
     return OK

@@ -14,6 +14,7 @@ from recoveryd.cli.common import client_meant, sound_of, stores_of, when, with_c
 from recoveryd.cli.output import Result, field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
+from recoveryd.diagnose import Needing
 from recoveryd.disk import LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, Books, Status, StoreStatus
 from recoveryd.doctor import status as gather
@@ -53,7 +54,7 @@ def _json(found: Status) -> dict[str, Any]:
         "ever": _counts(found.books.ever),
         "pending": [entry.id for entry in found.books.pending],
         "need_user": [
-            {"store": one.store, "session": one.session, "title": one.title, "recovery": one.id}
+            {"store": one.store, "session": one.session, "title": one.title, "recovery": one.recovery}
             for one in found.books.need_user
         ],
         "conflicts": [entry.id for entry in found.books.conflicts],
@@ -133,11 +134,11 @@ def _store(store: StoreStatus, client: str) -> str:
     return f"{store.id}{client}: {words}; {state}{problem}"
 
 
-def _need_you(entries: Sequence[Entry]) -> str:
-    if not entries:
+def _need_you(needing: Sequence[Needing]) -> str:
+    if not needing:
         return ""
-    named = ", ".join(entry.title or entry.session for entry in entries[:3]) + (" and more" if len(entries) > 3 else "")
-    return f"{len(entries)} {'session is' if len(entries) == 1 else 'sessions are'} stuck ({named}): `recoveryd scan`"
+    named = ", ".join(one.title or one.session for one in needing[:3]) + (" and more" if len(needing) > 3 else "")
+    return f"{len(needing)} {'session is' if len(needing) == 1 else 'sessions are'} stuck ({named}): `recoveryd scan`"
 
 
 def _sum(counts: Mapping[Outcome, int]) -> str:

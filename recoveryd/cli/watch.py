@@ -42,7 +42,10 @@ _STYLES = {State.STUCK: "bold red", State.HEALED: "green", State.RUNNING: "cyan"
 
 @dataclass
 class View:
-    """What is on the screen. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`."""
+    """What is on the screen. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`.
+
+    `ended`: by what fault of the program the worker ended; then what is shown stands still.
+    """
 
     whose: Whose
     rows: Sequence[LiveSession] = ()
@@ -53,6 +56,7 @@ class View:
     asked: tuple[str, LiveSession] | None = None  # the key that waits for a yes, and its session: the list moves on
     lines: dict[str, list[str]] = field(default_factory=dict)  # of the diff of each recovery that was selected
     page: int = 0
+    ended: str = ""
 
     @property
     def row(self) -> LiveSession | None:
@@ -91,6 +95,12 @@ class _Worker(threading.Thread):
         self.jobs: queue.SimpleQueue[Callable[[], str]] = queue.SimpleQueue()
 
     def run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:
+            self._view.ended = f"{type(error).__name__}: {error}"
+
+    def _work(self) -> None:
         said = ""
         while True:
             self._refresh(said)
@@ -129,14 +139,21 @@ def watch(arguments: argparse.Namespace) -> int:
     view = View(whose)
     worker = _Worker(LiveSessions(config, partial(stores_of, config, only)), view)
     worker.start()
+    return shown(view, worker, arguments)
+
+
+def shown(view: View, worker: _Worker, arguments: argparse.Namespace) -> int:
+    """Show the view until its user has enough of it. Raises RecoverydError when it can't go on."""
     out = console(soft_wrap=False)
     with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:
-        while True:
+        while not view.ended:
             live.update(drawn(view, out), refresh=True)
             pressed = key(_REFRESH_S / 4)
             if pressed == "q" and not view.question:
                 return OK
             _obey(pressed, view, worker, arguments)
+    hint = "Nothing of it touches your sessions, or a recoveryd that runs. `recoveryd scan` says what is stuck."
+    raise RecoverydError(f"The view ended by a fault of recoveryd: {view.ended}.", hint)
 
 
 def _obey(pressed: str, view: View, worker: _Worker, arguments: argparse.Namespace) -> None:

@@ -89,6 +89,13 @@ class GrowingFiles(ABC, Generic[Found]):
         for name in gone:
             yield name, ""
 
+    def written_since(self, since_ms: int) -> Iterator[str]:
+        for name, found in list(self._list().items()):
+            with suppress(NotFoundError):
+                status = self._stat(name, found)
+                if status.st_size and status.st_mtime_ns >= since_ms * 1_000_000:
+                    yield name
+
     def has(self, session_id: str) -> bool:
         try:
             self._find(session_id)

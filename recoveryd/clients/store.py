@@ -170,6 +170,12 @@ class Store(Protocol):
         in memory, which begins at the messages made since `since_ms` (milliseconds since the epoch).
         """
 
+    def written_since(self, since_ms: int) -> Iterator[str]:
+        """List the sessions that got a message since then (milliseconds since the epoch), and perhaps some more.
+
+        Unlike `fresh` it remembers nothing.
+        """
+
     def look(self, session_id: str) -> Look:
         """Tell whether a session is stuck now, from as few records as possible. An unknown session is an empty
         `Look`.

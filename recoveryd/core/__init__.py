@@ -8,7 +8,7 @@ from __future__ import annotations
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import note
 from recoveryd.core.collector import without_collector
-from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, Diagnosis, waiting_prompts
+from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, UNREADABLE, Diagnosis, waiting_prompts
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
 from recoveryd.core.edits import deeds, edited, merged, stored
 from recoveryd.core.error_text import json_of, parsed, texts_of
@@ -69,6 +69,7 @@ __all__ = [
     "REFUSED",
     "UNANSWERED",
     "UNKNOWN",
+    "UNREADABLE",
     "WARN",
     "ActiveError",
     "Block",

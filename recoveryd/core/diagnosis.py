@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from recoveryd.core.model import Failure, Json, Kind, Message, Refused
 
-# Reason codes of what has no kind: a prompt that nothing stored explains, and an error in the newest answer.
+# Reason codes of what has no kind: a prompt that nothing stored explains, an error in the newest answer, neither.
 UNANSWERED = "unanswered_prompt"
 REFUSED = "refused_unknown"  # whose words are not known
+UNREADABLE = "unreadable"  # nothing at all is known of the session
 ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
 
 

@@ -130,7 +130,7 @@ class Daemon:
             self._sweeper.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
-                self._loop(ledger)
+                self._loop(context)
             self._healer.finish()
         finally:
             self._textfile.remove()
@@ -148,7 +148,7 @@ class Daemon:
         self._textfile = Textfile(self.config.metrics.textfile, titles)
         self._otel = Otel(self.config.otel.endpoint, titles)
 
-    def _loop(self, ledger: Ledger) -> None:
+    def _loop(self, context: Context) -> None:
         self._tick_later()
         for store_id in self.stores:  # the watcher speaks only of those that have messages yet
             self._touched(store_id, None)
@@ -156,7 +156,7 @@ class Daemon:
             self._receive()
             while not self._stopping and (job := self._schedule.pop()) is not None:
                 self._log_once.safely("work", job)
-                self._log_once.safely("status", partial(self._speak, ledger))
+                self._log_once.safely("status", partial(self._speak, context))
                 if not self._inbox.empty():
                     break
         if self._stopping:
@@ -181,13 +181,13 @@ class Daemon:
         self._service_status.same_as_before()
         return False
 
-    def _speak(self, ledger: Ledger) -> None:
+    def _speak(self, context: Context) -> None:
         """Tell the service manager the status, after each job."""
         self._alive()
         if self.stores.keys() <= self._swept.keys():
-            self._service_status.ready(self.stores.values(), ledger, self._healer.told)
-            self._textfile.write(ledger, self.stores.values(), self._healer.told)
-            self._otel.count(ledger, self.stores.values(), self._healer.told)
+            self._service_status.ready(self.stores.values(), context.ledger, self._healer.told)
+            self._textfile.write(context, self.stores.values(), self._healer.told)
+            self._otel.count(context, self.stores.values(), self._healer.told)
 
     def _alive(self) -> None:
         """Tell the service manager that this thread lives."""

@@ -18,8 +18,7 @@ from loguru import logger
 
 from recoveryd.clients import Store, client_title
 from recoveryd.core import Event, __version__
-from recoveryd.diagnose import needs_user
-from recoveryd.ledger import Ledger
+from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.tell import DURABLE_BOUNDS, Callbacks
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ class Otel:
 
     def __init__(self, endpoint: str | None, titles: Callable[[str], str] = client_title) -> None:
         self._titles = titles
+        self._needs_user = NeedsUser()
         self._told, self._counted = -1, float("-inf")
         self._stuck: Counter[str] = Counter()
         self._on = False
@@ -55,13 +55,13 @@ class Otel:
         """What tells it of a recovery that came to an end."""
         return Callbacks(on_complete=self._complete) if self._on else Callbacks()
 
-    def count(self, ledger: Ledger, stores: Iterable[Store], told: int) -> None:
+    def count(self, context: Context, stores: Iterable[Store], told: int) -> None:
         """Count the sessions that need their user, if it is time to. `told`: how many recoveries came to an end."""
         now = time.monotonic()
         if not self._on or (told == self._told and now - self._counted < _EVERY_S):
             return
         self._told, self._counted = told, now
-        self._stuck = Counter(self._titles(entry.store) for entry in needs_user(ledger, stores))
+        self._stuck = Counter(self._titles(one.store) for one in self._needs_user.find(context, stores))
 
     def close(self) -> None:
         """Send what is left, for two seconds at the most."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from recoveryd.clients import Store, client_title
 from recoveryd.core import DiskError
-from recoveryd.diagnose import needs_user
+from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.disk import private_files
-from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.ledger import Upkeep
 from recoveryd.tell import METRICS_BEGIN, metrics
 
 _EVERY_S = 50.0  # less than a sweep: so its time of change tells that the daemon is alive
@@ -22,17 +22,19 @@ class Textfile:
 
     def __init__(self, path: Path | None, titles: Callable[[str], str] = client_title) -> None:
         self._titles = titles
+        self._needs_user = NeedsUser()
         self._path = path
         self._told = -1
         self._written = float("-inf")
 
-    def write(self, ledger: Ledger, stores: Iterable[Store], told: int) -> None:
+    def write(self, context: Context, stores: Iterable[Store], told: int) -> None:
         """Write it if it is time to. `told`: how many recoveries came to an end. DiskError."""
         now = time.monotonic()
         if self._path is None or (told == self._told and now - self._written < _EVERY_S):
             return
         self._told, self._written = told, now
-        text = metrics(Upkeep(ledger).ended(), needs_user(ledger, stores), self._titles)
+        stuck = [one.store for one in self._needs_user.find(context, stores)]
+        text = metrics(Upkeep(context.ledger).ended(), stuck, self._titles)
         try:
             if self._path.exists() and not self._ours():
                 raise DiskError(f"{self._path} is no file of recoveryd, so no metrics are written there.")

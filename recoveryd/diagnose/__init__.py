@@ -5,25 +5,29 @@ Imports `core`, `clients`, `providers`, `settings` and `ledger`; writes nothing.
 
 from __future__ import annotations
 
+from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.case import Case
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import standing, tries, undone, unread
 from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
-from recoveryd.diagnose.needs_user import needs_user
+from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import unsendable
 
 __all__ = [
+    "Assessment",
     "Case",
     "Context",
+    "Needing",
+    "NeedsUser",
     "Next",
     "Triage",
     "Verdict",
+    "assess",
     "diagnose",
     "left_alone",
-    "needs_user",
     "standing",
     "state_of",
     "tries",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import Context, needs_user, tries
+from recoveryd.diagnose import Context, Needing, NeedsUser, tries
 from recoveryd.disk import LockOwner, lockers, watcher
-from recoveryd.ledger import Ledger, Upkeep, midnight, peek
+from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
 NOT_READABLE = "not readable"  # in the place of a generation
@@ -43,7 +43,7 @@ class Books:
     pending: Sequence[Entry] = ()
     conflicts: Sequence[Entry] = ()
     capped: Sequence[tuple[str, str, str]] = ()
-    need_user: Sequence[Entry] = ()  # the newest recovery of each session that is stuck, and stays so by itself
+    need_user: Sequence[Needing] = ()
     problem: str = ""
 
 
@@ -134,19 +134,19 @@ def books(config: Config, stores: Sequence[Store], ledger: Path, now: float, wan
     today = midnight(now)
 
     def work(opened: Ledger) -> Books:
-        upkeep = Upkeep(opened)
+        upkeep, context = Upkeep(opened), Context(opened, config, paths.state_dir())
         ended = [one for one in upkeep.ended() if wanted(one.store)]
         return Books(
             today=Counter(one.outcome for one in ended if one.time >= today),
             ever=Counter(one.outcome for one in ended),
             pending=[one for one in opened.pending() if wanted(one.store)],
             conflicts=[one for one in upkeep.conflicts() if wanted(one.store)],
-            capped=_capped(Context(opened, config, paths.state_dir()), stores),
-            need_user=[one for one in needs_user(opened, stores) if wanted(one.store)],
+            capped=_capped(context, stores),
+            need_user=NeedsUser().find(context, stores),
         )
 
     try:
-        return peek(ledger, work) or Books()
+        return peek(ledger, work) or work(Ledger(LedgerFile.empty(ledger)))
     except RecoverydError as error:
         return Books(problem=error.message)
 

@@ -57,12 +57,20 @@ def paused(state_dir: Path, now: float) -> Pause | None:
     path = _pause(state_dir)
     try:
         said = json.loads(path.read_bytes())
-        found = Pause(float(said["since"]), None if said["until"] is None else float(said["until"]))
+        found = Pause(_moment(said["since"]), None if said["until"] is None else _moment(said["until"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Pause(now)
     return found if found.until is None or now < found.until else None
+
+
+def _moment(told: str | float) -> float:
+    """Read seconds since the epoch. ValueError, OverflowError: no calendar has such a time."""
+    seconds = float(told)
+    if not 0 <= seconds < 1e11:
+        raise ValueError(told)
+    return seconds
 
 
 def held(config: BaseConfig, state_dir: Path, now: float) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from recoveryd.clients import client_title
-from recoveryd.core import Entry, Outcome, __version__
+from recoveryd.core import Outcome, __version__
 from recoveryd.ledger import Ended
 
 FIRST = "# HELP recoveryd_recoveries "  # how a file of ours begins
@@ -21,10 +21,10 @@ _VERSION = "The version of recoveryd."
 Titles = Callable[[str], str]  # what people call the client of a store, by the store's id
 
 
-def metrics(ended: Iterable[Ended], stuck: Iterable[Entry], titles: Titles = client_title) -> str:
-    """Write the text, with a line for each series. `stuck`: an entry for each session that needs its user."""
+def metrics(ended: Iterable[Ended], stuck: Iterable[str], titles: Titles = client_title) -> str:
+    """Write the text, with a line for each series. `stuck`: the store of each session that needs its user."""
     known = [(titles(one.store), one) for one in ended]
-    waiting = Counter(titles(entry.store) for entry in stuck)
+    waiting = Counter(titles(store) for store in stuck)
     clients = sorted({client for client, _ in known} | waiting.keys())
     lines = [*_head("recoveries", "gauge", _RECOVERIES)]
     counts = Counter((client, one.kind or "unknown", one.outcome.value) for client, one in known)

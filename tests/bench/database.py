@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.clients.opencode.sqlite.cursor import ranges
+from recoveryd.clients.opencode.sqlite.reader import ranges
 from tests.bench.client import Client
 from tests.bench.harness import SETTLE_MS, Daemon, Figure, Home, cpu_ms, daemon, read_kib, spread
 from tests.bench.large import create, generate

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from recoveryd.cli import compact as module
-from recoveryd.cli import findings
 from recoveryd.clients import Store
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.model import Outcome
-from recoveryd.diagnose import Context, diagnose
+from recoveryd.diagnose import Context, assessment, diagnose
 from recoveryd.tell.words import notice
 from tests.conftest import Run
 from tests.e2e.tokens import count
@@ -357,7 +356,7 @@ def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monk
             raise OverflowError("too odd")
         return diagnose(context, store, session)
 
-    monkeypatch.setattr(findings, "diagnose", fails)
+    monkeypatch.setattr(assessment, "diagnose", fails)
     code, out, _ = run("scan", "--json")
     reasons = [found["reason"] for found in json.loads(out)["stuck"]]
     assert (code, sorted(reasons)) == (1, ["tool_result_missing", "unreadable"])

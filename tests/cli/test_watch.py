@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +13,17 @@ from unittest.mock import Mock
 
 import pytest
 
+from recoveryd.cli import watch as watch_module
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
-from recoveryd.cli.watch import View, _obey, drawn
-from recoveryd.clients import Config, Whose
+from recoveryd.cli.watch import View, _obey, _Worker, drawn, shown
+from recoveryd.clients import Config, Look, Whose
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
 from tests.conftest import Run
 from tests.support.database import OLD, Base
+from tests.support.transcript import Transcript, text
 from tests.support.trees import EMPTY, Tree, behind_a_call, blank_answer
 
 HOUR_S = 3600
@@ -81,6 +87,79 @@ def test_a_store_that_cannot_be_read_is_named_and_the_others_are_shown(tree: Tre
     assert list(live.problems) == [other.id]
 
 
+def test_a_store_that_went_away_takes_its_sessions_along(tree: Tree) -> None:
+    session, now = tree.stuck(), [time.time()]
+    live = LiveSessions(Config(), lambda: [tree.store] if tree.root.exists() else [], clock=lambda: now[0])
+    assert states(live.refresh()) == {session: State.STUCK}
+    tree.root.rename(tree.root.with_name("gone"))
+    now[0] += 11
+    assert (live.refresh(), live.problems) == ([], {})
+    tree.root.with_name("gone").rename(tree.root)
+    now[0] += 11
+    assert states(live.refresh()) == {session: State.STUCK}
+
+
+def test_a_session_that_its_user_deleted_hides_none_of_the_others(tmp_path: Path) -> None:
+    first, second = (Transcript(start=int(time.time() * 1000)) for _ in range(2))
+    projects = tmp_path / "projects"
+    for one in (first, second):
+        one.user("go")
+        one.assistant(text("fine"))
+    gone = first.write(projects)
+    live = LiveSessions(Config(), lambda: [ClaudeCodeTranscripts(projects)])
+    second.write(projects)
+    assert states(live.refresh()).keys() == {first.session, second.session}
+    gone.unlink()
+    for _ in range(2):
+        assert states(live.refresh()).keys() == {second.session}
+        assert live.problems == {}
+
+
+def test_what_could_not_be_read_for_a_moment_is_looked_at_again(
+    live: LiveSessions, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tree.store), "stamp", Mock(side_effect=BusyStoreError("It is busy.")))
+        assert (live.refresh(), [*live.problems.values()]) == ([], ["It is busy."])
+    assert states(live.refresh()) == {session: State.STUCK}
+    assert live.problems == {}
+
+
+def test_a_session_that_cannot_be_read_is_told_beside_the_others(
+    live: LiveSessions, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, fine, look = tree.stuck(), tree.stuck(), tree.store.look
+
+    def fails(_: object, session: str) -> Look:
+        if session == odd:
+            raise StoreError("It is odd.")
+        return look(session)
+
+    monkeypatch.setattr(type(tree.store), "look", fails)
+    rows = {row.session: row for row in live.refresh()}
+    assert states([*rows.values()]) == {odd: State.STUCK, fine: State.STUCK}
+    assert "can't be read: It is odd." in rows[odd].says
+
+
+def test_a_fault_ends_the_view_and_says_so(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = Mock()
+    live.refresh.side_effect = OverflowError("too odd")
+    worker = _Worker(live, view)
+    worker.start()
+    worker.join(10)
+    assert view.ended == "OverflowError: too odd"
+
+    @contextmanager
+    def keys() -> Iterator[Callable[[float], str]]:
+        yield lambda _: pytest.fail("it waits for a key")
+
+    monkeypatch.setattr(watch_module, "_keys", keys)
+    with pytest.raises(RecoverydError, match="OverflowError: too odd") as caught:
+        shown(view, Mock(), Namespace())
+    assert (caught.value.exit_code, "recoveryd scan" in caught.value.hint) == (1, True)
+
+
 def test_it_says_why_nothing_is_repaired(live: LiveSessions, tree: Tree) -> None:
     tree.stuck()
     live.refresh()
@@ -101,9 +180,9 @@ def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: View, columns
     out.size = (columns, lines)
     with out.capture() as held:
         out.print(drawn(view, out))
-    shown = held.get().splitlines()
-    assert len(shown) <= lines
-    assert "\x1b[31m" not in held.get() and "30 sessions" in shown[0]
+    drawn_lines = held.get().splitlines()
+    assert len(drawn_lines) <= lines
+    assert "\x1b[31m" not in held.get() and "30 sessions" in drawn_lines[0]
 
 
 def test_the_selection_stays_with_its_session_and_within_the_list(view: View) -> None:

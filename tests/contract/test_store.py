@@ -438,6 +438,15 @@ def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_c
     assert fresh() == []
 
 
+def test_what_got_a_message_since_is_listed_whoever_asked_before(kept: Kept) -> None:
+    small(kept)
+    kept.asks(NOW - 500, "ses_2")
+    later = max(NOW, int(time.time() * 1000)) + DAY
+    for _ in range(2):
+        assert {kept.id(SES), kept.id("ses_2")} == set(kept.store.written_since(NOW - DAY))
+        assert list(kept.store.written_since(later)) == []
+
+
 # What is stuck
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics import parser
 
+from recoveryd.clients import Config
 from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.textfile import Textfile
+from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.schema import Metrics
 from tests.conftest import Run
@@ -47,16 +49,16 @@ def test_a_file_of_somebody_else_is_left(tree: Tree, tmp_path: Path) -> None:
     file = tmp_path / "other.prom"
     file.write_text("# mine\n")
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made = Textfile(file)
+        made, context = Textfile(file), Context(ledger, Config(), tmp_path)
         with pytest.raises(DiskError, match="no file of recoveryd"):
-            made.write(ledger, [tree.store], 0)
+            made.write(context, [tree.store], 0)
         made.remove()
         assert file.read_text() == "# mine\n"
         gone = Textfile(tmp_path / "nowhere" / "x.prom")
         with pytest.raises(DiskError, match="can't be written to"):
-            gone.write(ledger, [tree.store], 0)
+            gone.write(context, [tree.store], 0)
         gone.remove()
-        Textfile(None).write(ledger, [tree.store], 0)
+        Textfile(None).write(context, [tree.store], 0)
 
 
 def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +66,10 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     file, now = tmp_path / "x.prom", [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made = Textfile(file)
+        made, context = Textfile(file), Context(ledger, Config(), tmp_path)
         for told, later, written in ((0, 0, True), (0, 1, False), (1, 0, True), (1, 49, False), (1, 1, True)):
             now[0] += later
-            made.write(ledger, [tree.store], told)
+            made.write(context, [tree.store], told)
             assert file.exists() is written
             file.unlink(missing_ok=True)
 
@@ -80,7 +82,7 @@ def test_a_path_that_node_exporter_would_not_read_is_refused(run: Run, tmp_path:
 
 
 def test_who_needs_the_user(run: Run, tree: Tree) -> None:
-    """Stuck and not to be healed by itself, until an answer came; what was healed or undone is not."""
+    """Stuck and not healed, until an answer came."""
     assert json.loads(run("status", "--json")[1])["need_user"] == []
     healed, lost = tree.stuck(blank_answer, EMPTY), tree.stuck(fine, title="Lost")
     run("scan", "--repair")
@@ -90,3 +92,25 @@ def test_who_needs_the_user(run: Run, tree: Tree) -> None:
     assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
     tree.answered(lost)
     assert json.loads(run("status", "--json")[1])["need_user"] == []
+
+
+def test_what_is_refused_again_after_an_undo_needs_the_user(run: Run, tree: Tree) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    run("undo", json.loads(run("history", "--json")[1])[0]["id"])
+    tree.refused(session, EMPTY)
+    assert run("scan")[0] == 1
+    assert [one["session"] for one in json.loads(run("status", "--json")[1])["need_user"]] == [session]
+    assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
+
+
+def test_what_was_found_in_order_is_not_read_again(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.answered(tree.stuck())
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
+        assert asked.find(context, [tree.store]) == []
+        with monkeypatch.context() as patch:
+            patch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
+            assert asked.find(context, [tree.store]) == []
+        session = tree.stuck()
+        assert [one.session for one in asked.find(context, [tree.store])] == [session]

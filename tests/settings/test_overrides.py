@@ -49,10 +49,17 @@ def test_a_pause_for_a_time_ends_by_itself(state: Path) -> None:
     assert paused(state, 150) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"since": "x", "until": 1}', b"\xff"])
+ODD_TIMES = (
+    b'{"since": "x", "until": 1}',
+    b'{"since": 1, "until": 1e400}',
+    b'{"since": 1, "until": 1' + b"0" * 400 + b"}",
+)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", *ODD_TIMES])
 def test_a_pause_that_can_not_be_read_is_one(state: Path, content: bytes) -> None:
     (state / "pause.json").write_bytes(content)
-    assert paused(state, 100) is not None
+    assert paused(state, 100) == Pause(100)
 
 
 def test_the_files_are_private_and_whole(state: Path) -> None:

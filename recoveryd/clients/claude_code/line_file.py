@@ -225,4 +225,8 @@ def _kept(size: int, name: str) -> str:
 def _size_of(left: str, name: str) -> int | None:
     """Return how much of an old file of `name` was read before it was replaced; None where this is none."""
     size, _, of = left.removeprefix(_OLD).partition("-")
-    return int(size) if left.startswith(_OLD) and size.isdigit() and of == name.removesuffix(SUFFIX) else None
+    return (
+        int(size)
+        if left.startswith(_OLD) and size.isascii() and size.isdecimal() and of == name.removesuffix(SUFFIX)
+        else None
+    )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.disk import tree
+
+_NAME = re.compile(r"([1-9][0-9]{0,8})\.json")  # a process, within what every system numbers them by
 
 
 def opened(home: Path, session: str) -> float | None:
@@ -18,12 +21,12 @@ def opened(home: Path, session: str) -> float | None:
     found: list[float] = []
     with suppress(OSError):
         for entry in os.scandir(home / "sessions"):
-            name = entry.name.removesuffix(".json")
-            if name.isdigit() and entry.name.endswith(".json"):
+            named = _NAME.fullmatch(entry.name)
+            if named is not None:
                 note = _note(home, entry.name)
-                if note.get("sessionId") == session and _runs(int(name), note.get("procStart")):
+                if note.get("sessionId") == session and _runs(int(named[1]), note.get("procStart")):
                     at = note.get("startedAt")
-                    found.append(at / 1000 if isinstance(at, (int, float)) else 0.0)
+                    found.append(at / 1000 if isinstance(at, (int, float)) and 0 < at < 1e15 else 0.0)
     return min(found, default=None)
 
 

@@ -231,7 +231,7 @@ class CodexThreads(GrowingFiles[Found]):
         below: list[str] = []
         with suppress(FileNotFoundError), tree.folder(self.home, *folders) as fd, os.scandir(fd) as entries:
             for entry in entries:
-                if deeper and entry.name.isdigit() and entry.is_dir(follow_symlinks=False):
+                if deeper and entry.name.isdecimal() and entry.is_dir(follow_symlinks=False):
                     below.append(entry.name)
                 else:
                     yield folders, entry.name

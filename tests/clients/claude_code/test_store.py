@@ -367,6 +367,20 @@ def test_which_client_has_a_session_open_is_told_by_processes_that_run(store: Cl
     assert running.opened(store.home, "s1") is None
 
 
+@pytest.mark.parametrize("name", ["²", "٣", "-1", "0", "9" * 10, "9" * 25])
+def test_a_note_that_no_process_can_have_tells_nothing(store: ClaudeCodeTranscripts, name: str) -> None:
+    (store.home / "sessions").mkdir()
+    (store.home / "sessions" / f"{name}.json").write_text('{"sessionId": "s1", "startedAt": 1}')
+    assert running.opened(store.home, "s1") is None
+
+
+def test_a_note_may_tell_any_time(store: ClaudeCodeTranscripts) -> None:
+    (store.home / "sessions").mkdir()
+    file = store.home / "sessions" / f"{os.getpid()}.json"
+    file.write_text(json.dumps({"sessionId": "s1", "startedAt": 10**400}))
+    assert running.opened(store.home, "s1") == 0.0
+
+
 def test_a_prompt_is_under_way_while_a_client_has_the_session_and_until_it_is_interrupted(
     store: ClaudeCodeTranscripts, tmp_path: Path
 ) -> None:

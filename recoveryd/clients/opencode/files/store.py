@@ -121,6 +121,9 @@ class OpencodeFiles:
         for session in gone:
             yield session, ""
 
+    def written_since(self, since_ms: int) -> Iterator[str]:
+        return (session for session, changed in self._sessions() if changed >= since_ms * 1_000_000)
+
     def _sessions(self) -> Iterator[tuple[str, int]]:
         """List each session and when its folder changed, in nanoseconds. One listing: there may be ten thousand."""
         seen: set[str] = set()

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from recoveryd.clients.opencode import ids, records
-from recoveryd.clients.opencode.ids import WRAP_MS
+from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.clients.opencode.sqlite.reader import UNREADABLE
+from recoveryd.clients.opencode.sqlite.reader import UNREADABLE, ranges, sessions_since
 from recoveryd.core import PAGE, Message, StoreError
 from recoveryd.disk import Database, Files, settled, tree
 
@@ -21,7 +20,6 @@ PARTS_S = 50.0  # between two looks at the parts of recent sessions: a sweep com
 _STEP_MS = 50  # a row written this recently may be written again within the same tick of its clock
 
 IN_RANGE = "SELECT id, time_updated FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
-SESSIONS = "SELECT DISTINCT session_id FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
 BY_ID = "SELECT session_id, time_created, time_updated FROM message WHERE id = ?"
 DATA = "SELECT data FROM message WHERE id = ?"
 LAST_EVENT = "SELECT max(rowid) FROM event"
@@ -120,10 +118,9 @@ def _broken(db: sqlite3.Connection, since_ms: int, now_ms: int) -> Iterator[str]
     """List the sessions of messages made since in which a part is no JSON: that may come about without a message
     written.
     """
-    sessions = {session for span in ranges(since_ms, now_ms) for (session,) in db.execute(SESSIONS, (*span, since_ms))}
-    for session in sessions:
+    for session in sessions_since(db, since_ms, now_ms):
         if db.execute(UNREADABLE, (session, PAGE)).fetchone() is not None:
-            yield str(session)
+            yield session
 
 
 def _at(column: object) -> float:
@@ -159,16 +156,3 @@ def _events(db: sqlite3.Connection, place: _Place, ended: _Place) -> Iterator[st
 def _event(db: sqlite3.Connection, number: int) -> str:
     row = db.execute(EVENT_AT, (number,)).fetchone()
     return "" if row is None else str(row[0])
-
-
-def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
-    """Return the ranges of ids of messages made since then: two when the ids started again in between."""
-    latest = now_ms + ids.DAY_MS
-    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
-    if latest - since_ms >= WRAP_MS:
-        yield "msg_", "msg_g"
-    elif low < high:
-        yield low, high
-    else:
-        yield low, "msg_g"
-        yield "msg_", high

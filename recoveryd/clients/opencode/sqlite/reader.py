@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from recoveryd.clients import json_text
-from recoveryd.clients.opencode import records
+from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.store import About, Look, Stamp
@@ -35,6 +35,7 @@ STAMPS = (
     "SELECT count(*), max(time_updated), total(time_updated) FROM part WHERE session_id = ?",
 )
 PAGE = 500
+SINCE = "SELECT DISTINCT session_id FROM message WHERE id >= ? AND id < ? AND time_created >= ?"
 SESSIONS = """SELECT id FROM session WHERE id > ?
     AND EXISTS (SELECT 1 FROM message WHERE session_id = session.id) ORDER BY id LIMIT ?"""
 
@@ -60,6 +61,10 @@ class RowReader:
             after = page[-1]
             page = self._read(lambda db, after=after: [str(i) for (i,) in db.execute(SESSIONS, (after, PAGE))])  # type: ignore[misc]
             yield from filter(tree.valid_id, page)
+
+    def sessions_since(self, since_ms: int, now_ms: int) -> list[str]:
+        """List the sessions of messages made since."""
+        return self._read(lambda db: sorted(filter(tree.valid_id, sessions_since(db, since_ms, now_ms))))
 
     def images(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read the images of these rows, from one state of the database; None for one that is not there."""
@@ -202,6 +207,25 @@ class RowReader:
 
     def _missing(self, session_id: str) -> NotFoundError:
         return NotFoundError(f"There is no session {session_id!r} in {self._path}.")
+
+
+def sessions_since(db: sqlite3.Connection, since_ms: int, now_ms: int) -> set[str]:
+    """Return the sessions of messages made since."""
+    found = (row for span in ranges(since_ms, now_ms) for row in db.execute(SINCE, (*span, since_ms)))
+    return {str(session) for (session,) in found}
+
+
+def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
+    """Return the ranges of ids of messages made since then: two when the ids started again in between."""
+    latest = now_ms + ids.DAY_MS
+    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
+    if latest - since_ms >= ids.WRAP_MS:
+        yield "msg_", "msg_g"
+    elif low < high:
+        yield low, high
+    else:
+        yield low, "msg_g"
+        yield "msg_", high
 
 
 def _text(value: object) -> str:

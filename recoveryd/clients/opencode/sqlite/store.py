@@ -105,6 +105,9 @@ class OpencodeSqlite:
         del known  # the place is kept in memory: a mark of each session could only be had by reading all of them
         yield from ((session, "") for session in self._cursor.fresh(since_ms))
 
+    def written_since(self, since_ms: int) -> Iterator[str]:
+        return iter(self._reader.sessions_since(since_ms, int(self._clock() * 1000)))
+
     def look(self, session_id: str) -> Look:
         """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
         return self._reader.look(session_id)

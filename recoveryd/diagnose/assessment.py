@@ -1,0 +1,70 @@
+"""Tell of one session whether it is stuck: what all that list stuck sessions, or count them, go by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from recoveryd.clients import Store
+from recoveryd.core import ELSEWHERE, UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
+from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.diagnosis import diagnose
+from recoveryd.diagnose.earlier_repairs import standing, unread
+from recoveryd.diagnose.left_alone import left_alone
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a session ended in that may keep it from going on, and what was done about that.
+
+    `repaired`: by which recovery, where that still holds, and `late` what its user has to do yet. `ignored`: its user
+    wants it left alone. `trouble`: what can't be read, so that no repair can be planned.
+    """
+
+    diagnosis: Diagnosis
+    title: str = ""
+    repaired: Entry | None = None
+    late: str = ""
+    ignored: bool = False
+    trouble: str = ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it ended in an error that is not about the history: a rate limit, a lost connection, an account."""
+        return self.diagnosis.reason == ELSEWHERE
+
+    @property
+    def stuck(self) -> bool:
+        """Whether its next prompt would fail for what is stored."""
+        return self.repaired is None and not self.elsewhere
+
+
+def assess(context: Context, store: Store, session: str) -> Assessment | None:
+    """Look into a session; None where nothing keeps it from going on. Raises nothing: what goes wrong is `trouble`."""
+    found = Assessment(Diagnosis(Failure(store.id, session, "", 0), None, code=UNREADABLE))
+    try:
+        diagnosis = diagnose(context, store, session)
+        if diagnosis is None:
+            return None
+        found = replace(found, title=store.about(session).title)
+        done, late = _repaired(context, store, diagnosis)
+        if done is not None:
+            if done.kind is not None and done.kind is not diagnosis.kind:
+                diagnosis = replace(diagnosis, refused=Refused(done.kind))
+            return replace(found, diagnosis=diagnosis, repaired=done, late=late)
+        try:
+            return replace(found, diagnosis=diagnosis, ignored=left_alone(context, store, session))
+        except StoreError:
+            raise
+        except RecoverydError as error:  # the list of what is ignored: nothing is wrong with the session
+            return replace(found, diagnosis=diagnosis, trouble=f"not repaired: {error}")
+    except RecoverydError as error:
+        return replace(found, trouble=f"can't be read: {error.message}")
+    except Exception as error:  # one odd record must not end the look at all the others
+        return replace(found, trouble=f"a fault of recoveryd: {type(error).__name__}: {error}")
+
+
+def _repaired(context: Context, store: Store, diagnosis: Diagnosis) -> tuple[Entry | None, str]:
+    done = standing(store, context.ledger, diagnosis)
+    if done is not None:
+        return done, ""
+    return unread(context, store, diagnosis.failure) or (None, "")
