@@ -78,11 +78,12 @@ class Search:
         self._known = stored(session)
         self._place = {message.id: index for index, message in enumerate(session.messages)}
         self._before = [wire.build(session) for wire in wires]
-        self.found = [violation for request in self._before for violation in provider.check(request, claims)]
+        self._refused_before = [provider.check(request, claims) for request in self._before]
+        self.found = [violation for found in self._refused_before for violation in found]
 
     def run(self) -> tuple[Edit, ...] | Refusal:
         """Find the cheapest edits that the rules accept; a refusal names what nothing may be done about."""
-        start = self._node(())
+        start = self._start()
         if len({violation.turn for violation in start.open}) <= FEW:
             whole = self._settle(start, None)
             if isinstance(whole, _Node):
@@ -166,18 +167,28 @@ class Search:
         here = due if whole else [violation for violation in due if violation.turn == due[0].turn]
         return [edits for violation in here for edits in self._proposals(node, violation)]
 
+    def _start(self) -> _Node:
+        """Make the node without edits: what was checked at first."""
+        checked = zip(self._before, self._refused_before, strict=True)
+        request, found = next((one for one in checked if one[1]), (self._before[0], []))
+        return self._node_of((), self._session, request, found)
+
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
         session = edited(self._session, edits)
-        request, found = self._refused([wire.build(session) for wire in self._wires], edited=bool(edits))
+        return self._node_of(edits, session, *self._refused([wire.build(session) for wire in self._wires]))
+
+    def _node_of(
+        self, edits: tuple[Edit, ...], session: Session, request: Request, found: Sequence[Violation]
+    ) -> _Node:
         given = RepairInput(request, tuple(found), self._provider, self._editor(session), self._settings)
         return _Node(edits, given, tuple(found), frozenset(_key(violation, request) for violation in found))
 
-    def _refused(self, requests: Sequence[Request], *, edited: bool) -> tuple[Request, list[Violation]]:
+    def _refused(self, requests: Sequence[Request]) -> tuple[Request, list[Violation]]:
         """Return the first of `requests` that is refused, and why; any of them where none is."""
         for request in requests:
             if found := self._provider.check(request, self._claims):
                 return request, found
-        for before, after in zip(self._before, requests, strict=True) if edited and self._binds else ():
+        for before, after in zip(self._before, requests, strict=True) if self._binds else ():
             if loose := self._provider.bound(before, after):
                 reason = "this thinking may be bound to what was edited before it"
                 return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, loose[0], reason)]

@@ -20,6 +20,7 @@ Body = dict[str, Any]
 UNSIGNED = "skip_thought_signature_validator"
 SEALED = re.compile(rb"sig-[0-9a-f]{32}(-\w+)?")  # what this provider signed, once it is decoded
 _NO_WORDS = "Tool executed successfully."  # the client's, where a response has files alone
+_HALF = re.compile("[\ud800-\udfff]")  # of a character
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _FIRST_BYTES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/webp": b"RIFF", "application/pdf": b"%PDF"}
 
@@ -93,7 +94,7 @@ def refusal(body: Body, messages: list[Message]) -> str | None:
 
 def _ill_formed(at: int, place: int, part: Block) -> str | None:
     where, sealed = f"contents[{at}].parts[{place}]", part.get("signature")
-    if any("\ud800" <= char <= "\udfff" for char in _words(part)):
+    if _HALF.search(_words(part)):
         return f"GenerateContentRequest.{where}: a string field contains invalid UTF-8 data."
     if sealed is not None and sealed != UNSIGNED and _decoded(sealed) is None:
         return f"Invalid value at '{where}.thought_signature' (TYPE_BYTES), Base64 decoding failed for \"{sealed}\""
@@ -161,7 +162,7 @@ def _unread(part: Block) -> str | None:
     inner = part.get("content")
     for one in (part, *(inner if isinstance(inner, list) else ())):
         source = one.get("source") or {}
-        mime, data = source.get("media_type"), base64.b64decode(source.get("data") or "")
+        mime, data = source.get("media_type"), base64.b64decode((source.get("data") or "")[:64])  # its first bytes
         if data and mime not in _FIRST_BYTES:
             return f"Unsupported MIME type: {mime}"
         if data and mime == "application/pdf" and not data.startswith(b"%PDF"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import pytest
 
@@ -93,6 +93,7 @@ def _longest(part: Part) -> int:
     return max(len(text) for text in (part.data or {})["state"]["input"].values())
 
 
+@cache
 def _planned(seed: int) -> tuple[Session, Shorter | Refusal]:
     session = _session(seed)
     rng = random.Random(-seed)
