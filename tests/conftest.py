@@ -3,6 +3,7 @@ skipped. No test in this process speaks to a client that happens to run on the m
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import shutil
@@ -36,6 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.cache.mkdir("bytecode"))
         del os.environ["PYTHONDONTWRITEBYTECODE"]
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    gc.disable()  # until all is collected: thousands of tests are made that stay
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end: each of its searches would go through all of it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,13 +8,13 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import tempfile
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support import forked
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -43,13 +43,9 @@ def in_terminal(*argv: str, typed: str | None = None, whole: bool = False, colum
     own = {**os.environ, "TERM": "xterm-256color", **env}
     own.pop("COLUMNS", None)
     with tempfile.TemporaryFile() as result:  # a pipe that nobody reads meanwhile would fill
-        process = subprocess.Popen(
-            [sys.executable, "-m", "recoveryd", *argv],
-            stdin=subprocess.DEVNULL if typed is None else inside,
-            stdout=inside if whole else result,
-            stderr=inside,
-            env=own,
-        )
+        with Path(os.devnull).open() as nothing:
+            stdin = nothing.fileno() if typed is None else inside
+            wait = forked.start(argv, own, (stdin, inside if whole else result.fileno(), inside))
         os.close(inside)
         drawn = b""
         for piece in _pieces(terminal):
@@ -57,7 +53,7 @@ def in_terminal(*argv: str, typed: str | None = None, whole: bool = False, colum
             if typed is not None and drawn.endswith(b"] "):
                 os.write(terminal, typed.encode())
                 typed = None
-        code = process.wait(30)
+        code = wait(30)
         result.seek(0)
         out = result.read().decode()
     os.close(terminal)
