@@ -21,13 +21,16 @@ _GROUP = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence. `kind` is None for a trap; a text must hold one word of each of `needs` for `pattern` to match."""
+    """One sentence. `kind` is None for a trap; a text must hold one word of each of `needs` for `pattern` to match, so
+    also `mark`, the longest word that there is no other for ("" where there is none).
+    """
 
     kind: Kind | None
     words: str
     said_by: str
     unless: tuple[str, ...] = ()
     needs: tuple[tuple[str, ...], ...] = field(init=False)
+    mark: str = field(init=False)
     _pattern: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -35,7 +38,9 @@ class Row:
         # Atomic groups: a gap is tried once, so that no text makes the search slow.
         pattern = _regex(first) + "".join(f"(?>.{{0,{_GAP}}}?{_regex(piece)})" for piece in rest)
         object.__setattr__(self, "_pattern", pattern)
-        object.__setattr__(self, "needs", tuple(need for piece in pieces for need in _needs(piece)))
+        needs = sorted((need for piece in pieces for need in _needs(piece)), key=lambda need: -min(map(len, need)))
+        object.__setattr__(self, "needs", tuple(needs))  # the longest first: it is rarely there
+        object.__setattr__(self, "mark", next((need[0] for need in needs if len(need) == 1), ""))
         object.__setattr__(self, "unless", tuple(map(squeeze, self.unless)))
 
     @property
