@@ -150,5 +150,5 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
 
 
 def _lost(count: int) -> str:
-    times = "the recovery it holds can't" if count == 1 else f"the {count} recoveries it holds can't"
-    return f"This removes the ledger: {times} be undone any more, and what was set aside is gone."
+    what = "1 recovery that it tells of" if count == 1 else f"{count} recoveries that it tells of"
+    return f"This removes the ledger: of the {what}, none can be undone any more, and what was set aside is gone."

@@ -14,7 +14,7 @@ from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, when
 from recoveryd.cli.output import Result, render, table, wrapped
 from recoveryd.clients import sole
-from recoveryd.core import Entry
+from recoveryd.core import Entry, Outcome
 from recoveryd.ledger import Held, Upkeep
 from recoveryd.ledger import export as write
 
@@ -31,7 +31,7 @@ def prune(arguments: argparse.Namespace) -> int:
                 held.entry.id for held in upkeep.beyond(limits.keep_days, limits.keep_mb, now)
             )
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
-                insist(_lost(len(gone), arguments), yes=arguments.yes)
+                insist(_lost(gone, arguments), yes=arguments.yes)
             upkeep.clear([held.entry.id for held in gone])
         stays = 0 if gone else len(upkeep.beyond(days, limits.keep_mb, now, all_content=True))
     size = sum(held.size for held in gone)
@@ -60,7 +60,7 @@ def forget(arguments: argparse.Namespace) -> int:
         gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
         words = f"{gone} {_recoveries(len(entries))}"
         if not arguments.dry_run:
-            insist(f"This removes for good: {words}. They can't be undone any more.", yes=arguments.yes)
+            insist(f"This removes for good: {words}.{_not_undone(held)}", yes=arguments.yes)
             upkeep.forget(arguments.session)
 
     def show(out: Console) -> None:
@@ -68,7 +68,9 @@ def forget(arguments: argparse.Namespace) -> int:
         if arguments.dry_run:
             wrapped(out, f"Would go for good: {words}.")
         else:
-            wrapped(out, f"Gone for good: {words}. They can't be undone any more, and are not repaired again.")
+            wrapped(
+                out, f"Gone for good: {words}.{_not_undone(held)} What failed then is not repaired again by itself."
+            )
 
     return render(Result(_forgotten(arguments, entries, held), show), as_json=arguments.json)
 
@@ -85,10 +87,20 @@ def export(arguments: argparse.Namespace) -> int:
     return render(Result(data, lambda out: wrapped(out, words + told)), as_json=arguments.json)
 
 
-def _lost(count: int, arguments: argparse.Namespace) -> str:
+def _lost(gone: Sequence[Held], arguments: argparse.Namespace) -> str:
     also = ", also what exists nowhere else now" if arguments.all_content else ""
-    what = "1 recovery loses its" if count == 1 else f"{count} recoveries lose their"
-    return f"{what} originals for good{also}, and can't be undone any more."
+    what = "1 recovery loses its" if len(gone) == 1 else f"{len(gone)} recoveries lose their"
+    return f"{what} originals for good{also}.{_not_undone(gone)}"
+
+
+def _not_undone(gone: Sequence[Held]) -> str:
+    """Tell, as a sentence behind others, how many of these could still be undone."""
+    stood = sum(held.entry.outcome is Outcome.HEALED for held in gone)
+    if not stood:
+        return ""
+    if stood < len(gone):
+        return f" {stood} of them can't be undone any more."
+    return f" {'It' if stood == 1 else 'They'} can't be undone any more."
 
 
 def _forgotten(arguments: argparse.Namespace, entries: Sequence[Entry], held: Iterable[Held]) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def _goes_on(config: Config, now: float) -> str:
     """Tell what the end of a pause leads to, as things are."""
     found = status(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
     if found.unrepaired:
-        return f"The pause is over, but nothing is repaired yet: {found.unrepaired}."
+        start = " To start it: recoveryd start" if found.stores and not found.running else ""
+        return f"The pause is over, but nothing is repaired yet: {found.unrepaired}.{start}"
     return "Repairs go on; what got stuck meanwhile is healed within a minute."
 
 

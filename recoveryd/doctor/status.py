@@ -69,6 +69,8 @@ class Status:
     @property
     def unrepaired(self) -> str:
         """Why nothing at all is repaired now; "" when it is."""
+        if not self.stores:
+            return "there is no store yet"
         if not self.running:
             return "nothing runs that would"
         if self.pause is not None:

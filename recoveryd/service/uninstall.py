@@ -9,20 +9,20 @@ from pathlib import Path
 
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.disk import watchers
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.service import shell_settings
 from recoveryd.service.base import Say
 from recoveryd.settings import paths
 
 
 def recoveries(state: Path) -> int:
-    """Count the recoveries in the ledger, up to 1000; a ledger that can't be read counts as one."""
+    """Count the recoveries in the ledger; a ledger that can't be read counts as one."""
     file = paths.ledger_file(state)
     if not file.exists():
         return 0
     try:
         with Ledger(file) as ledger:
-            return len(ledger.history(1000))
+            return len(Upkeep(ledger).ended())
     except RecoverydError:
         return 1
 

@@ -225,7 +225,7 @@ def _nearest(name: str, known: Any) -> str:
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, 0.7)
     near = near or [n for n in names if n.rpartition(".")[2] == name.rpartition(".")[2]]
-    near = near or difflib.get_close_matches(name, names, 1, 0.4)
+    near = near or difflib.get_close_matches(name, names, 1, 0.6)
     return f"; the nearest one is `{near[0]}`" if near else ""
 
 

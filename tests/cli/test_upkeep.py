@@ -61,6 +61,10 @@ def secretive(tree: Tree, run: Run) -> str:
     return session
 
 
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 class TestPause:
     def test_until_it_is_ended(self, run: Run, tree: Tree) -> None:
         code, out, _ = run("pause")
@@ -68,7 +72,7 @@ class TestPause:
         assert overrides.paused(paths.state_dir(), time.time())
         assert "paused" in run("status")[1]
         code, out, _ = run("unpause")
-        assert code == 0 and "nothing runs that would" in out
+        assert code == 0 and "nothing runs that would. To start it: recoveryd start" in " ".join(out.split())
         assert run("unpause")[1] == "It was not paused.\n"
 
     @pytest.mark.parametrize(("span", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5d", 129_600)])
@@ -156,6 +160,19 @@ class TestLedger:
         assert holding(paths.state_dir(), f"thinking of {SECRET}") == []
         with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
             assert ledger.get(name).title == f"About {SECRET}", "only the originals went"
+
+    def test_what_was_undone_already_is_not_said_to_be_undone_no_more(self, run: Run, tree: Tree) -> None:
+        (first, second), every = (
+            (tree.stuck(blank_answer, EMPTY) for _ in range(2)),
+            ("--keep-days", "0", "--all-content"),
+        )
+        run("scan", "--repair", "--yes")
+        assert "2 recoveries lose their originals" in (said := _flat(run("ledger", "prune", *every)[2]))
+        assert "They can't be undone any more." in said
+        run("undo", as_json(run, "history", "--session", first)[0]["id"])
+        assert "1 of them can't be undone any more." in _flat(run("ledger", "prune", *every)[2])
+        assert "undone" not in _flat(run("ledger", "forget", first)[2])
+        assert "It can't be undone any more." in _flat(run("ledger", "forget", second)[2])
 
     def test_export_writes_the_originals_for_the_user_alone(
         self, run: Run, tree: Tree, secretive: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -254,6 +254,7 @@ def test_where_no_store_is_it_does_not_say_that_none_runs(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
     said = " ".join(run("status")[1].split())
     assert "nothing to watch yet" in said and "gets stuck" not in said
+    assert json.loads(run("status", "--json")[1])["unrepaired"] == "there is no store yet"
 
 
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

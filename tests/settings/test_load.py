@@ -165,6 +165,9 @@ class TestReading:
 
 
 class TestMistakes:
+    def test_what_is_like_no_key_is_named_alone(self, file: Path) -> None:
+        assert wrong(file, "nonsense = 1") == [f"{file}: unknown key `nonsense`."]
+
     @pytest.mark.parametrize(
         ("text", "key", "near"),
         [

@@ -1,0 +1,275 @@
+"""What several outputs tell is the same in all: which sessions are stuck and on what, counts, names, titles, times."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.cli import common
+from recoveryd.cli.live_sessions import LiveSessions, State
+from recoveryd.clients import Config
+from recoveryd.settings import load, paths
+from tests.conftest import Run
+from tests.daemon.test_textfile import series
+from tests.support.build import SessionBuilder
+from tests.support.database import OLD, Base
+from tests.support.examples import FULL
+from tests.support.rollouts import Rollout
+from tests.support.transcript import Transcript, call
+from tests.support.transcript import text as block
+from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer
+
+Facts = dict[str, Any]
+DAY_S = 86_400
+
+
+class World:
+    """Stores of three clients, and sessions in all states that a user or a recovery can bring about."""
+
+    def __init__(self, run: Run, tree: Tree, folder: Path, seed: int) -> None:
+        self._run, self.tree, self.folder, self.rng = run, tree, folder, random.Random(seed)
+        self.number = 0
+
+    def do(self, *argv: str) -> str:
+        code, out, err = self._run(*argv)
+        assert code in (0, 1), err
+        return out
+
+    def data(self, *argv: str) -> Any:
+        return json.loads(self.do(*argv, "--json"))
+
+    def title(self) -> str:
+        self.number += 1
+        return f"Session {self.number}"
+
+    def newest(self) -> str:
+        return str(self.data("history", "--limit", "1")[0]["id"])
+
+    def stuck(self, **fields: Any) -> str:
+        return self.tree.stuck(*self.rng.choice(FAULTS), title=self.title(), **fields)
+
+    def healed(self) -> str:
+        session = self.stuck()
+        self.do("scan", "--repair", "--yes", "--session", session)
+        return session
+
+    def undone(self) -> str:
+        session = self.healed()
+        self.do("undo", self.newest())
+        return session
+
+    def refused_after_undo(self) -> None:
+        self.tree.refused(self.undone(), EMPTY)
+
+    def refused_again(self) -> None:
+        self.tree.refused(self.healed(), EMPTY)
+
+    def answered(self) -> None:
+        self.tree.answered(self.rng.choice((self.stuck, self.healed, self.undone))())
+
+    def ignored(self) -> None:
+        self.do("ignore", self.rng.choice((self.stuck, self.undone, self.healed))())
+
+    def subagent_of_ignored(self) -> None:
+        of = self.tree.ended(fine, self.title())
+        self.tree.began(of, self.stuck())
+        self.do("ignore", of)
+
+    def of_no_known_reason(self) -> None:
+        self.tree.stuck(fine, "Your llama is not amused by this", title=self.title())
+
+    def elsewhere(self) -> None:
+        self.tree.stuck(fine, "rate limit exceeded", title=self.title())
+
+    def of_a_family_without_rules(self) -> None:
+        self.stuck(model={"providerID": "deepseek", "modelID": "deepseek-reasoner"})
+
+    def not_understood(self) -> None:
+        session = self.tree.stuck(fine, MISSING, title=self.title())
+        self.do("scan", "--repair", "--yes", "--session", session)
+
+    def unreadable(self) -> None:
+        session = self.stuck()
+        next((self.tree.root / "message" / session).iterdir()).write_bytes(b"{")
+
+    def part_unreadable(self) -> None:
+        session = self.tree.ended(fine, self.title())
+        self.tree.part(session, "text").write_bytes(b"{")
+
+    def unanswered(self) -> None:
+        session = self.tree.asked(fine)
+        for path in (self.tree.root / "message" / session, *(self.tree.root / "message" / session).iterdir()):
+            os.utime(path, (time.time() - 600, time.time() - 600))
+
+    def forgotten(self) -> None:
+        self.do("ledger", "forget", "--yes", self.rng.choice((self.healed, self.undone))())
+
+    def pruned(self) -> None:
+        self.rng.choice((self.healed, self.undone))()
+        self.do("ledger", "prune", "--keep-days", "0", "--all-content", "--yes")
+
+    def at_its_cap(self) -> None:
+        session = self.healed()
+        for _ in range(3):
+            self.tree.refused(session, EMPTY)
+            self.do("scan", "--repair", "--yes", "--session", session)
+        self.tree.refused(session, EMPTY)
+
+    def in_a_database(self) -> None:
+        path = self.folder / "data/kilo/kilo.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        base = Base(path, OLD, clock=time.time)
+        now = int(time.time() * 1000)
+        base.say("user", now - 5_000)
+        base.say("assistant", now - 4_000, error={"name": "APIError", "data": {"message": EMPTY, "statusCode": 400}})
+
+    def codex(self) -> None:
+        made = Rollout(self.folder / ".codex", ms=int(time.time() * 1000) - 60_000)
+        self.rng.choice((made.stuck, made.healthy))()
+
+    def claude_code(self) -> None:
+        made = Transcript(start=int(time.time() * 1000) - 60_000)
+        made.user("go")
+        made.assistant(call())
+        if self.rng.random() < 0.5:
+            made.refused(MISSING)
+        else:
+            made.result("toolu_01")
+            made.assistant(block("fine"))
+        made.write(self.folder / ".claude" / "projects")
+
+    def store_removed(self) -> None:
+        """With the history of a repair in it."""
+        home = self.folder / ".claude"
+        made = Transcript(start=int(time.time() * 1000) - 60_000)
+        made.user("go")
+        made.assistant(call())
+        made.refused(MISSING)
+        made.write(home / "projects")
+        self.do("scan", "--repair", "--yes", "--session", made.session)
+        shutil.rmtree(home)
+
+    def paused(self) -> None:
+        self.do("pause", *self.rng.choice(((), ("--for", "2h"))))
+
+    def configured(self) -> None:
+        paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+        lines = ("dry_run = true", "enabled = false", 'kinds = ["empty_content"]', "max_retries = 1", "kinds = []")
+        paths.config_file().write_text(self.rng.choice(lines))
+
+    def unreadable_store(self) -> None:
+        path = self.folder / "data/opencode/opencode-beta.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"SQLite format 3\0" + b"x" * 8192)
+
+
+FAULTS = ((behind_a_call, MISSING), (blank_answer, EMPTY))
+
+
+CLIENTS = {"opencode": "OpenCode", "kilo": "Kilo", "codex": "Codex", "claude_code": "Claude Code"}
+SEEDS = int(os.environ.get("TEST_RECOVERYD_SEEDS", 40 if FULL else 2))
+
+
+def fine(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant("fine")
+
+
+TOOLS = ("do", "data", "title", "newest")
+ORDERS: tuple[Callable[[World], object], ...] = (World.paused, World.configured)
+WAYS: tuple[Callable[[World], object], ...] = tuple(
+    way for name, way in vars(World).items() if not name.startswith("_") and name not in TOOLS and way not in ORDERS
+)
+
+
+def ids(findings: Iterable[Facts]) -> set[tuple[str, str]]:
+    return {(one["store"], one["session"]) for one in findings}
+
+
+def told(facts: Facts, *keys: str) -> dict[str, Any]:
+    return {key: facts[key] for key in keys}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_output_tells_otherwise_than_another(run: Run, tree: Tree, tmp_path: Path, seed: int) -> None:
+    world = World(run, tree, tmp_path, seed)
+    half = random.Random(seed // 2).sample(WAYS, len(WAYS))[seed % 2 :: 2]  # two worlds have all of them
+    for way in half:
+        way(world)
+    for way in world.rng.sample(ORDERS, world.rng.randint(0, 2)):
+        way(world)
+    who_is_stuck(world, world.data("scan"), world.data("status"))
+    what_came_of_it(world)
+    what_holds(world)
+
+
+def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
+    """The same sessions, by name and number, in every list of them."""
+    said = world.do("scan").split(".\n")[0].split("\n\n")[0]
+    stuck = len(scan["stuck"])
+    assert f"{stuck} stuck" in said if stuck else "is stuck" in said, said
+    keys = "store", "client", "session", "title"
+    by_name = {(one["store"], one["session"]): told(one, *keys) for one in scan["stuck"]}
+    assert {(one["store"], one["session"]): told(one, *keys) for one in status["need_user"]} == by_name
+    need = " ".join(world.do("status").split())
+    assert (f"{stuck} session is stuck (" in need, f"{stuck} sessions are stuck (" in need) == (stuck == 1, stuck > 1)
+    waiting = Counter(CLIENTS[one["client"]] for one in scan["stuck"])
+    told_by = {key.split(" ", 1)[1]: n for key, n in series(world.do("metrics")).items() if "_stuck_sessions " in key}
+    assert +Counter({client: int(count) for client, count in told_by.items()}) == waiting
+    config = load(Config, paths.config_file())
+    later = LiveSessions(config, lambda: common.stores_of(config), clock=lambda: time.time() + 30)
+    live = later.refresh()
+    rows = {state: {(row.store.id, row.session) for row in live if row.state is state} for state in State}
+    listed = {State.STUCK: "stuck", State.HEALED: "healed", State.IGNORED: "ignored", State.ERROR: "elsewhere"}
+    assert {state: rows[state] for state in listed} == {state: ids(scan[name]) for state, name in listed.items()}
+    listed_titles = {one["session"]: one["title"] for name in listed.values() for one in scan[name]}
+    assert {row.session: row.title for row in live if row.session in listed_titles} == listed_titles
+    assert scan["stores"] == [one["store"] for one in status["stores"]]
+    assert [one["store"] for one in scan.get("unreadable", ())] == [*later.problems]
+    for name in ("stuck", "healed", "ignored", "elsewhere"):
+        for one in scan[name]:
+            asked = world.data("explain", "--session", one["session"])
+            assert asked["stuck"] == (name in ("stuck", "ignored"))
+            same = "store", "client", "title", "message", "kind", "reason", "healed", "recovery", "undone"
+            assert told(asked, *same[:-2], "undone") == told(one, *same[:-2], "undone")
+
+
+def what_came_of_it(world: World) -> None:
+    """Recoveries, in the history, its sums, `status`, `metrics`, and one by one."""
+    history, status = world.data("history", "--limit", "999"), world.data("status")
+    outcomes = Counter(one["outcome"] for one in history)
+    assert +Counter(status["ever"]) == +Counter(status["today"]) == outcomes
+    counted: Counter[str] = Counter()
+    for line in world.data("history", "--stats"):
+        counted.update(line["outcomes"])
+    assert +counted == outcomes
+    counts = Counter((CLIENTS[one["client"]], one["kind"] or "unknown", one["outcome"]) for one in history)
+    sums = {key: n for key, n in series(world.do("metrics")).items() if key.startswith("recoveryd_recoveries ")}
+    assert sums == {" ".join(("recoveryd_recoveries", *key)): n for key, n in counts.items()}
+    assert status["conflicts"] == [one["id"] for one in history if one["outcome"] == "conflict"]
+    assert {*world.do("completion", "recoveries").split()} == {one["id"] for one in history}
+    assert {*world.do("completion", "sessions").split()} == {one["session"] for one in history}
+    for one in history:
+        shown = world.data("show", one["id"])
+        assert {key: shown[key] for key in one} == one
+        assert one["id"] in world.do("history", "--limit", "999")
+        listed = world.data("history", "--session", one["session"], "--limit", "999")
+        assert one in listed
+
+
+def what_holds(world: World) -> None:
+    """What the user ordered."""
+    status, ignored = world.data("status"), world.data("ignore")
+    assert status["ignored"] == [*ignored["configured"], *ignored["named"]]
+    assert status["config_problem"] == "" and world.do("config", "check")
+    checks = {check["code"]: check for check in world.data("doctor")["checks"]}
+    assert (checks["pause"]["level"] != "ok") == (status["paused"] is not None)
