@@ -92,6 +92,7 @@ def _round(seed: int, folder: Path | None, report: Report, only: str | None) -> 
 
 STORES: Mapping[str, Sequence[Callable[[Path, Path], World]]] = {
     "opencode": (TreeWorld, partial(RowWorld, version=NEW), partial(RowWorld, version=OLD)),
+    "kilo": (partial(RowWorld, version=NEW, client="kilo", title="Kilo"),),
     "codex": (RolloutWorld,),
     "claude_code": (TranscriptWorld,),
 }

@@ -21,9 +21,9 @@ from tests.support.refused import kind_of
 
 
 def test_hostile_sessions_break_nothing(tmp_path: Path) -> None:
-    report = run(60, 7, tmp_path)
+    report = run(72, 7, tmp_path)
     assert report.broken == []
-    assert report.inputs == 60 == sum(report.tally.outcomes.values())
+    assert report.inputs == 72 == sum(report.tally.outcomes.values())
     assert report.tally.outcomes["healed, undone"] > 10  # it comes as far as that
     assert report.tally.outcomes["not read"] > 2
     assert list(tmp_path.iterdir()) == []

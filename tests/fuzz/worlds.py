@@ -100,16 +100,21 @@ class TreeWorld(_OpenCode):
 
 
 class RowWorld(_OpenCode):
-    """A database, whose tables take what those of the client would not: NULLs, and rows of nobody."""
+    """A database, whose tables take what those of the client would not: NULLs, and rows of nobody.
 
-    def __init__(self, root: Path, outside: Path, version: str) -> None:
-        self.root = root / f"rows-{version}"
+    `client`, `title`: whose it is, OpenCode's or a fork's.
+    """
+
+    def __init__(
+        self, root: Path, outside: Path, version: str, client: str = "opencode", title: str = "OpenCode"
+    ) -> None:
+        self.root = root / f"{client}-rows-{version}"
         self.root.mkdir(parents=True)
-        self._path = self.root / "opencode.db"
+        self._path = self.root / f"{client}.db"
         with closing(sqlite3.connect(self._path, isolation_level=None)) as db:
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(SCHEMAS[version].replace(" NOT NULL", ""))
-        self.store: Store = OpencodeSqlite(self._path, busy_s=0.1)
+        self.store: Store = OpencodeSqlite(self._path, busy_s=0.1, client=client, title=title)
         self._events = version == NEW
 
     def plant(self, rng: random.Random, planted: Planted) -> None:
