@@ -209,3 +209,28 @@ def test_an_idle_daemon_loads_nothing_that_only_a_stuck_session_needs() -> None:
     code = f"import sys, recoveryd.cli.run, recoveryd.daemon; print(*(m for m in sys.modules if m.startswith({rooms})))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+def test_an_idle_daemon_loads_no_asyncio_and_a_log_that_needs_it_has_it() -> None:
+    code = """
+import sys
+from recoveryd.cli import main
+main(["--quiet", "config", "path"])
+import recoveryd.cli.run, recoveryd.daemon
+print(*sorted({"asyncio", "ssl", "_ssl"} & set(sys.modules)))
+
+import asyncio
+from loguru import logger
+
+async def sink(message):
+    print("said", end=" ")
+
+async def work():
+    logger.add(sink)
+    logger.error("x")
+    await logger.complete()
+
+asyncio.run(work())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["", "said "]), done.stderr

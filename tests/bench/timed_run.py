@@ -10,16 +10,21 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from recoveryd.cli import main
-from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.cli import import_logging, main
 from recoveryd.core.model import Change
-from recoveryd.daemon.daemon import Daemon
+
+if TYPE_CHECKING:
+    from recoveryd.clients.opencode.files.store import OpencodeFiles
+    from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 
 
 def report_to(fd: int) -> None:
+    import_logging()  # before anything else does: what is imported is measured too
+    from recoveryd.clients.opencode.files.store import OpencodeFiles
+    from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+
     out = os.fdopen(fd, "w", buffering=1)
     for store in (OpencodeFiles, OpencodeSqlite):
         _report(store, out)
@@ -38,6 +43,8 @@ def _report(store: type[OpencodeFiles | OpencodeSqlite], out: IO[str]) -> None:
 
 
 def _report_waits(out: IO[str]) -> None:
+    from recoveryd.daemon.daemon import Daemon
+
     receive: Any = Daemon._receive
 
     def counted(self: Any) -> None:
