@@ -20,7 +20,7 @@ from recoveryd.cli.commands import Parser
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
-from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, proven, spelled
 from recoveryd.core.model import Kind
 from recoveryd.doctor.checks import _CHECKS, CODES
 from recoveryd.settings.load import load
@@ -96,6 +96,7 @@ def test_the_versions_of_the_client_are_those_of_the_code() -> None:
     assert told == {spelled(version) for version in (*TESTED, BY_TIME_SINCE)}
     first, *rest, last = map(spelled, TESTED)
     assert f"tested on {', '.join([first, *rest])} and {last}" in README
+    assert f"tested on {', '.join(map(spelled, proven('kilo')))}. | SQLite" in README
     sources = {str(path): path.read_text(encoding="utf-8") for path in (ROOT / "recoveryd").rglob("*.py")}
     assert [path for path, text in sources.items() if spelled(BY_TIME_SINCE) in text] == []
 

@@ -18,10 +18,13 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.clients.connection_owner import Owner
+from recoveryd.clients.http import Answer
 from recoveryd.clients.opencode import generations, server_address
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.server import OpencodeServer
-from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.server_address import LocalServers
+from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.versions import TESTED, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
@@ -48,6 +51,7 @@ from tests.support.database import NEW, OLD, Base
 from tests.support.fake_client import listening
 from tests.support.json_tree import NOW, name
 from tests.support.json_tree import Tree as Plain
+from tests.support.stores import KiloRows
 from tests.support.trees import Tree
 
 BEFORE = 1_786_000_000_000  # ms; days before ids started again
@@ -427,7 +431,7 @@ class TestClient:
     @pytest.mark.parametrize(
         ("version", "level", "said"),
         [
-            (None, "ok", "No client answers"),
+            (None, "ok", "No running OpenCode answers"),
             (TESTED[-1], "ok", "this version was tested"),
             ((1, 14, 2), "ok", "lies between versions"),
             (
@@ -446,6 +450,26 @@ class TestClient:
         found = one("client", patient(state))
         assert found.level == level and said in found.says
 
+    def test_a_fork_is_told_by_its_own_name_and_of_its_own_versions(
+        self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        kilo = KiloRows(tmp_path)  # the plugin answers for it; OpenCode is at its usual port
+        settings = Config(opencode=OpencodeSettings(stores=(NamedStore(path=tmp_path / "fork.db", name="Fork"),)))
+        monkeypatch.setattr(OpencodeServer, "listening_versions", listening_versions)
+        plugins = {"kilo": [Listener("plugin:x")]}
+        monkeypatch.setattr(LocalServers, "_with_plugin", lambda servers: plugins.get(servers._client, []))
+        heard = {"plugin:x": "7.7.9", server_address.DEFAULT_URL: spelled(TESTED[-1])}
+        monkeypatch.setattr(LocalServers, "ask", lambda _, url, *__, **___: Answer(200, {"version": heard[url]}))
+        assert [check.says for check in of("client", patient(state, kilo.store, config=settings))] == [
+            f"OpenCode {spelled(TESTED[-1])} answers; this version was tested.",
+            "Kilo 7.7.9 answers; this version was tested.",
+        ]
+        heard["plugin:x"] = "8.0.0"
+        untested = of("client", patient(state, config=settings))[1]
+        assert untested.level == "warn"
+        assert untested.says.startswith("Kilo 8.0.0 answers, which was not tested with this recoveryd (7.7.9 was).")
+
     def test_each_version_that_listens_is_named(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: (TESTED[-1], (2, 0, 1)))
         assert [check.level for check in of("client", patient(state))] == ["ok", "warn"]
@@ -453,7 +477,7 @@ class TestClient:
     @pytest.mark.parametrize(
         ("configured", "whose", "level", "said"),
         [
-            (False, Owner.OTHER, "ok", "No client of yours answers"),
+            (False, Owner.OTHER, "ok", "No OpenCode of yours answers"),
             (True, Owner.OTHER, "warn", "a process of another user listens: nothing is said to it"),
             (False, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),
             (True, Owner.UNKNOWN, "warn", "can't be told: nothing is said to it"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.versions import proven, spelled
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from tests.e2e.client import MODEL, Client
@@ -24,7 +25,7 @@ from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-VERSION = "7.7.9"
+(VERSION,) = map(spelled, proven("kilo"))
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
 STUCK = ("forged-earlier-off", "blank-answer-off", "picture-too-heavy")
 SENT = tuple(SHAPES) if FULL else (*tuple(SHAPES)[::30], "tool-then-text-open", "aborted-with-text-behind-tool-on")

@@ -23,7 +23,7 @@ from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.stores import find_stores
-from recoveryd.clients.opencode.versions import forms_of, goes_by_ids
+from recoveryd.clients.opencode.versions import forms_of, goes_by_ids, proven
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.shortening import Shortening
@@ -57,10 +57,11 @@ class Opencode:
     title = records.TITLE
     reads_once = False
     mends = ""
+    listens = True  # at ports that are looked for
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
-        self.server = OpencodeServer(settings, self.name)
+        self.server = OpencodeServer(settings, self.name, by_port=self.listens)
         self._clock = clock
         self._running_turns = RunningTurns(minutes, clock)
 
@@ -217,13 +218,13 @@ class Opencode:
     def check_server(self) -> Iterator[Check]:
         from recoveryd.clients.opencode import doctor_checks
 
-        return doctor_checks.listening(self.server, self._settings.server_url or "")
+        return doctor_checks.listening(self.server, self._settings.server_url or "", self.title, proven(self.name))
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         from recoveryd.clients.opencode import doctor_checks
 
         yield from doctor_checks.strangers([(of_opencode(store), generation) for store, generation in stores])
-        yield from doctor_checks.id_wrap(self.server, stores, now)
+        yield from doctor_checks.id_wrap(self.server, stores, now, self.title)
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
         if kind is Kind.WRAPPED_IDS:

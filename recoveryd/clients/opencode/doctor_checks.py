@@ -10,7 +10,7 @@ from recoveryd.clients.opencode import generations
 from recoveryd.clients.opencode.opencode_store import OpencodeStore
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.server_address import not_asked
-from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, spelled
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, spelled
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, RecoverydError, ok, warn
@@ -18,43 +18,49 @@ from recoveryd.core import Check, RecoverydError, ok, warn
 _LOOK_S = 1.5  # for what has to go through all sessions
 
 
-def listening(server: OpencodeServer, server_url: str) -> Iterator[Check]:
-    """Check the versions of the clients that listen; `server_url`: where the configuration says one does."""
+def listening(
+    server: OpencodeServer, server_url: str, title: str, tested: Sequence[tuple[int, ...]]
+) -> Iterator[Check]:
+    """Check the versions of the clients that listen, against those that were `tested`, oldest first.
+
+    `server_url`: where the configuration says one does; `title`: the name of the client.
+    """
     versions = server.listening_versions()
     shut_out = server.shut_out()
     if not versions and shut_out:
-        yield _shut_out(shut_out, server_url)
+        yield _shut_out(shut_out, server_url, title)
     elif not versions:
         yield ok(
             "client",
-            "No client answers (a plain TUI needs the plugin); its store tells the form of its requests.",
+            f"No running {title} answers (a plain TUI needs the plugin); its store tells the form of its requests.",
         )
     for version in versions:
-        yield _listens(version)
+        yield _listens(version, title, tested)
 
 
-def _listens(version: tuple[int, ...]) -> Check:
-    named, tested = spelled(version), ", ".join(map(spelled, TESTED))
-    if version in TESTED:
-        return ok("client", f"OpenCode {named} answers; this version was tested.")
-    if TESTED[0] < version < TESTED[-1]:
-        return ok("client", f"OpenCode {named} answers. It lies between versions that were tested ({tested}).")
-    return _untested(version)
+def _listens(version: tuple[int, ...], title: str, tested: Sequence[tuple[int, ...]]) -> Check:
+    named = f"{title} {spelled(version)} answers"
+    if version in tested:
+        return ok("client", f"{named}; this version was tested.")
+    if tested[0] < version < tested[-1]:
+        return ok("client", f"{named}. It lies between versions that were tested ({', '.join(map(spelled, tested))}).")
+    return _untested(version, title, tested)
 
 
-def _untested(version: tuple[int, ...]) -> Check:
+def _untested(version: tuple[int, ...], title: str, tested: Sequence[tuple[int, ...]]) -> Check:
     """Report a version that was not tested: no warning where only its last number is greater, as it is each week."""
-    tested, newer = ", ".join(map(spelled, TESTED)), version > TESTED[-1]
-    nearest = TESTED[-1 if newer else 0]
-    says = f"OpenCode {spelled(version)} answers, which was not tested with this recoveryd ({tested} were)."
+    newer = version > tested[-1]
+    nearest = tested[-1 if newer else 0]
+    known = f"{', '.join(map(spelled, tested))} {'was' if len(tested) == 1 else 'were'}"
+    says = f"{title} {spelled(version)} answers, which was not tested with this recoveryd ({known})."
     says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
     if newer and version[:2] == nearest[:2]:
         return ok("client", says)
-    better = "A newer recoveryd may know it." if newer else "A newer OpenCode is known."
+    better = "A newer recoveryd may know it." if newer else f"A newer {title} is known."
     return warn("client", says, f"{better} Look at what `recoveryd scan --dry-run` would do first.")
 
 
-def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
+def _shut_out(shut_out: dict[str, Owner], server_url: str, title: str) -> Check:
     """Report another user's client: fine at the usual address, a warning at the address that is configured."""
     url, whose = next(iter(shut_out.items()))
     says = f"{not_asked(url, whose)}."
@@ -62,7 +68,7 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str) -> Check:
         return warn("client", says, "Without it there are no notices in the client and no `auto_resume`.")
     if server_url:
         return warn("client", says, "Is that address still your client's? It is server_url in [opencode].")
-    return ok("client", f"No client of yours answers (a plain TUI needs the plugin). {says}")
+    return ok("client", f"No {title} of yours answers (a plain TUI needs the plugin). {says}")
 
 
 def strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
@@ -99,7 +105,9 @@ def _strange_files(one: OpencodeStore, deadline: float) -> tuple[list[str], int,
     return found, looked, True
 
 
-def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int) -> Iterator[Check]:
+def id_wrap(
+    server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int, title: str
+) -> Iterator[Check]:
     """Check for sessions with messages from before the ids started again, under a client that goes by ids.
 
     `stores`: those that can be read. Each is asked for by itself: its client may be another one.
@@ -119,11 +127,11 @@ def id_wrap(server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], 
     some = "" if all_seen else " (there was no time to look at all of them)"
     if coped:
         copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
-        are = "session is" if coped == 1 else "sessions are"
+        are = f"session of {title} is" if coped == 1 else f"sessions of {title} are"
         yield ok("id_wrap", f"{coped} {are} from before 2026-08-14{some}; {copes}")
     else:
-        says = "No session that could be read has messages from before 2026-08-14, when OpenCode's ids started again"
-        yield ok("id_wrap", f"{says}{some}.")
+        says = f"No session of {title} that could be read has messages from before 2026-08-14"
+        yield ok("id_wrap", f"{says}, when OpenCode's ids started again{some}.")
 
 
 def _minded(store: Store, generation: Generation, count: int, *, complete: bool) -> Check:

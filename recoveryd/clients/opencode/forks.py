@@ -17,7 +17,7 @@ from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Store
-from recoveryd.core import ConfigProblem, Failure, Wire
+from recoveryd.core import Check, ConfigProblem, Failure, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ class ConfiguredFork:
 class ForkedOpencode(Opencode):
     """The `Client` of a fork's sessions: OpenCode's, under its own name. A store is known by its tables."""
 
+    listens = False  # what is found at a port, or as a process of that name, is OpenCode
+
     def __init__(
         self, fork: Fork | ConfiguredFork, minutes: float, clock: Callable[[], float], more: Sequence[Path] = ()
     ) -> None:
@@ -98,6 +100,10 @@ class ForkedOpencode(Opencode):
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()
+
+    def check_server(self) -> Iterator[Check]:
+        asked = isinstance(self.fork, Fork) and self.fork.takes_plugin
+        return super().check_server() if asked else iter(())
 
     def address_key(self) -> str:
         return ""  # no key of the configuration names its server

@@ -37,9 +37,9 @@ Version = tuple[int, ...]
 class OpencodeServer:
     """Calls the clients that listen. Raises nothing; where there is none, nothing happens."""
 
-    def __init__(self, settings: OpencodeSettings, client: str = "opencode") -> None:
-        """`client`: whose plugins are asked."""
-        self._servers = LocalServers(settings, client)
+    def __init__(self, settings: OpencodeSettings, client: str = "opencode", *, by_port: bool = True) -> None:
+        """`client`: whose plugins are asked. `by_port`: OpenCode's processes that listen, too."""
+        self._servers = LocalServers(settings, client, by_port=by_port)
         self._versions: dict[tuple[str, str], tuple[float, tuple[Version, ...]]] = {}  # by store and session
 
     def prepare(self) -> None:

@@ -34,11 +34,13 @@ _HUNG_S = 5.0  # who did not answer in time is not asked again before, not even 
 class LocalServers:
     """Calls the client that is configured, else those at the usual address and of the user's own processes.
 
-    Beside them those of this name (`client`) that have our plugin and do not listen: a plain TUI.
+    Beside them those of this name (`client`) that have our plugin and do not listen: a plain TUI. Without `by_port`
+    these alone: what listens is another client.
     """
 
-    def __init__(self, settings: OpencodeSettings, client: str = "opencode") -> None:
+    def __init__(self, settings: OpencodeSettings, client: str = "opencode", *, by_port: bool = True) -> None:
         self._client = client
+        self._by_port = by_port
         self._configured = settings.server_url
         self._password_file = settings.password_file
         self._found: tuple[float, list[Listener]] = (float("-inf"), [])
@@ -74,6 +76,8 @@ class LocalServers:
 
     def found(self) -> list[Listener]:
         """List where a client listens, whatever is configured."""
+        if not self._by_port:
+            return []
         with self._looking:
             looked, found = self._found
             if time.monotonic() - looked > _REMEMBERED_S:
