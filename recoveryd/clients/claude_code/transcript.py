@@ -12,14 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from recoveryd.clients import json_text
-from recoveryd.core import Json, Message, Part, Session, StoreError
+from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
 _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
 _TOLD = ("[Request interrupted by user", "<local-command-", "<bash-")
+_COMMAND = "<command-"  # begins what stands for a command that the user gave
 COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
+_TITLE = 60  # characters
 _LARGE = 1 << 20
 _REQUEST = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
 _MARK = b"\xef\xbb\xbf"
@@ -61,12 +63,17 @@ class Line:
         return isinstance(content, list) and any(_type(block) == "tool_result" for block in content)
 
     @property
-    def by_client(self) -> bool:
-        """Whether a line of the user's only tells what the client did: nobody is asked."""
+    def said(self) -> str:
+        """The text, or the first block's; "" where that is none."""
         content = self.message.get("content")
         first = content[0] if isinstance(content, list) and content else None
         said = content if isinstance(content, str) else first.get("text") if isinstance(first, Mapping) else None
-        return isinstance(said, str) and said.startswith(_TOLD)
+        return said if isinstance(said, str) else ""
+
+    @property
+    def by_client(self) -> bool:
+        """Whether a line of the user's only tells what the client did: nobody is asked."""
+        return self.said.startswith(_TOLD)
 
     @property
     def ms(self) -> int:
@@ -114,7 +121,13 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
         else:
             titles.update(_title(data))
     title = next((titles[key] for key in ("custom-title", "ai-title", "summary") if key in titles), "")
-    return Transcript(lines, leaf, title, directory)
+    return Transcript(lines, leaf, title or _asked(lines.values()), directory)
+
+
+def _asked(lines: Iterable[Line]) -> str:
+    """Return what the user asked first: most sessions have no title."""
+    asked = (line.said for line in lines if line.type == "user" and line.data.get("isMeta") is not True)
+    return next((clean(said, _TITLE) for said in asked if said.strip() and not said.startswith((*_TOLD, _COMMAND))), "")
 
 
 def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:

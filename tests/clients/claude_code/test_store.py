@@ -438,3 +438,22 @@ def test_random_damage_never_gets_out_and_no_other_byte_is_written(store: Claude
             assert path.read_bytes() == raw
         assert list(path.parent.glob(".*")) == []
         path.unlink()
+
+
+def test_a_session_is_called_by_its_title_else_by_what_was_asked_first(store: ClaudeCodeTranscripts) -> None:
+    made = Transcript(cwd=CWD)
+    made.user("Caveat: told by the client", isMeta=True)
+    made.user("<command-name>/clear</command-name>")
+    made.user("<bash-input>ls</bash-input>")
+    made.assistant(call(call_id="toolu_1"))
+    made.result("toolu_1")
+    made.user(" \n")
+    made.user([text("[#4] list\nthe files " + "x" * 100)])
+    made.user("and more")
+    made.write(store.root)
+    title = store.about(made.session).title
+    assert title.startswith("[#4] list the files x") and len(title) == 60
+    assert store.load(made.session).title == title
+    made.event({"type": "summary", "summary": "Files", "leafUuid": made.last})
+    made.write(store.root)
+    assert store.load(made.session).title == "Files"
