@@ -17,6 +17,8 @@ import pytest
 from recoveryd.cli import common
 from recoveryd.cli.live_sessions import LiveSessions, State
 from recoveryd.clients import Config
+from recoveryd.clients.opencode.files import reader
+from recoveryd.heal import lifecycle
 from recoveryd.settings import load, paths
 from tests.conftest import Run
 from tests.daemon.test_textfile import series
@@ -216,6 +218,12 @@ def ids(findings: Iterable[Facts]) -> set[tuple[str, str]]:
 
 def told(facts: Facts, *keys: str) -> dict[str, Any]:
     return {key: facts[key] for key in keys}
+
+
+@pytest.fixture(autouse=True)
+def _nobody_writes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "RETRY_S", 0.0)
+    monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.0)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
