@@ -18,7 +18,7 @@ from recoveryd.clients import Store, Whose, holding, recorded
 from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
-from recoveryd.providers import candidates, classify, elsewhere, whose
+from recoveryd.providers import candidates, classify, other_cause, whose
 from recoveryd.settings import paths
 from recoveryd.tell import cause, remedy, repairable
 
@@ -60,7 +60,7 @@ def _no_kind(error: RecordedError) -> str:
     kinds = candidates(error)
     if len(kinds) > 1:
         return f"This fits more than one kind ({', '.join(sorted(kinds))}), and recoveryd does not guess."
-    return elsewhere(error) or _UNKNOWN
+    return other_cause(error) or _UNKNOWN
 
 
 def _verdict(kind: Kind | None, error: RecordedError) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from recoveryd.diagnose import without_error
 from recoveryd.diagnose.cause import find_cause, recorded, standing_failure
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.earlier_repairs import repaired
-from recoveryd.providers import elsewhere, excerpt
+from recoveryd.providers import excerpt, other_cause
 
 
 def diagnose(context: Context, store: Store, session: str) -> Diagnosis | None:
@@ -64,6 +64,6 @@ class _Finder:
 
 def _refused(failure: Failure) -> Diagnosis:
     """Diagnose an error of no kind in the newest answer: it is not about the history, or nobody knows its words."""
-    about = elsewhere(failure.error)
+    about = other_cause(failure.error)
     evidence = {**recorded(failure), "says": excerpt(failure.error), "about": about or ""}
     return Diagnosis(failure, None, evidence, code=ELSEWHERE if about else REFUSED)

@@ -234,9 +234,9 @@ class Recovery:
             if isinstance(planned, Refusal):
                 return session, planned, read
             if written or not self._stop_turn(case, session):
-                from recoveryd.repair import thinking  # late
+                from recoveryd.repair import explain_thinking  # late
 
-                for line in thinking(session, planned.edits, case.kind):
+                for line in explain_thinking(session, planned.edits, case.kind):
                     logger.debug("{}: {}", marked(case.event), line)
                 return session, planned, read
 

@@ -20,7 +20,7 @@ from recoveryd.providers.find import (
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
-from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
+from recoveryd.providers.sentences.not_the_history import other_cause, turned_away
 from recoveryd.providers.sentences.rows import squeeze
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "binds_thinking",
     "candidates",
     "classify",
-    "elsewhere",
     "excerpt",
+    "other_cause",
     "provider_of",
     "rules_for",
     "size_of",

@@ -6,7 +6,7 @@ Imports `core` and the port of the providers; clients' wires and editors are han
 from __future__ import annotations
 
 from recoveryd.repair.fixes import Settings
-from recoveryd.repair.kept_thinking import thinking
+from recoveryd.repair.kept_thinking import explain_thinking
 from recoveryd.repair.left_to_client import LeftToClient
 from recoveryd.repair.plan import PlanInput, objections, plan
 from recoveryd.repair.shorten import Shorter, shorten
@@ -18,8 +18,8 @@ __all__ = [
     "Settings",
     "ShortenInput",
     "Shorter",
+    "explain_thinking",
     "objections",
     "plan",
     "shorten",
-    "thinking",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from recoveryd.core import Edit, Kind, Session, kind_info
 
 
-def thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:
+def explain_thinking(session: Session, edits: Sequence[Edit], kind: Kind | None) -> Iterator[str]:
     """Write a line for each stored block of thinking: kept or set aside by `edits`, and why. No content: ids alone.
 
     None where nothing is set aside.

@@ -150,12 +150,12 @@ def _make_room(work: Work, limit: float) -> None:
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    all_do = steps.most(option for step in sorts for option in step(work)) >= work.need
+    all_do = steps.most_saved(option for step in sorts for option in step(work)) >= work.need
     for step in sorts if all_do else ():
         if work.fits:
             return
         ordered = step is steps.oldest_thinking
-        work.add(steps.enough(list(step(work)), work.need, work.target, ordered=ordered))
+        work.add(steps.enough_of_the_oldest(list(step(work)), work.need, work.target, ordered=ordered))
     if work.fits:
         return
     stripped = work.edits
@@ -166,7 +166,7 @@ def _make_room(work: Work, limit: float) -> None:
         return
     for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs):
         if not work.fits:
-            work.add(steps.enough(list(step(work, spare=1)), work.need, work.target))
+            work.add(steps.enough_of_the_oldest(list(step(work, spare=1)), work.need, work.target))
 
 
 def _sound(work: Work, request: Request) -> Refusal | None:

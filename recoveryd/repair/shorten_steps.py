@@ -106,12 +106,14 @@ class Option:
     do: Callable[[], Edits]
 
 
-def most(options: Iterable[Option]) -> float:
+def most_saved(options: Iterable[Option]) -> float:
     """Count the tokens that all of them together save, each of a block but once."""
     return sum({(option.block.type, option.block.part_id): option.saves for option in options}.values())
 
 
-def enough(options: Sequence[Option], need: float, target: float, *, ordered: bool = False) -> list[Edits]:
+def enough_of_the_oldest(
+    options: Sequence[Option], need: float, target: float, *, ordered: bool = False
+) -> list[Edits]:
     """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 
     `ordered`: the oldest in any case, as a provider that binds thinking takes it away from the start alone.

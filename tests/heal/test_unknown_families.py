@@ -11,7 +11,7 @@ import pytest
 
 from recoveryd.clients.find import recorded
 from recoveryd.core import Event, Outcome
-from recoveryd.providers import classify, elsewhere
+from recoveryd.providers import classify, other_cause
 from tests.support.build import SessionBuilder
 from tests.support.parts import reasoning, text, tool
 from tests.support.plant import write_tree
@@ -152,5 +152,5 @@ def test_a_model_that_takes_no_images_is_named_and_no_fault_of_the_history() -> 
     words = "Failed to deserialize the JSON body into the target type: messages[3]: unknown variant "
     words += "`image_url`, expected `text`"
     assert said(words) is None
-    told = elsewhere(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
+    told = other_cause(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
     assert told is not None and "takes no images" in told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recoveryd.core.model import Edit, Kind, Message, Part, Session
-from recoveryd.repair.kept_thinking import thinking
+from recoveryd.repair.kept_thinking import explain_thinking
 
 SESSION = Session(
     "st",
@@ -22,7 +22,7 @@ def aside(*numbers: int) -> list[Edit]:
 
 
 def test_each_block_has_a_line_with_its_reason_and_no_content() -> None:
-    lines = list(thinking(SESSION, aside(1, 2), Kind.THINKING_SIGNATURE_INVALID))
+    lines = list(explain_thinking(SESSION, aside(1, 2), Kind.THINKING_SIGNATURE_INVALID))
     assert lines == [
         "thinking prt_0 of message msg_0: kept, it stands before all that is edited",
         "thinking prt_1 of message msg_1: set aside, the provider rejects it",
@@ -32,9 +32,11 @@ def test_each_block_has_a_line_with_its_reason_and_no_content() -> None:
 
 
 def test_behind_another_edit_it_goes_because_it_may_be_bound() -> None:
-    lines = list(thinking(SESSION, [Edit("msg_0", "prt_x", None, "set_aside_blank"), *aside(1, 2)], Kind.EMPTY_CONTENT))
+    lines = list(
+        explain_thinking(SESSION, [Edit("msg_0", "prt_x", None, "set_aside_blank"), *aside(1, 2)], Kind.EMPTY_CONTENT)
+    )
     assert lines[1].endswith("set aside, it stands behind an edit, and may be bound to it")
 
 
 def test_where_nothing_is_set_aside_nothing_is_said() -> None:
-    assert list(thinking(SESSION, [], Kind.EMPTY_CONTENT)) == []
+    assert list(explain_thinking(SESSION, [], Kind.EMPTY_CONTENT)) == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recoveryd.core import HALF, Block, CallLimits, Kind, Turn, Violation
 from recoveryd.providers.anthropic import schema
-from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, fault, sources
+from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, media_fault, sources
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 # What Anthropic's own servers carry out; its newer tools end alike.
@@ -31,11 +31,11 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
             for source in sources(block.body):
-                problem = fault(source, many=excess > 0)
+                problem = media_fault(source, many=excess > 0)
                 if problem is None and source is heaviest:
                     problem = "the images of the conversation have more than 32 MB together"
                 if problem is not None:
-                    too_many = excess if fault(source, many=False) is None and source is not heaviest else 0
+                    too_many = excess if media_fault(source, many=False) is None and source is not heaviest else 0
                     yield Violation(Kind.MEDIA_REJECTED, index, block, problem, excess=too_many)
                     break
 

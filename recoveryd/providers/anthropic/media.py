@@ -34,7 +34,7 @@ def count(request: Request) -> int:
     return sum(1 for block in request.blocks() for _ in sources(block.body))
 
 
-def fault(source: Json, *, many: bool) -> str | None:
+def media_fault(source: Json, *, many: bool) -> str | None:
     """Tell why a provider refuses an image or document, as half a sentence; None. `many`: the request has more than 20
     images.
     """

@@ -87,7 +87,7 @@ class Chat:
         del request
         from recoveryd.providers.anthropic import media
 
-        return media.fault(source, many=False)
+        return media.media_fault(source, many=False)
 
 
 # What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls

@@ -18,7 +18,7 @@ def sources(body: Json) -> Iterator[Json]:
     return media.sources(body)
 
 
-def fault(source: Json) -> str | None:
+def media_fault(source: Json) -> str | None:
     """Tell why it is refused, as half a sentence; None where nothing tells."""
     declared = str(source.get("media_type"))
     if source.get("type") != "base64" or declared.startswith(_UNKNOWN):

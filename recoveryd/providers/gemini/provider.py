@@ -75,7 +75,7 @@ class Gemini:
         del request
         from recoveryd.providers.gemini import media
 
-        return media.fault(source)
+        return media.media_fault(source)
 
 
 def _asked(failure: Failure) -> bool:

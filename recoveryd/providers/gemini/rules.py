@@ -67,7 +67,9 @@ def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
         reason = "the provider rejects this thought signature, or one that it does not name"
         yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason, field=SIGNATURE)
     for source in media.sources(block.body):
-        problem = media.fault(source) or ("the provider can't read it" if block.part_id in claims.accused else None)
+        problem = media.media_fault(source) or (
+            "the provider can't read it" if block.part_id in claims.accused else None
+        )
         if problem is not None:
             yield Violation(Kind.MEDIA_REJECTED, index, block, problem)
             break
@@ -86,7 +88,7 @@ def accused(refused: Refused, request: Request) -> frozenset[str]:
     """List the parts that an error means: those with a signature that can't be read, or the one image that there is."""
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
-        return frozenset({held[0][0]} if len(held) == 1 and media.fault(held[0][1]) is None else ())
+        return frozenset({held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ())
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
     return frozenset(block.part_id for block in torn or signed)

@@ -22,7 +22,7 @@ from recoveryd.providers.openai.items import (
     images,
     is_lonely,
     sources,
-    text,
+    text_field,
 )
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
@@ -86,7 +86,7 @@ def _is_named(body: Json, name: str) -> bool:
     """Whether a name of an error means this item: its id, whole or cut in the middle, or the ends of its content."""
     first, dots, last = name.partition("...")
     last = last.lstrip(".")
-    whole = text(body, "id"), *_sealed(body)
+    whole = text_field(body, "id"), *_sealed(body)
     if not dots:
         return name in whole
     return any(len(one) > len(first + last) and one.startswith(first) and one.endswith(last) for one in whole)
@@ -96,8 +96,8 @@ def _sealed(body: Json) -> Iterator[str]:
     """Return what of an item is encrypted: a field of it, or of what it holds."""
     content = body.get("content")
     for one in (body, *(content if isinstance(content, list) else ())):
-        if isinstance(one, dict) and text(one, "encrypted_content"):
-            yield text(one, "encrypted_content")
+        if isinstance(one, dict) and text_field(one, "encrypted_content"):
+            yield text_field(one, "encrypted_content")
 
 
 def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
@@ -111,9 +111,9 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
     said = {block.type for block in blocks if block.type in refused.names}
     types = (said or {named.type} if named is not None else said) - TAKEN_BY_ALL
     alike = [block for block in blocks if block.type in types]
-    calls = {text(block.body, "call_id") for block in alike} - {""}
+    calls = {text_field(block.body, "call_id") for block in alike} - {""}
     paired = OUTPUT_OF.keys() | OUTPUTS
-    whole = [b for b in blocks if b in alike or (b.type in paired and text(b.body, "call_id") in calls)]
+    whole = [b for b in blocks if b in alike or (b.type in paired and text_field(b.body, "call_id") in calls)]
     return Claims(accused=_parts(whole))
 
 
@@ -123,7 +123,7 @@ def _call(refused: Refused, blocks: list[Block]) -> Claims:
         searches = [b for b in blocks if b.type == "web_search_call" and _action(b.body) not in SEARCHES]
         return Claims(accused=_parts(searches))
     if refused.field in ("arguments", "input"):
-        long = [b for b in blocks if len(text(b.body, refused.field)) > LONGEST_ARGUMENTS]
+        long = [b for b in blocks if len(text_field(b.body, refused.field)) > LONGEST_ARGUMENTS]
         return Claims(fields=_fields(long, refused.field))
     return Claims()
 
@@ -154,7 +154,7 @@ def _images(refused: Refused, request: Request, blocks: list[Block], named: Bloc
         if meant:
             yield from meant
             return
-    if not any(media.fault(source) for block in blocks for source in sources(block.body)):
+    if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
         yield from ((part, place) for part, place, _ in held)
 
 

@@ -40,7 +40,7 @@ def items(request: Request) -> list[Block]:
     return list(request.blocks())
 
 
-def text(body: Json, field: str) -> str:
+def text_field(body: Json, field: str) -> str:
     """Return a field that is a text; "" where it is none."""
     value = body.get(field)
     return value if isinstance(value, str) else ""
@@ -62,7 +62,7 @@ def call_fault(body: Json) -> str | None:
 
 def id_fault(body: Json) -> str | None:
     """Tell why the id of an item is refused; None where it isn't."""
-    own = text(body, "id")
+    own = text_field(body, "id")
     if len(own) > LONGEST_ID:
         return f"the id of an item is longer than {LONGEST_ID} characters"
     prefix = _PREFIX.get(str(body.get("type")))

@@ -18,7 +18,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 UNSEEN = 64 * 1024  # bytes of a request beside its items: instructions and tools
 
 
-def fault(source: Json) -> str | None:
+def media_fault(source: Json) -> str | None:
     """Tell why an image is refused, as half a sentence; None where nothing tells."""
     url = source.get("image_url")
     if not isinstance(url, str) or url.startswith(("http://", "https://")):

@@ -60,7 +60,7 @@ class Openai:
         del request  # none of its limits hangs on how many there are
         from recoveryd.providers.openai import media
 
-        return media.fault(source)
+        return media.media_fault(source)
 
 
 OPENAI = Openai()

@@ -20,7 +20,7 @@ from recoveryd.providers.openai.items import (
     items,
     message_fault,
     sources,
-    text,
+    text_field,
 )
 
 _FIELD = {"content": "it may hold no text beside what is encrypted", "arguments": "it is longer than may be sent"}
@@ -30,8 +30,8 @@ def check(request: Request, claims: Claims) -> list[Violation]:
     """List every violation of `request`, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     blocks = items(request)
-    calls = {text(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}
-    answered = {text(b.body, "call_id") for b in blocks if b.type in OUTPUTS}
+    calls = {text_field(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}
+    answered = {text_field(b.body, "call_id") for b in blocks if b.type in OUTPUTS}
     for turn, block in enumerate(blocks):
         found += _pairs(turn, block, calls, answered)
         if block.part_id:
@@ -42,7 +42,7 @@ def check(request: Request, claims: Claims) -> list[Violation]:
 
 
 def _pairs(turn: int, block: Block, calls: Mapping[str, Block], answered: set[str]) -> Iterator[Violation]:
-    call = text(block.body, "call_id")
+    call = text_field(block.body, "call_id")
     if block.type in OUTPUT_OF and call and call not in answered:
         yield Violation(Kind.TOOL_RESULT_MISSING, turn, block, "a tool call has no output")
     if block.type in OUTPUTS and call and call not in calls:
@@ -90,7 +90,7 @@ def _holds(body: Json, field: str) -> bool:
 
 def _pictures(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     """Return the images of a block that are refused, as one violation."""
-    wrong = {id(source): reason for source in sources(block.body) if (reason := media.fault(source))}
+    wrong = {id(source): reason for source in sources(block.body) if (reason := media.media_fault(source))}
     meant = {id(part) for place, part in images(block.body) if (block.part_id, place) in claims.images}
     if block.type == "image_generation_call" and (block.part_id, 0) in claims.images:
         meant.add(id(block.body))

@@ -102,7 +102,7 @@ def _about(error: RecordedError) -> str:
     return next((words for one in said for pattern, words in _PATTERNS if pattern.search(one)), "")
 
 
-def elsewhere(error: RecordedError) -> str | None:
+def other_cause(error: RecordedError) -> str | None:
     """Write "It seems to be about a rate limit of the provider. Wait a little, ..."; None where it can't be told."""
     about = _about(error)
     return f"It seems to be about {about}" if about else None

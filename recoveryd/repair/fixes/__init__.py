@@ -15,19 +15,19 @@ from recoveryd.repair.inputs import RepairInput, Settings
 Repair = Callable[[RepairInput, Violation], Sequence[Edits]]
 
 REPAIRS: Mapping[Kind, Repair] = {
-    Kind.TOOL_RESULT_MISSING: tools.result_missing,
-    Kind.THINKING_BLOCK_ORDER: thinking.open_loop,
-    Kind.THINKING_DISABLED_VIOLATION: thinking.open_loop,
-    Kind.THINKING_SIGNATURE_INVALID: thinking.rejected,
-    Kind.THINKING_FINAL_BLOCK: thinking.final_block,
-    Kind.EMPTY_CONTENT: content.empty,
-    Kind.ROLE_ORDER: content.order,
-    Kind.TOOL_CALL_INVALID: calls.invalid,
-    Kind.INVALID_UNICODE: unicode.half,
-    Kind.MEDIA_REJECTED: media.rejected,
-    Kind.REASONING_ITEM: items.unread,
-    Kind.FOREIGN_ITEM: items.foreign,
-    Kind.UNSENDABLE_PART: unsendable.mended,
+    Kind.TOOL_RESULT_MISSING: tools.cancel_calls,
+    Kind.THINKING_BLOCK_ORDER: thinking.close_open_turn,
+    Kind.THINKING_DISABLED_VIOLATION: thinking.close_open_turn,
+    Kind.THINKING_SIGNATURE_INVALID: thinking.set_aside_thinking,
+    Kind.THINKING_FINAL_BLOCK: thinking.cover_final_thinking,
+    Kind.EMPTY_CONTENT: content.fill_or_set_aside_empty,
+    Kind.ROLE_ORDER: content.let_user_begin,
+    Kind.TOOL_CALL_INVALID: calls.mend_call,
+    Kind.INVALID_UNICODE: unicode.replace_half_characters,
+    Kind.MEDIA_REJECTED: media.take_out_media,
+    Kind.REASONING_ITEM: items.set_aside_unreadable,
+    Kind.FOREIGN_ITEM: items.mend_foreign_item,
+    Kind.UNSENDABLE_PART: unsendable.mend_unsendable,
 }
 
 __all__ = ["REPAIRS", "Repair", "RepairInput", "Settings"]

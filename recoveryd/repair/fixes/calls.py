@@ -8,7 +8,7 @@ from recoveryd.core import Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
-def invalid(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def mend_call(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Give a call a legal id of its own, a legal name, an input that is an object; what is legal stays.
 
     A call that the provider itself was to run has no output stored beside it: such a call can go.

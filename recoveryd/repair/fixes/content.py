@@ -10,7 +10,7 @@ from recoveryd.repair.inputs import RepairInput
 NO_OUTPUT = "[no output]"
 
 
-def empty(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def fill_or_set_aside_empty(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Set a blank text aside where there is content beside it; replace it by the placeholder where it is all there
     is.
     """
@@ -38,7 +38,7 @@ def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     return tuple(given.editor.words_behind(message, part, words) for message, part in reversed(origins) if message)
 
 
-def order(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def let_user_begin(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Let the user speak before an answer: give words to the user message that vanished, or add one.
 
     Two steps of one answer, which are sent one behind the other, become one. Between two messages of the user goes an

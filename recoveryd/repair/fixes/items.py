@@ -8,7 +8,7 @@ from recoveryd.core import Block, Edit, Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
-def unread(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def set_aside_unreadable(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Set aside at once, and whole, all that the provider can't read: what is left of it would be refused as well."""
     assert violation.block is not None
     if violation.field:
@@ -16,7 +16,7 @@ def unread(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     return (given.editor.set_aside(_alike(given, violation), "set_aside_reasoning"),)
 
 
-def foreign(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Take the refused field out, or turn the item into words; set aside what has no words.
 
     What a person said or a tool gave back is never set aside.

@@ -10,7 +10,7 @@ from recoveryd.core import Block, Edits, Json, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
-def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def take_out_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Take out the media that is refused.
 
     Where one is only too large among many, any of those will do, so many as have to go: the latest, or first the parts

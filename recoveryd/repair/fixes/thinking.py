@@ -10,12 +10,12 @@ from recoveryd.repair.inputs import RepairInput
 CLOSING = "[Tool execution completed.]"
 
 
-def open_loop(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def close_open_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Close the turn: the rules of an open turn then bind nobody."""
     return (given.editor.close_turn(given.request.turns[violation.turn], CLOSING),)
 
 
-def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def set_aside_thinking(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Set aside the thinking that the provider rejects, and all thinking behind it: it may be bound to it.
 
     Where only a field of a block is rejected (a signature beside it), that field goes, of all such blocks at once.
@@ -32,7 +32,7 @@ def rejected(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     return (given.editor.set_aside(blocks[first:], "set_aside_thinking"),)
 
 
-def final_block(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def cover_final_thinking(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Append words behind the last thinking, so that it is not the end; or set that thinking aside."""
     block = violation.block
     assert block is not None

@@ -8,7 +8,7 @@ from recoveryd.core import Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
-def result_missing(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def cancel_calls(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """End a call without a result as cancelled; give what stands behind a call in its step a step of its own."""
     block = violation.block
     if block is None or not block.part_id:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recoveryd.core import Edits, Violation
-from recoveryd.repair.fixes.thinking import rejected
+from recoveryd.repair.fixes.thinking import set_aside_thinking
 from recoveryd.repair.inputs import RepairInput
 
 
-def half(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def replace_half_characters(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Replace a half character by U+FFFD. Signed thinking can't be changed, so it is set aside."""
     assert violation.block is not None
     if violation.block.is_thinking:
-        return rejected(given, violation)
+        return set_aside_thinking(given, violation)
     return (given.editor.mend_unicode(violation.block),)

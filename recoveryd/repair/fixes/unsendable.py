@@ -8,7 +8,7 @@ from recoveryd.core import Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
-def mended(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+def mend_unsendable(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Set aside what can't be read; complete what lacks something. Only the client knows what its parts lack."""
     stuck = next(u for u in given.request.unsendable if u.part_id == violation.part_id)
     return (given.editor.mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, given.settings.cancelled_text),)

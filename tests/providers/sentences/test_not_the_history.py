@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.find import recorded
-from recoveryd.providers.sentences.not_the_history import elsewhere, turned_away
+from recoveryd.providers.sentences.not_the_history import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
 
@@ -41,7 +41,7 @@ from tests.support.parts import api_error
     ],
 )
 def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: str | None) -> None:
-    told = elsewhere(recorded(error))
+    told = other_cause(recorded(error))
     assert told is None if about is None else told is not None and about in told
 
 
@@ -63,7 +63,7 @@ def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: st
 )
 def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_else(words: str) -> None:
     error = recorded(api_error(words, 400))
-    assert (elsewhere(error), turned_away(error)) == (None, False)
+    assert (other_cause(error), turned_away(error)) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_who_was_turned_away_was_not_read(words: str, status: int, away: bool) -
 
 def test_most_of_what_is_not_about_the_history_gets_a_sentence() -> None:
     negatives = [row["message"] for rows in confusion.sets().values() for row in rows if row["kind"] == "negative"]
-    assert sum(elsewhere(recorded(text)) is not None for text in negatives) > len(negatives) * 2 / 3
+    assert sum(other_cause(recorded(text)) is not None for text in negatives) > len(negatives) * 2 / 3
 
 
 @given(st.text() | st.dictionaries(st.text(max_size=9), st.text()))
 def test_any_error_is_read(error: object) -> None:
-    told = elsewhere(recorded(error))
+    told = other_cause(recorded(error))
     assert told is None or (told.startswith("It seems to be about ") and told.endswith("."))
