@@ -8,9 +8,9 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients import Config, Store, find_stores, holding, recorded
+from recoveryd.clients import Config, Store, find_stores, holding, read_error
 from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
-from recoveryd.diagnose import Case, Context, diagnose, standing, unread
+from recoveryd.diagnose import Case, Context, diagnose, standing_repair, unread_repair
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.ledger import Ledger
@@ -21,7 +21,7 @@ from recoveryd.tell import Callbacks, repairable
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
     """Whether recoveryd has a repair for `error`: as the client records it, as a text, or an exception with one."""
-    refused = classify(recorded(error if isinstance(error, Mapping) else str(error)))
+    refused = classify(read_error(error if isinstance(error, Mapping) else str(error)))
     return refused is not None and repairable(refused.kind)
 
 
@@ -43,7 +43,7 @@ def recover(
     session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
-    state = private_files.folder(state_dir or paths.state_dir())
+    state = private_files.make_folder(state_dir or paths.state_dir())
     if stores is None:
         stores = find_stores(config)
     found, unread = holding(stores, session_id)
@@ -63,9 +63,9 @@ def recover(
 
 def _done(context: Context, store: Store, found: Diagnosis) -> bool:
     """Whether the failure was repaired, or is of a client that has not read the repair yet."""
-    if standing(store, context.ledger, found) is not None:
+    if standing_repair(store, context.ledger, found) is not None:
         return True
-    return unread(context, store, found.failure) is not None
+    return unread_repair(context, store, found.failure) is not None
 
 
 def _recover(store: Store, session: str, recovery: Recovery) -> Event | None:

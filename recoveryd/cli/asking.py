@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from recoveryd.cli.output import console, wrapped
+from recoveryd.cli.output import console, print_wrapped
 from recoveryd.core import RefusedError
 
 
@@ -35,6 +35,6 @@ def insist(what: str, *, yes: bool) -> None:
         return
     if not somebody_there():
         raise RefusedError(f"{what} Nothing was removed.", "Add --yes if that is what you want.")
-    wrapped(console(stderr=True), what)
+    print_wrapped(console(stderr=True), what)
     if not agreed("Go on?"):
         raise RefusedError("Nothing was removed.")

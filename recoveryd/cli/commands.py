@@ -35,7 +35,9 @@ class Parser(argparse.ArgumentParser):
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
-def command(commands: Commands, name: str, help: str, example: str, *, json: bool = True) -> argparse.ArgumentParser:
+def add_command(
+    commands: Commands, name: str, help: str, example: str, *, json: bool = True
+) -> argparse.ArgumentParser:
     """Add a command; `help` is a line of at most 60 characters, so that the list of commands has a line for each."""
     description = f"{help[:1].upper()}{help[1:]}."
     made = commands.add_parser(name, help=help, description=description, epilog=f"example: {example}")
@@ -77,6 +79,6 @@ _MODULES = {
 }
 
 
-def one_client(made: argparse.ArgumentParser) -> None:
+def add_client_option(made: argparse.ArgumentParser) -> None:
     """Let a command be held to one client."""
     made.add_argument("--client", metavar="NAME", help="this client alone: by its name in JSON or in words")

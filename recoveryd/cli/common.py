@@ -39,7 +39,7 @@ def _must_be_there(arguments: argparse.Namespace) -> None:
 
 def open_ledger() -> Ledger:
     """Open the ledger; its folder is made where there is none."""
-    return Ledger(paths.ledger_file(private_files.folder(paths.state_dir())))
+    return Ledger(paths.ledger_file(private_files.make_folder(paths.state_dir())))
 
 
 def known_ledger() -> Ledger:
@@ -82,7 +82,7 @@ def with_clients(data: Any, whose: Whose) -> Any:
     return {key: value if key == "evidence" else with_clients(value, whose) for key, value in data.items()} | named
 
 
-def meant(ledger: Ledger, name: str) -> str:
+def recovery_hint(ledger: Ledger, name: str) -> str:
     """Give a hint where `name`, which is no session's, is the id of a recovery; else ""."""
     entry = ledger.find(name)
     return f"That is the id of a recovery; its session is {entry.session}." if entry is not None else ""
@@ -91,10 +91,10 @@ def meant(ledger: Ledger, name: str) -> str:
 def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
     """Make the error for a session that no store has. `unreadable`: why some could not be asked."""
     with suppress(RecoverydError), known_ledger() as ledger:
-        hint = meant(ledger, session) or hint
+        hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
     return NotFoundError(f"There is no session {session} in any store. {why}".strip(), hint)
 
 
-def when(seconds: float) -> str:
+def local_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

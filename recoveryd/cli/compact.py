@@ -10,10 +10,10 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
-from recoveryd.cli.output import OK, WRONG, Result, console, render, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
 from recoveryd.clients import Store, holding
 from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, Refused, RefusedError
-from recoveryd.diagnose import Case, Context, diagnose, standing
+from recoveryd.diagnose import Case, Context, diagnose, standing_repair
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.settings import paths
 from recoveryd.tell import by_place, cause
@@ -69,7 +69,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
     found = diagnose(context, store, session)
     if found is not None and found.kind is _KIND:
         return found.failure
-    if found is not None and found.kind is not None and standing(store, context.ledger, found) is None:
+    if found is not None and found.kind is not None and standing_repair(store, context.ledger, found) is None:
         how = f"First: recoveryd scan --repair --session {session}"
         raise RefusedError(f"This session is stuck on something else: {cause(found.kind)} ({found.kind}).", how)
     made = context.clients.of(store).next_failure(store.load(session))
@@ -83,15 +83,15 @@ def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refus
     if refusal.understood:
         raise RefusedError(said)
     result = {**data, "compacted": False, "recovery": None, "action": refusal.reason, "places": []}
-    return render(Result(result, lambda out: wrapped(out, said)), as_json=arguments.json)
+    return render(Result(result, lambda out: print_wrapped(out, said)), as_json=arguments.json)
 
 
 def _announce(title: str, would: str, places: list[str]) -> None:
     out = console()
-    wrapped(out, title)
-    wrapped(out, would, 4)
+    print_wrapped(out, title)
+    print_wrapped(out, would, 4)
     for place in places:
-        wrapped(out, place, 4)
+        print_wrapped(out, place, 4)
 
 
 def _done(arguments: argparse.Namespace, data: dict[str, Any], event: Event) -> int:
@@ -100,8 +100,8 @@ def _done(arguments: argparse.Namespace, data: dict[str, Any], event: Event) -> 
 
     def show(out: Console) -> None:
         out.print()
-        wrapped(out, f"{event.detail}." if healed else f"Not done: {event.detail}")
+        print_wrapped(out, f"{event.detail}." if healed else f"Not done: {event.detail}")
         if healed:
-            wrapped(out, f"To take it back: recoveryd undo {event.id}")
+            print_wrapped(out, f"To take it back: recoveryd undo {event.id}")
 
     return render(Result(data, show, OK if healed else WRONG), as_json=arguments.json)

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import OK, WRONG, Result, hung, render, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrapped, render
 from recoveryd.clients import Config
 from recoveryd.core import ConfigProblem, UsageError
-from recoveryd.doctor import problems
+from recoveryd.doctor import reference_problems
 from recoveryd.settings import change, create, paths, show
 
 
@@ -23,14 +23,16 @@ def config(arguments: argparse.Namespace) -> int:
         return render(Result({"path": str(path)}, lambda out: out.print(str(path))), as_json=arguments.json)
     if arguments.what == "init":
         create(Config, path)
-        return render(Result({"path": str(path)}, lambda out: wrapped(out, f"wrote: {path}")), as_json=arguments.json)
+        return render(
+            Result({"path": str(path)}, lambda out: print_wrapped(out, f"wrote: {path}")), as_json=arguments.json
+        )
     if arguments.what == "set":
         return _set(arguments, path)
     settings = config_of(arguments)
     if arguments.what == "show":
         data = settings.model_dump(mode="json")
         return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json, paged=True)
-    return render(_checked(path, problems(settings)), as_json=arguments.json)
+    return render(_checked(path, reference_problems(settings)), as_json=arguments.json)
 
 
 def _set(arguments: argparse.Namespace, path: Path) -> int:
@@ -39,7 +41,7 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
     value = change(Config, path, arguments.key, arguments.value)
 
     def say(out: Console) -> None:
-        wrapped(out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `recoveryd restart`.")
+        print_wrapped(out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `recoveryd restart`.")
 
     return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
 
@@ -49,8 +51,8 @@ def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:
 
     def say(out: Console) -> None:
         for one in found:
-            hung(out, "wrong", f"{one.key}: {one.says}")
-            hung(out, "", one.next)
+            print_labelled(out, "wrong", f"{one.key}: {one.says}")
+            print_labelled(out, "", one.next)
         if not path.exists():
             out.print(f"There is no {path}: all settings are the defaults.")
         elif not found:

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.output import OK, WRONG, Result, console, hung, render, show_changes, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, console, print_labelled, print_wrapped, render, show_changes
 from recoveryd.clients import SETTLE_S
 from recoveryd.demo import Demo, Row
 from recoveryd.settings import setup
@@ -125,7 +125,7 @@ def _plain(run: Demo, out: Console) -> None:
             time = f" ({_time(row)})" if row.seconds else ""
             words = f"{row.example.title}: {row.cause}; {row.action[:1].lower()}{row.action[1:]}{time}"
             if out.is_terminal:  # a dumb one
-                hung(out, _LABELS[row.state], words, width=11)
+                print_labelled(out, _LABELS[row.state], words, width=11)
             else:
                 out.print(f"{_LABELS[row.state]:11}{words}", soft_wrap=True)
 
@@ -164,7 +164,7 @@ def _say(out: Console, text: str) -> None:
     """Print a paragraph: folded on a terminal, one line in a pipe."""
     out.print()
     if out.is_terminal:
-        wrapped(out, text)
+        print_wrapped(out, text)
     else:
         out.print(text, soft_wrap=True)
 
@@ -177,6 +177,6 @@ def _next(out: Console) -> None:
     ):
         if out.width < 60:
             out.print(command)
-            wrapped(out, what, 9)
+            print_wrapped(out, what, 9)
         else:
-            hung(out, command, what, width=24)
+            print_labelled(out, command, what, width=24)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from recoveryd.cli.output import OK, WRONG, Result, hung, render
+from recoveryd.cli.output import OK, WRONG, Result, print_labelled, render
 from recoveryd.clients import Config, Whose, find_stores
 from recoveryd.core import Check, ConfigError
 from recoveryd.doctor import CODES, Patient, examine, sound
@@ -55,9 +55,9 @@ def _show(out: Console, checks: Sequence[Check], whose: Whose | None) -> None:
     for check in checks:
         says = f"{whose.title(check.about)}: {check.says}" if whose and check.about else check.says
         one_line = f"{says} Next: {check.next}" if check.next and not out.is_terminal else says
-        hung(out, f"{check.level:5} {check.code}", one_line, _STYLES[check.level], _WIDTH)
+        print_labelled(out, f"{check.level:5} {check.code}", one_line, _STYLES[check.level], _WIDTH)
         if check.next and out.is_terminal:
-            hung(out, "", check.next, "dim", _WIDTH)
+            print_labelled(out, "", check.next, "dim", _WIDTH)
     counts = {level: sum(check.level == level for check in checks) for level in ("fail", "warn")}
     out.print()
     if counts["fail"] or counts["warn"]:

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, show_finding
-from recoveryd.cli.output import OK, WRONG, Result, render, wrapped
-from recoveryd.clients import Store, Whose, holding, recorded
+from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
+from recoveryd.clients import Store, Whose, holding, read_error
 from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
@@ -31,14 +31,14 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.text is None:
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
-    error = recorded(text)
+    error = read_error(text)
     kind = _kind(error)
 
     def say(out: Console) -> None:
-        wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
-        wrapped(out, remedy(kind))
+        print_wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
+        print_wrapped(out, remedy(kind))
         if kind is not None and (names := whose(kind)):
-            wrapped(out, _WHOSE.format(names="; ".join(sorted(names))))
+            print_wrapped(out, _WHOSE.format(names="; ".join(sorted(names))))
 
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 
@@ -75,7 +75,7 @@ def _lines() -> int:
         if not line.strip():
             continue
         try:
-            error = recorded(_asked(json.loads(line)))
+            error = read_error(_asked(json.loads(line)))
             answer = _verdict(_kind(error), error)
         except (ValueError, RecursionError):
             code = WRONG
@@ -121,4 +121,4 @@ def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
     nothing = Diagnosis(Failure(store.id, session, "", 0), None, code="")
     fine = Finding(nothing, store.about(session).title, words)
-    return Result({"stuck": False, **fine.data()}, lambda out: wrapped(out, words))
+    return Result({"stuck": False, **fine.data()}, lambda out: print_wrapped(out, words))

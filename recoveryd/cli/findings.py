@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import when
-from recoveryd.cli.output import hung, wrapped
+from recoveryd.cli.common import local_time
+from recoveryd.cli.output import print_labelled, print_wrapped
 from recoveryd.clients import Store, Whose, is_of
 from recoveryd.core import (
     ELSEWHERE,
@@ -30,9 +30,9 @@ from recoveryd.core import (
     Try,
     kind_info,
 )
-from recoveryd.diagnose import Assessment, Case, assess, undone
+from recoveryd.diagnose import Assessment, Case, assess, undone_repair
 from recoveryd.heal import Recovery, ahead
-from recoveryd.tell import cause, told
+from recoveryd.tell import cause, evidence_line
 
 _UNEXPLAINED = {
     UNANSWERED: "a prompt without an answer",
@@ -121,7 +121,7 @@ class Finding:
         """When its repair was undone, in words; "" when it was not."""
         if self.undone is None:
             return ""
-        at = f" on {when(self.undone.undone)[:16]}" if self.undone.undone else ""
+        at = f" on {local_time(self.undone.undone)[:16]}" if self.undone.undone else ""
         done = f"it was healed ({self.undone.recovery}), and you undid that{at}"
         if not self.changes:
             return done
@@ -173,12 +173,12 @@ def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
 def find_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find what the next prompt of a session that is not stuck would be refused for; None where nothing is known."""
     try:
-        case = ahead.foresee(recovery.context, store, session) if ahead.ended(store.look(session)) else None
+        case = ahead.foresee(recovery.context, store, session) if ahead.turn_ended(store.look(session)) else None
         if case is None:
             return None
         _, planned = recovery.propose(case)
         found = Finding(Diagnosis(case.failure, case.refused), store.about(session).title)
-        found = replace(found, undone=undone(store, recovery.context.ledger, case.failure))
+        found = replace(found, undone=undone_repair(store, recovery.context.ledger, case.failure))
         before = ahead.repaired_before(recovery.context, case)
     except RecoverydError:  # what can't be read, or is to be left alone, is told of a session that is stuck
         return None
@@ -205,7 +205,7 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         return replace(
             found, action=_NOT_UNDERSTOOD[found.diagnosis.reason].format(session=failure.session, about=about)
         )
-    found = replace(found, undone=undone(store, ledger, failure), stamp=store.stamp(failure.session).digest)
+    found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
     found = _proposed(recovery, case, replace(found, case=case))
     cut_off = [entry for entry in ledger.pending() if entry.session == failure.session and is_of(store, entry.store)]
@@ -235,17 +235,17 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
 def show_finding(out: Console, finding: Finding, whose: Whose | None = None) -> None:
     """Write a finding as a block of lines. `whose`: where its client has to be told."""
     failure = finding.failure
-    wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
+    print_wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
     if whose is not None:
-        hung(out, "client", whose.title(failure.store))
+        print_labelled(out, "client", whose.title(failure.store))
     if failure.message:
-        said = f"{when(failure.time / 1000)}, message {failure.message}"
-        hung(out, "silent" if finding.silent else "refused", said)
-    hung(out, "cause", finding.cause)
+        said = f"{local_time(failure.time / 1000)}, message {failure.message}"
+        print_labelled(out, "silent" if finding.silent else "refused", said)
+    print_labelled(out, "cause", finding.cause)
     if finding.evidence:
-        hung(out, "evidence", told(finding.evidence))
+        print_labelled(out, "evidence", evidence_line(finding.evidence))
     if finding.parts:
-        hung(out, "parts", ", ".join(finding.parts))
+        print_labelled(out, "parts", ", ".join(finding.parts))
     if finding.undone:
-        hung(out, "undone", finding.taken_back)
-    hung(out, "healed" if finding.healed else "remedy", finding.said)
+        print_labelled(out, "undone", finding.taken_back)
+    print_labelled(out, "healed" if finding.healed else "remedy", finding.said)

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, known_ledger, meant, sound_of, store_named, when, whose_of
-from recoveryd.cli.output import Result, diff, hung, render, show_changes, table, wrapped
+from recoveryd.cli.common import client_meant, known_ledger, local_time, recovery_hint, sound_of, store_named, whose_of
+from recoveryd.cli.output import Result, diff, print_labelled, print_wrapped, render, show_changes, table
 from recoveryd.clients import Clients, Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private_files
@@ -31,16 +31,16 @@ def history(arguments: argparse.Namespace) -> int:
         entries = [entry for entry in entries if only in (None, whose.name(entry.store))][: arguments.limit]
         any_at_all = bool(entries or ledger.history(1))
         if arguments.session and not entries:
-            hint = meant(ledger, arguments.session)
+            hint = recovery_hint(ledger, arguments.session)
             if hint:
                 raise NotFoundError(f"{arguments.session} is no session.", hint)
 
     def show_all(out: Console) -> None:
         if not entries:
             none = "None of those. `recoveryd history` lists what there is."
-            wrapped(out, none if any_at_all else "No session needed a recovery so far.")
+            print_wrapped(out, none if any_at_all else "No session needed a recovery so far.")
             return
-        rows = [(e.id, when(e.time)[:16], str(e.outcome), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
+        rows = [(e.id, local_time(e.time)[:16], str(e.outcome), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
     return render(Result([_json(entry, whose) for entry in entries], show_all), as_json=arguments.json, paged=True)
@@ -68,7 +68,7 @@ def _stats(arguments: argparse.Namespace) -> int:
         rows = [(str(n.total), _percent(n.success), _time(n.median_seconds), _outcomes(n)) for n in lines]
         table(out, ["in all", "healed", "median", "kind: what came of it"], rows)
         out.print()
-        wrapped(out, "healed: of those tried; median: from the start of a repair to the disk.")
+        print_wrapped(out, "healed: of those tried; median: from the start of a repair to the disk.")
 
     data = [
         {
@@ -104,12 +104,12 @@ def show(arguments: argparse.Namespace) -> int:
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(entry.store, c)} for c in changes]}
 
     def show_entry(out: Console) -> None:
-        out.print(f"{entry.id}  {when(entry.time)}  {entry.outcome}")
-        hung(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
-        hung(out, "store", entry.store, width=9)
-        hung(out, "client", whose.title(entry.store), width=9)
-        hung(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
-        hung(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
+        out.print(f"{entry.id}  {local_time(entry.time)}  {entry.outcome}")
+        print_labelled(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
+        print_labelled(out, "store", entry.store, width=9)
+        print_labelled(out, "client", whose.title(entry.store), width=9)
+        print_labelled(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
+        print_labelled(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
             out.print()
             show_changes(out, entry.store, changes)
@@ -128,7 +128,7 @@ def undo(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)
-        state = private_files.folder(paths.state_dir())
+        state = private_files.make_folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
         entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
     if not dry and config.notify.tui and not (config.notify.quiet or arguments.quiet):
@@ -139,11 +139,11 @@ def undo(arguments: argparse.Namespace) -> int:
             show_changes(out, entry.store, changes)
             why = "" if arguments.dry_run else ", for `dry_run` is set in the configuration"
             out.print()
-            wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
+            print_wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
         then = "recoveryd does not repair it again by itself before a prompt was answered"
-        wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")
+        print_wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")
 
     data: dict[str, Any] = {**_json(entry, Whose(config)), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)

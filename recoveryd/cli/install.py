@@ -14,8 +14,8 @@ from rich.console import Console
 from recoveryd.cli import plugin, shell_files
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, render, wrapped
-from recoveryd.cli.steps import Steps, short
+from recoveryd.cli.output import Result, print_wrapped, render
+from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.core import RecoverydError, __version__
 from recoveryd.disk import private_files
@@ -36,9 +36,9 @@ def install(arguments: argparse.Namespace) -> int:
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
-    state = private_files.folder(paths.state_dir())
-    private_files.folder(paths.lock_dir(state))
-    found = shell_settings.seen(config, load(Config, place, {}), os.environ, state)
+    state = private_files.make_folder(paths.state_dir())
+    private_files.make_folder(paths.lock_dir(state))
+    found = shell_settings.settings_of_shell(config, load(Config, place, {}), os.environ, state)
     shell_settings.adopt(found, place, state, steps.say)
     clients = dict.fromkeys(Whose(config).title(store.id) for store in find_stores(config) if store.exists())
     steps.say(f"clients found: {', '.join(clients) or 'none yet; they are waited for'}")
@@ -46,15 +46,15 @@ def install(arguments: argparse.Namespace) -> int:
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
     if arguments.plugin:
-        plugin.or_left(plugin.install, config, arguments, steps.say)
-    shell_files.put(steps.say)
-    for note in shell_files.notes():
+        plugin.try_or_leave(plugin.install, config, arguments, steps.say)
+    shell_files.put_shell_files(steps.say)
+    for note in shell_files.what_is_left_to_do():
         steps.say(f"note: {note}")
     log = paths.log_file(state)
 
     def show(out: Console) -> None:
-        wrapped(out, f"recoveryd {__version__} is installed. The log: {manager.log_command}")
-        wrapped(out, "To take it out again: recoveryd uninstall")
+        print_wrapped(out, f"recoveryd {__version__} is installed. The log: {manager.log_command}")
+        print_wrapped(out, "To take it out again: recoveryd uninstall")
 
     data = {"steps": steps.said, "strict": strict, "log": str(log), "log_command": manager.log_command}
     return render(Result(data, show), as_json=arguments.json)
@@ -64,27 +64,27 @@ def uninstall(arguments: argparse.Namespace) -> int:
     base.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
     config = arguments.config or paths.config_file()
-    if arguments.purge and (count := leave.recoveries(state)):
+    if arguments.purge and (count := leave.count_recoveries(state)):
         insist(_lost(count), yes=arguments.yes)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
     with suppress(RecoverydError):
         manager.check()  # the manager says where its files are; without it they are removed all the same
     manager.stop(steps.say)
     Background(state).stop(steps.say)
-    empty = [*manager.gone(steps.say), *shell_files.take(steps.say)]
-    plugin.or_left(plugin.remove, load_sound(Config, config)[0], arguments, steps.say)
+    empty = [*manager.gone(steps.say), *shell_files.take_shell_files(steps.say)]
+    plugin.try_or_leave(plugin.remove, load_sound(Config, config)[0], arguments, steps.say)
     leave.while_alone(state)
-    plugins.forget(state, steps.say)
+    plugins.remove_mailboxes(state, steps.say)
     locks = leave.drop_locks(state)
-    kept = None if arguments.purge else leave.tidy(state, config, steps.say)
+    kept = None if arguments.purge else leave.remove_state(state, config, steps.say)
     if arguments.purge:
-        leave.purge(state, config, steps.say)
+        leave.remove_everything(state, config, steps.say)
     leave.drop_empty([*empty, locks, state, config.parent])
 
     def show(out: Console) -> None:
         if kept:
-            wrapped(out, short(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
-        wrapped(
+            print_wrapped(out, short_paths(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
+        print_wrapped(
             out,
             "The program goes as it came: pipx uninstall recoveryd, uv tool uninstall recoveryd, or remove its venv.",
         )

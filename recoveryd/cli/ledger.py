@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import insist
-from recoveryd.cli.common import config_of, known_ledger, when
-from recoveryd.cli.output import Result, render, table, wrapped
+from recoveryd.cli.common import config_of, known_ledger, local_time
+from recoveryd.cli.output import Result, print_wrapped, render, table
 from recoveryd.clients import sole
 from recoveryd.core import Entry, Outcome
 from recoveryd.ledger import Held, Upkeep
@@ -41,11 +41,11 @@ def prune(arguments: argparse.Namespace) -> int:
             none = f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB."
             sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
             sole += f"{_recoveries(stays)}; it stays. `recoveryd ledger prune --all-content` takes it out for good."
-            wrapped(out, sole if stays else none)
+            print_wrapped(out, sole if stays else none)
             return
         _table(out, gone)
         verb = "would go" if arguments.dry_run else "are gone for good"
-        wrapped(out, f"The originals of {_recoveries(len(gone))} ({_kilobytes(size)}) {verb}.")
+        print_wrapped(out, f"The originals of {_recoveries(len(gone))} ({_kilobytes(size)}) {verb}.")
 
     data = {"removed": not arguments.dry_run, "bytes": size, "recoveries": [held.entry.id for held in gone]}
     return render(Result(data, show), as_json=arguments.json)
@@ -66,9 +66,9 @@ def forget(arguments: argparse.Namespace) -> int:
     def show(out: Console) -> None:
         _table(out, held)
         if arguments.dry_run:
-            wrapped(out, f"Would go for good: {words}.")
+            print_wrapped(out, f"Would go for good: {words}.")
         else:
-            wrapped(
+            print_wrapped(
                 out, f"Gone for good: {words}.{_not_undone(held)} What failed then is not repaired again by itself."
             )
 
@@ -84,7 +84,7 @@ def export(arguments: argparse.Namespace) -> int:
     words = f"Wrote {originals} original{'' if originals == 1 else 's'} and index.json into {folder}, for you alone."
     told = " They hold what your session said." if originals else " This recovery only added what was not there before."
     data = {"id": entry.id, "folder": str(folder), "files": files}
-    return render(Result(data, lambda out: wrapped(out, words + told)), as_json=arguments.json)
+    return render(Result(data, lambda out: print_wrapped(out, words + told)), as_json=arguments.json)
 
 
 def _lost(gone: Sequence[Held], arguments: argparse.Namespace) -> str:
@@ -115,7 +115,8 @@ def _forgotten(arguments: argparse.Namespace, entries: Sequence[Entry], held: It
 def _table(out: Console, held: Sequence[Held]) -> None:
     if held:
         rows = [
-            (h.entry.id, when(h.entry.time)[:16], _kilobytes(h.size), h.entry.title or h.entry.session) for h in held
+            (h.entry.id, local_time(h.entry.time)[:16], _kilobytes(h.size), h.entry.title or h.entry.session)
+            for h in held
         ]
         table(out, ["id", "when", "originals", "session"], rows)
         out.print()

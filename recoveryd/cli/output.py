@@ -65,7 +65,7 @@ def complain(text: str, mark: str = "") -> None:
     try:
         for line in f"recoveryd: {mark}{text}".splitlines():
             if sys.stderr.isatty():
-                wrapped(console(stderr=True), line)
+                print_wrapped(console(stderr=True), line)
             else:
                 print(line, file=sys.stderr)  # noqa: T201
     except OSError:  # the exit code tells it
@@ -101,8 +101,8 @@ def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -
         return
     if out.width < _NARROW:
         for *cells, last in rows:
-            wrapped(out, "  ".join(cells))
-            wrapped(out, last, 4)
+            print_wrapped(out, "  ".join(cells))
+            print_wrapped(out, last, 4)
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -134,13 +134,13 @@ def folded(out: Console, text: str, width: int) -> list[str]:
     return [line.plain.rstrip() for line in Text(plain(text)).wrap(out, max(20, width))]
 
 
-def wrapped(out: Console, text: str, indent: int = 0) -> None:
+def print_wrapped(out: Console, text: str, indent: int = 0) -> None:
     """Print untrusted text, folded to the width of the terminal."""
     for line in folded(out, text, out.width - indent):
         out.print(" " * indent + line)
 
 
-def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) -> None:
+def print_labelled(out: Console, label: str, text: str, style: str = "", width: int = 10) -> None:
     """Print a label, and untrusted text beside it, folded to the width of the terminal."""
     from rich.text import Text
 
@@ -149,10 +149,10 @@ def hung(out: Console, label: str, text: str, style: str = "", width: int = 10) 
         out.print(made.append(line, style="" if label else style))
 
 
-def field(out: Console, name: str, text: str, more: str = "") -> None:
+def print_field(out: Console, name: str, text: str, more: str = "") -> None:
     """Print as `hung`, if there is anything to say."""
     if text:
-        hung(out, name, f"{text} ({more})" if more else text)
+        print_labelled(out, name, f"{text} ({more})" if more else text)
 
 
 def plain(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from recoveryd.cli import upkeep
-from recoveryd.cli.commands import Commands, Parser, command, everywhere, one_client
+from recoveryd.cli.commands import Commands, Parser, add_client_option, add_command, everywhere
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -38,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(commands: Commands) -> None:
-    made = command(commands, "run", "watch the stores and heal sessions until stopped", "recoveryd run", json=False)
+    made = add_command(commands, "run", "watch the stores and heal sessions until stopped", "recoveryd run", json=False)
     made.add_argument("--dry-run", action="store_true", help="say what would be repaired, and write nothing")
     made.add_argument(
         "--launchd", action="store_true", help="end with 0 on a bad configuration, or launchd would try it for ever"
@@ -48,18 +48,18 @@ def _run(commands: Commands) -> None:
 
 def _watch(commands: Commands) -> None:
     help = "show the sessions live, as they run, fail and are healed"
-    one_client(command(commands, "watch", help, "recoveryd watch", json=False))
+    add_client_option(add_command(commands, "watch", help, "recoveryd watch", json=False))
 
 
 def _scan(commands: Commands) -> None:
-    made = command(
+    made = add_command(
         commands, "scan", "list the sessions that are stuck, and what would heal them", "recoveryd scan --repair"
     )
     made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make them")
     made.add_argument("--dry-run", action="store_true", help="show each repair as a diff, and write nothing")
     made.add_argument("--ahead", action="store_true", help="also those that the next prompt would be refused in")
     made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
-    one_client(made)
+    add_client_option(made)
     made.add_argument("--session", metavar="ID", help="this session alone; shows the diff of its repair")
     made.add_argument(
         "--kind", choices=[kind.value for kind in Kind], metavar="KIND", help="this kind of failure alone"
@@ -68,7 +68,7 @@ def _scan(commands: Commands) -> None:
 
 def _explain(commands: Commands) -> None:
     help = "say what an error means, or which part killed a session"
-    made = command(commands, "explain", help, "recoveryd explain --session ses_1a2b")
+    made = add_command(commands, "explain", help, "recoveryd explain --session ses_1a2b")
     made.add_argument("text", nargs="?", metavar="TEXT", help="the error's text; - reads it from stdin")
     made.add_argument("--jsonl", action="store_true", help="read one JSON object a line from stdin, print one a line")
     made.add_argument("--session", metavar="ID", help="the session to look into")
@@ -76,7 +76,7 @@ def _explain(commands: Commands) -> None:
 
 def _compact(commands: Commands) -> None:
     help = "make a session shorter, without asking a model"
-    made = command(commands, "compact", help, "recoveryd compact ses_1a2b --target 0.5 --dry-run")
+    made = add_command(commands, "compact", help, "recoveryd compact ses_1a2b --target 0.5 --dry-run")
     made.add_argument("session", metavar="SESSION", help="the session to make shorter")
     made.add_argument(
         "--target", type=_share, metavar="SHARE", help="of what the model takes (default: that of [compact], 0.7)"
@@ -94,20 +94,20 @@ def _share(text: str) -> float:
 
 
 def _history(commands: Commands) -> None:
-    made = command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
+    made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", metavar="ID", help="those of this session")
-    one_client(made)
+    add_client_option(made)
     made.add_argument("--limit", type=upkeep.count, default=20, metavar="N", help="how many (default: 20)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")
 
 
 def _show(commands: Commands) -> None:
-    made = command(commands, "show", "show what a recovery changed, as a diff", "recoveryd show r1a2b3c4d")
+    made = add_command(commands, "show", "show what a recovery changed, as a diff", "recoveryd show r1a2b3c4d")
     made.add_argument("id", metavar="ID", help="of the recovery; its beginning is enough")
 
 
 def _undo(commands: Commands) -> None:
-    made = command(commands, "undo", "take a recovery back, byte for byte", "recoveryd undo r1a2b3c4d --dry-run")
+    made = add_command(commands, "undo", "take a recovery back, byte for byte", "recoveryd undo r1a2b3c4d --dry-run")
     made.add_argument("id", metavar="ID", help="of the recovery; its beginning is enough")
     made.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     made.add_argument(
@@ -117,7 +117,7 @@ def _undo(commands: Commands) -> None:
 
 def _config(commands: Commands) -> None:
     help = "say where the configuration is, show, check, change it"
-    made = command(commands, "config", help, "recoveryd config show")
+    made = add_command(commands, "config", help, "recoveryd config show")
     made.add_argument(
         "what",
         choices=["path", "show", "check", "init", "set"],
@@ -129,7 +129,7 @@ def _config(commands: Commands) -> None:
 
 def _install(commands: Commands) -> None:
     help = "have it run as a service, now and at each login"
-    made = command(commands, "install", help, "recoveryd install --strict")
+    made = add_command(commands, "install", help, "recoveryd install --strict")
     made.add_argument("--print", action="store_true", help="show the unit, and write nothing")
     made.add_argument(
         "--strict",
@@ -143,14 +143,14 @@ def _install(commands: Commands) -> None:
 
 def _uninstall(commands: Commands) -> None:
     help = "take the service out; the ledger stays, for `undo`"
-    made = command(commands, "uninstall", help, "recoveryd uninstall")
+    made = add_command(commands, "uninstall", help, "recoveryd uninstall")
     made.add_argument("--purge", action="store_true", help="remove the ledger and the configuration, too")
     made.add_argument("--yes", action="store_true", help="purge, and remove an edited plugin, without being asked")
 
 
 def _plugin(commands: Commands) -> None:
     help = "put the plugin into your clients, or take it out"
-    made = command(commands, "plugin", help, "recoveryd plugin install")
+    made = add_command(commands, "plugin", help, "recoveryd plugin install")
     made.add_argument(
         "what",
         choices=["install", "remove", "status"],
@@ -161,4 +161,4 @@ def _plugin(commands: Commands) -> None:
 
 def _demo(commands: Commands) -> None:
     help = "break sessions in a throw-away store, and watch them healed"
-    command(commands, "demo", help, "recoveryd demo")
+    add_command(commands, "demo", help, "recoveryd demo")

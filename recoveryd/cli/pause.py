@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, known_ledger, meant, sound_of, stores_of, when
-from recoveryd.cli.output import Result, plain, render, wrapped
+from recoveryd.cli.common import config_of, known_ledger, local_time, recovery_hint, sound_of, stores_of
+from recoveryd.cli.output import Result, plain, print_wrapped, render
 from recoveryd.clients import Config
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private_files
@@ -19,9 +19,9 @@ from recoveryd.settings import overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:
-    state = private_files.folder(paths.state_dir())
+    state = private_files.make_folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
-    until = "`recoveryd unpause`" if made.until is None else when(made.until)
+    until = "`recoveryd unpause`" if made.until is None else local_time(made.until)
     hours = (
         f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"  # the file is not read: it may be broken
     )
@@ -30,7 +30,7 @@ def pause(arguments: argparse.Namespace) -> int:
     )
     words += f"{hours} then: `recoveryd scan --repair` heals what is."
     data = {"paused": True, "since": made.since, "until": made.until}
-    return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
+    return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
 
 def unpause(arguments: argparse.Namespace) -> int:
@@ -42,7 +42,9 @@ def unpause(arguments: argparse.Namespace) -> int:
     words = "It was not paused." if not ended else _goes_on(config, now)
     if found is not None and now - found.since > hours * 3600:
         words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
-    return render(Result({"paused": False, "was": ended}, lambda out: wrapped(out, words)), as_json=arguments.json)
+    return render(
+        Result({"paused": False, "was": ended}, lambda out: print_wrapped(out, words)), as_json=arguments.json
+    )
 
 
 def _goes_on(config: Config, now: float) -> str:
@@ -64,7 +66,7 @@ def ignore(arguments: argparse.Namespace) -> int:
     if not arguments.remove and not is_session_id(what) and not what.startswith("/"):
         hint = "Name a session by its id (ses_...), or a project folder that is there, or by its whole path."
         with suppress(RecoverydError), known_ledger() as ledger:
-            hint = meant(ledger, what) or hint
+            hint = recovery_hint(ledger, what) or hint
         raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)
     if arguments.remove:
         if what in (*config.ignore, *map(_named, config.ignore)):
@@ -74,11 +76,11 @@ def ignore(arguments: argparse.Namespace) -> int:
             raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
         words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
     else:
-        overrides.ignore(private_files.folder(paths.state_dir()), what)
+        overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
     data = {"what": what, "ignored": not arguments.remove}
-    return render(Result(data, lambda out: wrapped(out, words)), as_json=arguments.json)
+    return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
 
 def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:

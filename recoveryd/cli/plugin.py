@@ -10,8 +10,8 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, somebody_there
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, console, hung, render, wrapped
-from recoveryd.cli.steps import Steps, short
+from recoveryd.cli.output import Result, console, print_labelled, print_wrapped, render
+from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Caller, Clients, Config
 from recoveryd.core import RecoverydError
 from recoveryd.service import base, plugins
@@ -33,7 +33,7 @@ def plugin(arguments: argparse.Namespace) -> int:
         if not work(config, arguments, steps.say):
             steps.say("no client that takes a plugin is here")
         if arguments.what == "remove":
-            plugins.forget(paths.state_dir(), steps.say)
+            plugins.remove_mailboxes(paths.state_dir(), steps.say)
     found = _placed(config, arguments)
 
     def show(out: Console) -> None:
@@ -42,30 +42,30 @@ def plugin(arguments: argparse.Namespace) -> int:
         for one in found:
             now = len(one.plugin.loaded())
             running = f"; loaded {now} time{'' if now == 1 else 's'} now" if one.state != "absent" else ""
-            hung(out, one.title, f"{short(str(one.path))}: {_STATES[one.state]}{running}", width=10)
+            print_labelled(out, one.title, f"{short_paths(str(one.path))}: {_STATES[one.state]}{running}", width=10)
         if not found:
-            wrapped(out, "No client that takes a plugin is here.")
+            print_wrapped(out, "No client that takes a plugin is here.")
 
     said = [{"client": one.name, "path": str(one.path), "state": one.state, **_running(one)} for one in found]
     return render(Result({"steps": steps.said, "plugins": said}, show), as_json=arguments.json)
 
 
-def _running(one: plugins.Placed) -> dict[str, object]:
+def _running(one: plugins.PlacedPlugin) -> dict[str, object]:
     return {"loaded": len(one.plugin.loaded()), "missing": list(one.plugin.missing())}
 
 
 def install(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
     """Put the plugins into the clients that are here; whether there are any. RefusedError: one was edited."""
     state = paths.state_dir()
-    return _each(config, arguments, "replaced", lambda one, over: plugins.put(one, state, say, over=over))
+    return _each(config, arguments, "replaced", lambda one, over: plugins.put_plugin(one, state, say, over=over))
 
 
 def remove(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
     """Take them out again."""
-    return _each(config, arguments, "removed", lambda one, over: plugins.take(one, say, over=over))
+    return _each(config, arguments, "removed", lambda one, over: plugins.take_plugin(one, say, over=over))
 
 
-def or_left(
+def try_or_leave(
     work: Callable[[Config, argparse.Namespace, base.Say], bool],
     config: Config,
     arguments: argparse.Namespace,
@@ -79,19 +79,19 @@ def or_left(
 
 
 def _each(
-    config: Config, arguments: argparse.Namespace, done: str, work: Callable[[plugins.Placed, bool], None]
+    config: Config, arguments: argparse.Namespace, done: str, work: Callable[[plugins.PlacedPlugin, bool], None]
 ) -> bool:
     found = _placed(config, arguments)
     for one in found:
         over = bool(getattr(arguments, "yes", False))
         if one.state == "edited" and not over and somebody_there():
-            wrapped(console(stderr=True), short(f"{one.path} was changed, or is not from recoveryd."))
+            print_wrapped(console(stderr=True), short_paths(f"{one.path} was changed, or is not from recoveryd."))
             over = agreed(f"Have it {done}?")
         work(one, over)
     return bool(found)
 
 
-def _placed(config: Config, arguments: argparse.Namespace) -> list[plugins.Placed]:
+def _placed(config: Config, arguments: argparse.Namespace) -> list[plugins.PlacedPlugin]:
     named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
     caller = Caller((*base.command(), *named), base.environment(os.environ), paths.state_dir())
-    return list(plugins.placed(Clients(config), caller, os.environ))
+    return list(plugins.list_plugins(Clients(config), caller, os.environ))

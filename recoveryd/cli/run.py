@@ -28,7 +28,7 @@ class _Nowhere(io.TextIOBase):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    log = paths.log_file(state := private_files.folder(paths.state_dir()))
+    log = paths.log_file(state := private_files.make_folder(paths.state_dir()))
     stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 
     def load() -> Config:

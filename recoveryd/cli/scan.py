@@ -15,15 +15,15 @@ from rich.console import Console
 from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import client_meant, config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
 from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
-from recoveryd.cli.output import OK, WRONG, Result, console, plain, render, show_changes, wrapped
+from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Config, Store, Whose, dead, holding, whereabouts
+from recoveryd.clients import Config, Store, Whose, holding, is_abandoned, whereabouts
 from recoveryd.core import Event, Failure, Outcome, RecoverydError, UsageError, any_of
-from recoveryd.diagnose import Context, undone
+from recoveryd.diagnose import Context, undone_repair
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
 from recoveryd.settings import ignored, paths
-from recoveryd.tell import told
+from recoveryd.tell import evidence_line
 
 MOST = 20  # records of a diff; `show` has all of them
 
@@ -176,7 +176,7 @@ def _listed(
         return
     for store in stores:
         try:
-            sessions = [] if dead(store) else list(store.session_ids())
+            sessions = [] if is_abandoned(store) else list(store.session_ids())
         except RecoverydError as error:
             _unread(store.id, error, arguments, seen)
         else:
@@ -221,7 +221,7 @@ def _repair(recovery: Recovery, ledger: Ledger, seen: _Seen, *, named: bool) -> 
 
 
 def _not_undone(store: Store, ledger: Ledger, failure: Failure, *, named: bool) -> bool:
-    return named or undone(store, ledger, failure) is None
+    return named or undone_repair(store, ledger, failure) is None
 
 
 def _became(finding: Finding, event: Event) -> Finding:
@@ -237,7 +237,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     if not names:
         clients, keys = zip(*((title, key) for title, key, _ in whereabouts()), strict=True)
         where = f"If yours is elsewhere, set {any_of(filter(None, keys))} (`recoveryd config path`)."
-        wrapped(out, f"No store of {any_of(clients)} was found. {where}")
+        print_wrapped(out, f"No store of {any_of(clients)} was found. {where}")
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
@@ -254,21 +254,21 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
             client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
             state = "healed" if finding.healed else "stuck"
             out.print()
-            wrapped(out, finding.title or "(no title)")
-            wrapped(out, f"{finding.failure.session}{client}, {state}: {finding.cause}", 4)
+            print_wrapped(out, finding.title or "(no title)")
+            print_wrapped(out, f"{finding.failure.session}{client}, {state}: {finding.cause}", 4)
             if (finding.silent or finding.kind is None) and not finding.healed:
-                wrapped(out, told(finding.evidence), 4)
-            wrapped(out, finding.outlook, 4)
+                print_wrapped(out, evidence_line(finding.evidence), 4)
+            print_wrapped(out, finding.outlook, 4)
     _show_ahead(out, seen)
     if seen.elsewhere and not diff:
         one = len(seen.elsewhere) == 1
         ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
         out.print()
-        wrapped(out, f"{ended} not about the history: `recoveryd explain --session ID` says more.")
+        print_wrapped(out, f"{ended} not about the history: `recoveryd explain --session ID` says more.")
     if seen.ignored:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
-        wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
+        print_wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
     _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone])
 
 
@@ -277,19 +277,19 @@ def _show_ahead(out: Console, seen: _Seen) -> None:
         return
     out.print()
     if not seen.ahead:
-        wrapped(out, "Of the others, none is known to be refused at its next prompt.")
+        print_wrapped(out, "Of the others, none is known to be refused at its next prompt.")
         return
     when = "its next prompt" if len(seen.ahead) == 1 else "their next prompts"
-    wrapped(out, f"{len(seen.ahead)} more would be refused at {when}:")
+    print_wrapped(out, f"{len(seen.ahead)} more would be refused at {when}:")
     for finding in seen.ahead:
         client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
         out.print()
-        wrapped(out, finding.title or "(no title)")
-        wrapped(out, f"{finding.failure.session}{client}: {finding.cause}", 4)
-        wrapped(out, finding.action, 4)
+        print_wrapped(out, finding.title or "(no title)")
+        print_wrapped(out, f"{finding.failure.session}{client}: {finding.cause}", 4)
+        print_wrapped(out, finding.action, 4)
     if any(finding.parts for finding in seen.ahead):
         out.print()
-        wrapped(
+        print_wrapped(
             out, "With `heal_ahead = true`, `recoveryd run` repairs such a session as soon as a turn of it has ended."
         )
 
@@ -308,4 +308,4 @@ def _advise(out: Console, left: Sequence[Finding]) -> None:
     for kind, n in waiting.items():
         each = "1 is" if n == 1 else f"{n} are"
         out.print()
-        wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind {kind}")
+        print_wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind {kind}")

@@ -22,7 +22,7 @@ _FILES = {
 }
 
 
-def put(say: base.Say) -> None:
+def put_shell_files(say: base.Say) -> None:
     """Write them for each of these programs that there is. What can't be written is said: the service does without."""
     for name, file in _FILES.items():
         if shutil.which(name):
@@ -32,7 +32,7 @@ def put(say: base.Say) -> None:
                 say(f"not written: {error.message}")
 
 
-def take(say: base.Say) -> list[Path]:
+def take_shell_files(say: base.Say) -> list[Path]:
     """Remove them; the folders that may be empty now."""
     folders = []
     for place in {_folder(), _usual()}:
@@ -42,7 +42,7 @@ def take(say: base.Say) -> list[Path]:
     return folders if _folder() == _usual() else [*folders, _folder()]
 
 
-def notes() -> Iterator[str]:
+def what_is_left_to_do() -> Iterator[str]:
     """Tell what a person has to do that the files are found, and the program by its name."""
     if not shutil.which("recoveryd"):
         program = base.command()[0]

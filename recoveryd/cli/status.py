@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, sound_of, stores_of, when, with_clients
-from recoveryd.cli.output import Result, field, render
+from recoveryd.cli.common import client_meant, local_time, sound_of, stores_of, with_clients
+from recoveryd.cli.output import Result, print_field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.diagnose import Needing
@@ -79,49 +79,51 @@ def _counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
 def _show(out: Console, found: Status, whose: Whose) -> None:
     for holder in found.running:
         other = "" if holder.version == __version__ else f", version {holder.version} (this is {__version__})"
-        field(
+        print_field(
             out,
             "running",
-            f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {when(holder.since)}{other}".lstrip(", "),
+            f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {local_time(holder.since)}{other}".lstrip(", "),
         )
     if not found.stores:  # nothing to watch, so nothing tells whether one runs
-        field(out, "running", "nothing to watch yet; once started (recoveryd start), it waits for a store")
+        print_field(out, "running", "nothing to watch yet; once started (recoveryd start), it waits for a store")
     elif not found.running:
-        field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
+        print_field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
-        field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
+        print_field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
     if found.idle and not any(holder.idle for holder in found.running):
         read = " It reads that once it is told to (SIGHUP) or started again." if found.running else ""
-        field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")
+        print_field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")
     if found.pause is not None:
-        until = "until `recoveryd unpause`" if found.pause.until is None else f"until {when(found.pause.until)}"
-        field(out, "paused", f"since {when(found.pause.since)}, {until}: nothing is repaired")
+        until = "until `recoveryd unpause`" if found.pause.until is None else f"until {local_time(found.pause.until)}"
+        print_field(out, "paused", f"since {local_time(found.pause.since)}, {until}: nothing is repaired")
     if found.ignore_problem:
-        field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
+        print_field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
     if not found.any_kind:
-        field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
+        print_field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
     for store in found.stores:
-        field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
+        print_field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
-        field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
+        print_field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
     _show_books(out, found.books)
-    field(out, "ignored", ", ".join(found.ignored))
-    field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
-    field(out, "ledger", str(found.ledger))
-    field(out, "log", str(found.log))
+    print_field(out, "ignored", ", ".join(found.ignored))
+    print_field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
+    print_field(out, "ledger", str(found.ledger))
+    print_field(out, "log", str(found.log))
 
 
 def _show_books(out: Console, books: Books) -> None:
     if books.problem:
-        field(out, "ledger", books.problem)
+        print_field(out, "ledger", books.problem)
     else:
-        field(out, "today", _sum(books.today))
-        field(out, "in all", _sum(books.ever))
-    field(out, "need you", _need_you(books.need_user))
-    field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
-    field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
+        print_field(out, "today", _sum(books.today))
+        print_field(out, "in all", _sum(books.ever))
+    print_field(out, "need you", _need_you(books.need_user))
+    print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
+    print_field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
     for _, session, title in books.capped:
-        field(out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
+        print_field(
+            out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered"
+        )
 
 
 def _store(store: StoreStatus, client: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recoveryd.cli.output import console, wrapped
+from recoveryd.cli.output import console, print_wrapped
 
 
 class Steps:
@@ -17,9 +17,9 @@ class Steps:
     def say(self, text: str) -> None:
         self.said.append(text)
         if self._out:
-            wrapped(self._out, short(text))
+            print_wrapped(self._out, short_paths(text))
 
 
-def short(text: str) -> str:
+def short_paths(text: str) -> str:
     """Return a text with paths as people write them."""
     return text.replace(f"{Path.home()}/", "~/")

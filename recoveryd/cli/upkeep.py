@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recoveryd.cli.commands import Commands, command, later, one_client
+from recoveryd.cli.commands import Commands, add_client_option, add_command, later
 
 
 def add(commands: Commands) -> None:
     _status(commands)
-    command(commands, "metrics", "print what came of it as OpenMetrics text", "recoveryd metrics", json=False)
+    add_command(commands, "metrics", "print what came of it as OpenMetrics text", "recoveryd metrics", json=False)
     _logs(commands)
     _switches(commands)
     _doctor(commands)
@@ -22,11 +22,11 @@ def add(commands: Commands) -> None:
 
 def _status(commands: Commands) -> None:
     help = "say what is watched, and what came of it"
-    one_client(command(commands, "status", help, "recoveryd status"))
+    add_client_option(add_command(commands, "status", help, "recoveryd status"))
 
 
 def _logs(commands: Commands) -> None:
-    made = command(commands, "logs", "show what the daemon logged", "recoveryd logs -f", json=False)
+    made = add_command(commands, "logs", "show what the daemon logged", "recoveryd logs -f", json=False)
     made.add_argument("-f", "--follow", action="store_true", help="go on with what is logged from now on")
     made.add_argument("--session", metavar="ID", help="what is about this session alone")
     made.add_argument("-n", "--lines", type=count, default=200, metavar="N", help="the newest so many (default: 200)")
@@ -34,19 +34,19 @@ def _logs(commands: Commands) -> None:
 
 def _switches(commands: Commands) -> None:
     """Return the service that is installed, or else a process in the background."""
-    command(commands, "start", "have it run now: the service, or in the background", "recoveryd start")
-    command(commands, "stop", "end it; an installed service starts at the next login", "recoveryd stop")
-    command(commands, "restart", "end it and start it again", "recoveryd restart")
+    add_command(commands, "start", "have it run now: the service, or in the background", "recoveryd start")
+    add_command(commands, "stop", "end it; an installed service starts at the next login", "recoveryd stop")
+    add_command(commands, "restart", "end it and start it again", "recoveryd restart")
 
 
 def _doctor(commands: Commands) -> None:
-    made = command(commands, "doctor", "check that all is as it should be, and say what to do", "recoveryd doctor")
+    made = add_command(commands, "doctor", "check that all is as it should be, and say what to do", "recoveryd doctor")
     made.add_argument("--toast", action="store_true", help="show a notice on the desktop")
 
 
 def _pause(commands: Commands) -> None:
     help = "repair nothing for a while"
-    made = command(commands, "pause", help, "recoveryd pause --for 2h")
+    made = add_command(commands, "pause", help, "recoveryd pause --for 2h")
     made.add_argument(
         "--for",
         dest="seconds",
@@ -55,12 +55,12 @@ def _pause(commands: Commands) -> None:
         help="such as 90s, 30m, 2h or 1d (default: until `recoveryd unpause`)",
     )
     help = "repair again, also what got stuck meanwhile"
-    command(commands, "unpause", help, "recoveryd unpause")
+    add_command(commands, "unpause", help, "recoveryd unpause")
 
 
 def _ignore(commands: Commands) -> None:
     help = "leave a session or a project folder alone"
-    made = command(commands, "ignore", help, "recoveryd ignore ~/secret-project")
+    made = add_command(commands, "ignore", help, "recoveryd ignore ~/secret-project")
     made.add_argument(
         "what",
         nargs="?",
@@ -80,7 +80,7 @@ def _ledger(commands: Commands) -> None:
     actions = made.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(name: str, help: str, example: str) -> argparse.ArgumentParser:
-        one = command(actions, name, help, example)
+        one = add_command(actions, name, help, example)
         one.set_defaults(run=later("ledger", name))
         return one
 
@@ -100,20 +100,20 @@ def _ledger(commands: Commands) -> None:
 
 def _report(commands: Commands) -> None:
     help = "print a session for a bug report, without its content"
-    made = command(commands, "report", help, "recoveryd report r1a2b3c4d --out report.json")
+    made = add_command(commands, "report", help, "recoveryd report r1a2b3c4d --out report.json")
     made.add_argument("id", metavar="ID", help="of a recovery (its beginning is enough), or of a session")
     made.add_argument("--out", type=Path, metavar="FILE", help="write it there instead")
 
 
 def add_shell(commands: Commands) -> None:
     help = "print the completion script of a shell"
-    made = command(commands, "completion", help, 'eval "$(recoveryd completion bash)"', json=False)
+    made = add_command(commands, "completion", help, 'eval "$(recoveryd completion bash)"', json=False)
     made.add_argument(
         "shell",
         choices=["bash", "zsh", "fish", "recoveries", "sessions"],
         help="the shell; `recoveryd man` says where it goes. The last two: the ids that the scripts offer",
     )
-    command(commands, "man", "print the manual page", "recoveryd man | man -l -", json=False)
+    add_command(commands, "man", "print the manual page", "recoveryd man | man -l -", json=False)
 
 
 def count(text: str) -> int:

@@ -183,14 +183,14 @@ def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
         return "Nothing is written: `dry_run` is set in the configuration."
     with open_ledger() as ledger:
         context = Context(ledger, config, paths.state_dir())
-        return _told(by_hand.undo(context, by_hand.made(row.store, ledger.get(row.recovery))))
+        return _told(by_hand.undo_by_hand(context, by_hand.case_from_ledger(row.store, ledger.get(row.recovery))))
 
 
 def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
     with open_ledger() as ledger:
         context = Context(ledger, config_of(arguments), paths.state_dir())
-        case = by_hand.made(row.store, ledger.get(row.recovery))
-        return _told(by_hand.go_on(context, Resumer(context), case))
+        case = by_hand.case_from_ledger(row.store, ledger.get(row.recovery))
+        return _told(by_hand.go_on_by_hand(context, Resumer(context), case))
 
 
 # What is said while a key's wish is carried out, what does that, and what is said if it is none.

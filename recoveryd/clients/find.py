@@ -181,7 +181,7 @@ def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[St
     return list({_identity(store.root): store for store in reversed(found)}.values())[::-1]
 
 
-def recorded(error: object) -> RecordedError:
+def read_error(error: object) -> RecordedError:
     """Read an error in the form of any client, or a text that somebody copied."""
     if isinstance(error, Mapping) and "codex_error_info" in error:
         from recoveryd.clients.codex import error_record as codex_error_record
@@ -190,7 +190,7 @@ def recorded(error: object) -> RecordedError:
     return error_record.read(error)
 
 
-def dead(store: Store) -> bool:
+def is_abandoned(store: Store) -> bool:
     """Whether its client keeps these sessions elsewhere by now. What can't be told is not."""
     try:
         return store.generation().use == "left"
@@ -210,7 +210,7 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
                 found.append(store)
         except RecoverydError as error:
             unread[store.id] = error
-    return [store for store in found if not dead(store)] or found, unread
+    return [store for store in found if not is_abandoned(store)] or found, unread
 
 
 def _whose(store_id: str) -> _Known:

@@ -63,7 +63,7 @@ class GrowingFiles(ABC, Generic[Found]):
         except FileNotFoundError:
             return f"{self.root} is not there yet."
         except OSError as error:
-            return tree.trouble(error, f"look at {self.root}").message
+            return tree.error_of(error, f"look at {self.root}").message
         if owner != os.geteuid():
             return f"{self.root} belongs to another user (uid {owner}); it is left alone."
         return None if os.access(self.root, self.needs) else f"{self.root} {self.lacks}"
@@ -126,4 +126,4 @@ class GrowingFiles(ABC, Generic[Found]):
             self._files.pop(session_id, None)
             raise self._missing(session_id) from None
         except OSError as error:
-            raise tree.trouble(error, f"look at the {self.noun} of {session_id}") from error
+            raise tree.error_of(error, f"look at the {self.noun} of {session_id}") from error

@@ -24,7 +24,7 @@ def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
             yield value
 
 
-def sole(changes: Sequence[Change], read: Callable[[bytes], Any], frame: Collection[str]) -> bool:
+def says_more(changes: Sequence[Change], read: Callable[[bytes], Any], frame: Collection[str]) -> bool:
     """Whether a before-image says something that no after-image says, be it as a piece of a longer text.
 
     `read` gives what an image says, None where that is no JSON: such an image has to be kept.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 
 from recoveryd.clients.store import Stamp, Store
-from recoveryd.core import ActiveError, note
+from recoveryd.core import ActiveError, keep_newest
 
 SETTLE_S = 0.15  # the client cleans up for about 50 ms after an error; an edit made in that time was lost (measured)
 _PATIENCE_S = 2.0
@@ -32,7 +32,7 @@ class Quiet:
             known, since = self._seen.get(session, ("", 0.0))
             if known != stamp.digest:
                 since = time.monotonic()
-                note(self._seen, session, (stamp.digest, since))
+                keep_newest(self._seen, session, (stamp.digest, since))
             age = time.monotonic() - since
         return max(0.0, seconds - age)
 

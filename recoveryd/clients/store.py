@@ -253,14 +253,14 @@ def root_title(store: Store, session_id: str) -> str:
     return root(store, session_id)[1]
 
 
-def states(store: Store, changes: Sequence[Change]) -> list[State]:
+def stored_images(store: Store, changes: Sequence[Change]) -> list[State]:
     """Tell which image of each change the store holds now; "other" when somebody else wrote since."""
     return [found for _, found in _found(store, changes)]
 
 
-def stand(store: Store, changes: Sequence[Change]) -> bool:
+def all_written(store: Store, changes: Sequence[Change]) -> bool:
     """Whether all of `changes` are in the store as they were written."""
-    return all(found == "after" for found in states(store, changes))
+    return all(found == "after" for found in stored_images(store, changes))
 
 
 def untouched(store: Store, changes: Sequence[Change]) -> bool:

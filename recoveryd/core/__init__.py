@@ -6,7 +6,7 @@ No I/O, and no import of any other room.
 from __future__ import annotations
 
 from recoveryd.core import failpoint, model
-from recoveryd.core.bounded_dict import note
+from recoveryd.core.bounded_dict import keep_newest
 from recoveryd.core.collector import without_collector
 from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, UNREADABLE, Diagnosis, waiting_prompts
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
@@ -29,7 +29,7 @@ from recoveryd.core.errors import (
 )
 from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
-from recoveryd.core.image_header import decoded, kind, pixels
+from recoveryd.core.image_header import from_base64, media_type, pixels
 from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import (
     CUT_OFF,
@@ -121,22 +121,22 @@ __all__ = [
     "any_of",
     "capital",
     "clean",
-    "decoded",
     "deeds",
     "edited",
     "explained_by",
     "fail",
     "failpoint",
+    "from_base64",
     "is_session_id",
     "item_shape",
     "json_of",
-    "kind",
+    "keep_newest",
     "kind_info",
     "known_word",
+    "media_type",
     "merged",
     "model",
     "moment",
-    "note",
     "ok",
     "parsed",
     "pixels",

@@ -10,7 +10,7 @@ V = TypeVar("V")
 MOST = 1000
 
 
-def note(memory: dict[K, V], key: K, value: V, most: int = MOST) -> None:
+def keep_newest(memory: dict[K, V], key: K, value: V, most: int = MOST) -> None:
     """Set `memory[key] = value`; where that makes more than `most` entries, drop the oldest."""
     memory.pop(key, None)
     memory[key] = value

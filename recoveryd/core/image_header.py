@@ -7,7 +7,7 @@ import binascii
 import struct
 
 
-def decoded(data: str) -> bytes | None:
+def from_base64(data: str) -> bytes | None:
     """Decode a base64 text; None where it is none."""
     try:
         return base64.b64decode(data, validate=True)
@@ -15,7 +15,7 @@ def decoded(data: str) -> bytes | None:
         return None
 
 
-def kind(data: bytes) -> str | None:
+def media_type(data: bytes) -> str | None:
     """Tell the media type by the first bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -31,7 +31,7 @@ def kind(data: bytes) -> str | None:
 def pixels(data: bytes) -> tuple[int, int] | None:
     """Read width and height in pixels; None where `data` does not reach that far, or is no image."""
     try:
-        match kind(data):
+        match media_type(data):
             case "image/png":
                 width, height = struct.unpack_from(">II", data, 16)
             case "image/gif":

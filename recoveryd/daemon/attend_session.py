@@ -10,11 +10,11 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, kind_info, note
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
-from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone, undone
+from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone, undone_repair
 from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
@@ -141,7 +141,7 @@ class Healer:
         if (
             stamp.newest_mtime_ns / 1e9 < self._started
             or self._looked_ahead.get(key) == stamp.digest
-            or not ahead.ended(store.look(session))
+            or not ahead.turn_ended(store.look(session))
         ):
             return "done"
         if wait := self._triage.quiet.wait(key, stamp, self._config.heal_ahead_seconds):
@@ -151,7 +151,7 @@ class Healer:
             return "open"
         attended = self._repair_ahead(store, session)
         if attended == "done":  # else it is made up for
-            note(self._looked_ahead, key, stamp.digest)
+            keep_newest(self._looked_ahead, key, stamp.digest)
         return attended
 
     def _repair_ahead(self, store: Store, session: str) -> Attended:
@@ -192,7 +192,7 @@ class Healer:
         key = failure.store, failure.session, failure.message
 
         def still() -> bool:
-            return ledger.handled(*key) == known and undone(case.store, ledger, failure) is None
+            return ledger.handled(*key) == known and undone_repair(case.store, ledger, failure) is None
 
         case = self._lifecycle.begin(case, still)
         return "open" if _stays_open(case.event) else "done"
@@ -234,13 +234,13 @@ class Healer:
         self._call(partial(self._undo if title == "Undo" else self._continue, case))
 
     def _undo(self, case: Case) -> None:
-        answer = by_hand.undo(self._context, case)
+        answer = by_hand.undo_by_hand(self._context, case)
         self._answer(answer)
         if answer.event.outcome is Outcome.UNDONE:
             self._teller.undone(case.store, answer.event)
 
     def _continue(self, case: Case) -> None:
-        self._answer(by_hand.go_on(self._context, self._resumer, case))
+        self._answer(by_hand.go_on_by_hand(self._context, self._resumer, case))
 
     def _answer(self, answer: Answer) -> None:
         self._teller.answer(answer.event, answer.heading, f"{answer.event.title}: {answer.says}")

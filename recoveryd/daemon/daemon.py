@@ -53,7 +53,7 @@ class Daemon:
     ) -> None:
         self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
         self.config = config or Config()
-        self.state_dir = private_files.folder(state_dir or paths.state_dir())
+        self.state_dir = private_files.make_folder(state_dir or paths.state_dir())
         self._given, self._env, self._load = stores, env, load
         self.stores = self._find()
         self._callbacks = callbacks or Callbacks()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 
 from loguru import logger
 
-from recoveryd.core import RecoverydError, note
+from recoveryd.core import RecoverydError, keep_newest
 
 
 class LogOnce:
@@ -37,7 +37,7 @@ class LogOnce:
     def new(self, about: Hashable, text: str) -> bool:
         """Whether `text` differs from what was noted last about a thing; it is noted from now on."""
         new = self._said.get(about) != text
-        note(self._said, about, text)
+        keep_newest(self._said, about, text)
         return new
 
     def safely(self, about: Hashable, job: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from watchdog import events
 from watchdog.observers import Observer
 
 from recoveryd.core import RecoverydError
-from recoveryd.watch import reason
+from recoveryd.watch import why_not_watched
 
 CONTENT = b'{\n  "type": "text",\n  "text": "[user interrupted]"\n}'
 _LIMIT = 5.0  # seconds; it takes some milliseconds
@@ -45,7 +45,7 @@ class Floor:
             self._observer.schedule(_Handler(self._write), str(self._in), event_filter=[_EVENT])
             self._observer.start()
         except OSError as error:
-            raise RecoverydError(f"Nothing can be watched: {reason(error)}.") from error
+            raise RecoverydError(f"Nothing can be watched: {why_not_watched(error)}.") from error
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.case import Case
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
-from recoveryd.diagnose.earlier_repairs import standing, tries, undone, unread
+from recoveryd.diagnose.earlier_repairs import standing_repair, tries, undone_repair, unread_repair
 from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
@@ -28,10 +28,10 @@ __all__ = [
     "assess",
     "diagnose",
     "left_alone",
-    "standing",
+    "standing_repair",
     "state_of",
     "tries",
-    "undone",
-    "unread",
+    "undone_repair",
+    "unread_repair",
     "unsendable",
 ]

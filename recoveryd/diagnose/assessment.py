@@ -8,7 +8,7 @@ from recoveryd.clients import Store
 from recoveryd.core import ELSEWHERE, UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
-from recoveryd.diagnose.earlier_repairs import standing, unread
+from recoveryd.diagnose.earlier_repairs import standing_repair, unread_repair
 from recoveryd.diagnose.left_alone import left_alone
 
 
@@ -64,7 +64,7 @@ def assess(context: Context, store: Store, session: str) -> Assessment | None:
 
 
 def _repaired(context: Context, store: Store, diagnosis: Diagnosis) -> tuple[Entry | None, str]:
-    done = standing(store, context.ledger, diagnosis)
+    done = standing_repair(store, context.ledger, diagnosis)
     if done is not None:
         return done, ""
-    return unread(context, store, diagnosis.failure) or (None, "")
+    return unread_repair(context, store, diagnosis.failure) or (None, "")

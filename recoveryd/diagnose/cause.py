@@ -51,10 +51,10 @@ def standing_failure(look: Look) -> tuple[Look, Diagnosis | None]:
         failure, refused = look.failure, None
     if _asks_another(look, failure):
         return replace(look, failure=None), None
-    return replace(look, failure=failure), Diagnosis(failure, refused, recorded(failure)) if refused else None
+    return replace(look, failure=failure), Diagnosis(failure, refused, evidence_of(failure)) if refused else None
 
 
-def recorded(failure: Failure) -> Json:
+def evidence_of(failure: Failure) -> Json:
     """Return the evidence of a recorded error: its name and status, without its words."""
     return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}
 

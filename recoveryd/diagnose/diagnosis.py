@@ -7,9 +7,9 @@ from functools import cached_property
 from recoveryd.clients import Look, Store
 from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session
 from recoveryd.diagnose import without_error
-from recoveryd.diagnose.cause import find_cause, recorded, standing_failure
+from recoveryd.diagnose.cause import evidence_of, find_cause, standing_failure
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.earlier_repairs import repaired
+from recoveryd.diagnose.earlier_repairs import stored_repair
 from recoveryd.providers import excerpt, other_cause
 
 
@@ -45,7 +45,7 @@ class _Finder:
         return without_error.unreadable(self._client, self._store, self._loaded) if found else None
 
     def repaired(self, failure: Failure) -> bool:
-        return repaired(self._store, self._context.ledger, failure) is not None
+        return stored_repair(self._store, self._context.ledger, failure) is not None
 
     def ids_started_again(self) -> Diagnosis | None:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())
@@ -65,5 +65,5 @@ class _Finder:
 def _refused(failure: Failure) -> Diagnosis:
     """Diagnose an error of no kind in the newest answer: it is not about the history, or nobody knows its words."""
     about = other_cause(failure.error)
-    evidence = {**recorded(failure), "says": excerpt(failure.error), "about": about or ""}
+    evidence = {**evidence_of(failure), "says": excerpt(failure.error), "about": about or ""}
     return Diagnosis(failure, None, evidence, code=ELSEWHERE if about else REFUSED)

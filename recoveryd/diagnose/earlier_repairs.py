@@ -11,7 +11,7 @@ from recoveryd.ledger import Ledger, digest
 _RECENT = 20  # recoveries of a session that are looked at
 
 
-def standing(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
+def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
     """Return the repair of what a session is stuck on, if it is still stored: the next prompt will be accepted.
 
     Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
@@ -19,10 +19,10 @@ def standing(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
     """
     if kind_info(found.kind).by_client:
         return None
-    return repaired(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
+    return stored_repair(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
 
 
-def repaired(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
+def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
     """Return a repair of a failure that is still stored as it was written; None where there is none.
 
     `shortened`: a session that was made shorter counts, too.
@@ -48,7 +48,7 @@ def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
     return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
 
 
-def unread(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:
+def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:
     """Return the repair before a failure, and what its user has to do, where the client has not read it since.
 
     Such a failure tells nothing of what is stored: the client sent what it had in memory.
@@ -67,6 +67,6 @@ def tries(context: Context, store: Store, failure: Failure, answered: int) -> li
     return since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
 
 
-def undone(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
     """Return the newest repair of the session, if the user took it back and no prompt was answered since."""
     return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)

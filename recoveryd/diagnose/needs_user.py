@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from recoveryd.clients import Store, dead
-from recoveryd.core import Entry, Outcome, RecoverydError, note
+from recoveryd.clients import Store, is_abandoned
+from recoveryd.core import Entry, Outcome, RecoverydError, keep_newest
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
@@ -45,7 +45,7 @@ class NeedsUser:
         newest = {entry.session: entry for entry in known if store.id in (entry.store, os.path.realpath(entry.store))}
         since = context.now_ms - int(context.config.lookback_hours * _HOUR_MS)
         try:
-            if dead(store):
+            if is_abandoned(store):
                 return
             recent = set(store.written_since(since))
             of_old = {session for session, entry in newest.items() if entry.outcome in _UNHEALED and store.has(session)}
@@ -63,7 +63,7 @@ class NeedsUser:
             return None
         found = assess(context, store, session)
         if found is None and state and _at_rest(store, session):
-            note(self._sound, key, state)
+            keep_newest(self._sound, key, state)
         return found
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recoveryd.clients import SETTLE_S, Look, Quiet, Store
-from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, note
+from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.cause import find_cause, standing_failure
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread
+from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread_repair
 from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -78,9 +78,9 @@ class Triage:
         if found is None or found.kind is None:
             return _AGAIN if look.running else _NOTHING
         failure, kind = found.failure, found.kind
-        late = unread(context, store, failure)
+        late = unread_repair(context, store, failure)
         if late is not None:
-            note(self.late, (store.id, session), failure.message)
+            keep_newest(self.late, (store.id, session), failure.message)
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")
         if self.late.get((store.id, session)) == failure.message:
             return _NOTHING  # the client has read the repair since, and was not prompted yet
@@ -176,7 +176,7 @@ class _Finder:
             return None
         found = without_error.unsendable(self._client, self._store, self._store.load(self._session), failure)
         if found is None:
-            note(self._triage.sound, self._key, self._mark)
+            keep_newest(self._triage.sound, self._key, self._mark)
         return found
 
     def hidden(self) -> Diagnosis | None:
@@ -204,7 +204,7 @@ class _Finder:
         if too_old or (look.running and 0 <= now - self._triage.read.get(self._key, 0.0) < _READ_S):
             return None
         if not self._store.unreadable(self._session):
-            note(self._triage.read, self._key, now)
+            keep_newest(self._triage.read, self._key, now)
             return None
         self._wait()
         return without_error.unreadable(self._client, self._store, self._store.load(self._session))

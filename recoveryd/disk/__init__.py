@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
-from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
+from recoveryd.disk.locks import LockOwner, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
 from recoveryd.disk.tree import valid_id
 
@@ -21,11 +21,11 @@ __all__ = [
     "file_transaction",
     "flush",
     "in_time",
+    "is_left_over",
     "lockers",
     "private_files",
     "recovery_lock",
     "settled",
-    "stale",
     "tree",
     "valid_id",
     "watcher",

@@ -31,7 +31,7 @@ def _temporary(name: str) -> str:
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
     """Read one record below `root`; None where it is not there. Raises StoreError as `tree.read`, and for a bad key."""
-    *folders, name = tree.split(key)
+    *folders, name = tree.split_key(key)
     try:
         with tree.folder(root, *folders) as fd:
             return tree.read(fd, name, f"{root}/{key}", limit)
@@ -39,7 +39,7 @@ def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
         return None
 
 
-def apply(root: Path, changes: Sequence[Change]) -> None:
+def write_files(root: Path, changes: Sequence[Change]) -> None:
     """Write every change, durably, or leave every record as it was.
 
     ConflictError: a record is not its `before` any more; StoreError: it can't be written. Both name the file.
@@ -75,7 +75,7 @@ def clean(root: Path, keys: Iterable[str]) -> int:
     A folder in which nothing is left goes too: a crash may have come right behind its making.
     """
     removed = 0
-    for folders in {tree.split(key)[:-1] for key in keys}:
+    for folders in {tree.split_key(key)[:-1] for key in keys}:
         with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
             for name in tree.listing(fd):
                 if not name.startswith(TEMPORARY):
@@ -103,7 +103,7 @@ def _compare(root: Path, change: Change) -> None:
 def _prepare(root: Path, change: Change, made: list[tuple[str, ...]], disk: Disk) -> None:
     """Write the new content into a temporary file beside the record, complete and synced."""
     assert change.after is not None
-    *folders, name = tree.split(change.key)
+    *folders, name = tree.split_key(change.key)
     try:
         _make_folders(root, folders, made, disk)
         with tree.folder(root, *folders) as fd:
@@ -120,7 +120,7 @@ def _prepare(root: Path, change: Change, made: list[tuple[str, ...]], disk: Disk
             finally:
                 os.close(file)
     except OSError as error:
-        raise tree.trouble(error, f"write {root / change.key}") from error
+        raise tree.error_of(error, f"write {root / change.key}") from error
 
 
 def _make_folders(root: Path, folders: Sequence[str], made: list[tuple[str, ...]], disk: Disk) -> None:
@@ -147,7 +147,7 @@ def _dress(file: int, fd: int, name: str, mode: int | None) -> None:
 
 
 def _swap(root: Path, change: Change) -> None:
-    *folders, name = tree.split(change.key)
+    *folders, name = tree.split_key(change.key)
     failpoint.reach("compare")
     _compare(root, change)
     try:
@@ -159,14 +159,14 @@ def _swap(root: Path, change: Change) -> None:
                 failpoint.reach("unlink")
                 os.unlink(name, dir_fd=fd)
     except OSError as error:
-        raise tree.trouble(error, f"write {root / change.key}") from error
+        raise tree.error_of(error, f"write {root / change.key}") from error
 
 
 def _sync(root: Path, changes: Iterable[Change], disk: Disk) -> None:
     """Make renames and removals durable; a folder that lost its last record goes too."""
     folders, emptier = {}, set()
     for change in changes:
-        names = tree.split(change.key)[:-1]
+        names = tree.split_key(change.key)[:-1]
         folders[names] = change
         if change.after is None:
             emptier.add(names)
@@ -178,7 +178,7 @@ def _sync(root: Path, changes: Iterable[Change], disk: Disk) -> None:
             if names in emptier:
                 _drop_folder(root, names, disk)
         except OSError as error:
-            raise tree.trouble(error, f"write {root / change.key}") from error
+            raise tree.error_of(error, f"write {root / change.key}") from error
 
 
 def _drop_folder(root: Path, names: tuple[str, ...], disk: Disk) -> None:
@@ -218,6 +218,6 @@ def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, .
 
 
 def _discard(root: Path, key: str) -> None:
-    *folders, name = tree.split(key)
+    *folders, name = tree.split_key(key)
     with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
         os.unlink(_temporary(name), dir_fd=fd)

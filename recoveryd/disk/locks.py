@@ -65,7 +65,7 @@ class StoreLock:
         `RecoverydError`.
         """
         self._file = _run_file(self._place, self.folder)
-        private_files.folder(self._place)
+        private_files.make_folder(self._place)
         fd = _take(self._file)
         if fd is None:
             who = _read_note(self._file)
@@ -114,7 +114,7 @@ def watcher(place: Path, folder: Path) -> LockOwner | None:
         return None
 
 
-def stale(place: Path, folder: Path) -> bool:
+def is_left_over(place: Path, folder: Path) -> bool:
     """Whether a crash left a note. The next `run` writes over it."""
     try:
         file = _run_file(place, folder)
@@ -174,7 +174,7 @@ def recovery_lock(
         path = _lock_file(place, folder, "lock")
     except NotFoundError:  # a store that is gone: nobody can write to it, and what is asked of it says so
         path = _note(place, store, "lock")
-    private_files.folder(place)
+    private_files.make_folder(place)
     deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
     while (fd := _take(path)) is None:
         left = deadline - time.monotonic()

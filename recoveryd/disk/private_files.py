@@ -15,7 +15,7 @@ from recoveryd.disk.flush import fsync, write_all
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def folder(path: Path) -> Path:
+def make_folder(path: Path) -> Path:
     """Make the state folder `path` (0700), or take the permissions of others from the one that is there.
 
     Raises `RecoverydError` when it can't be made, or belongs to another user: as root in somebody's home (sudo keeps

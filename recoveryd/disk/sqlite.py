@@ -81,9 +81,9 @@ class Database:
         except FileNotFoundError as error:
             raise StoreError(f"{self.path} is not there.") from error
         except OSError as error:
-            raise tree.trouble(error, f"look at {self.path}") from error
+            raise tree.error_of(error, f"look at {self.path}") from error
         if not stat.S_ISREG(found.st_mode):
-            raise StoreError(f"{self.path} is {tree.kind(found.st_mode)}, where a database should be.")
+            raise StoreError(f"{self.path} is {tree.file_kind(found.st_mode)}, where a database should be.")
         return found
 
     def files(self) -> Files:
@@ -93,7 +93,7 @@ class Database:
         except FileNotFoundError:
             wal = ()
         except OSError as error:
-            raise tree.trouble(error, f"look at {self._wal}") from error
+            raise tree.error_of(error, f"look at {self._wal}") from error
         return _facts(self.check()), wal
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -147,11 +147,11 @@ class Database:
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise tree.trouble(error, f"read {self.path}") from error
+            raise tree.error_of(error, f"read {self.path}") from error
         try:
             return os.pread(fd, 2, 18) == _WAL
         except OSError as error:
-            raise tree.trouble(error, f"read {self.path}") from error
+            raise tree.error_of(error, f"read {self.path}") from error
         finally:
             os.close(fd)
 

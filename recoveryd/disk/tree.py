@@ -38,7 +38,7 @@ _SENTENCES = {
 _LASTING = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL})
 
 
-def trouble(error: OSError, what: str) -> StoreError:
+def error_of(error: OSError, what: str) -> StoreError:
     """Turn an errno into an error with a sentence. `what` could not be done ("read /a/b"). DiskError for what may
     pass.
     """
@@ -47,7 +47,7 @@ def trouble(error: OSError, what: str) -> StoreError:
     return kind(f"Can't {what}: {reason}.", hint)
 
 
-def split(key: str) -> tuple[str, ...]:
+def split_key(key: str) -> tuple[str, ...]:
     """Cut a record's key into folders and a file name. Raises StoreError for a key that could lead anywhere else."""
     *folders, name = key.split("/")
     if not folders or not _RECORD.fullmatch(name) or not all(map(valid_id, folders)):
@@ -80,8 +80,8 @@ def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) 
         raise
     except OSError as error:
         if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
-            raise trouble(error, f"open {path}") from error
-        what = kind(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+            raise error_of(error, f"open {path}") from error
+        what = file_kind(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
         raise StoreError(f"{path} is {what}, where a folder should be; it is left alone.") from error
 
 
@@ -113,7 +113,7 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
     try:
         return _read_all(file, path, limit)
     except OSError as error:
-        raise trouble(error, f"read {path}") from error
+        raise error_of(error, f"read {path}") from error
     finally:
         os.close(file)
 
@@ -132,11 +132,11 @@ def opened(fd: int, name: str, path: str, access: int = os.O_RDONLY) -> int:
         if error.errno in odd:
             what = odd[error.errno]
             raise StoreError(f"{path} is {what}, where a file should be; it is left alone.") from error
-        raise trouble(error, f"open {path}") from error
+        raise error_of(error, f"open {path}") from error
     mode = os.fstat(file).st_mode
     if not stat.S_ISREG(mode):
         os.close(file)
-        raise StoreError(f"{path} is {kind(mode)}, where a file should be; it is left alone.")
+        raise StoreError(f"{path} is {file_kind(mode)}, where a file should be; it is left alone.")
     return file
 
 
@@ -155,7 +155,7 @@ def _read_all(file: int, path: str, limit: int) -> bytes:
     raise StoreError(f"{path} is too large: {max(size, found.st_size):,} bytes, at most {limit:,} are read.")
 
 
-def kind(mode: int) -> str:
+def file_kind(mode: int) -> str:
     """Name what a file is by its mode: "a folder", "a symlink", "a named pipe"."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symlink", stat.S_IFIFO: "a named pipe", stat.S_IFREG: "a file"}
     return kinds.get(stat.S_IFMT(mode), "no regular file")

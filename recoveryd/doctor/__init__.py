@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
-from recoveryd.doctor.config_references import problems
+from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.patient import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status, watched_by
 
@@ -22,7 +22,7 @@ __all__ = [
     "StoreStatus",
     "bundle",
     "examine",
-    "problems",
+    "reference_problems",
     "sound",
     "status",
     "watched_by",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, content_of, recorded
+from recoveryd.clients import Clients, Config, Content, Store, content_of, read_error
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -141,7 +141,7 @@ def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | N
     for message in session.messages:
         if message.id == entry.message and message.error is not None:
             named = {key: str(message.data.get(f"{key}ID", "")) for key in ("provider", "model")}
-            return Failure(store.id, session.id, message.id, message.created, recorded(message.error), **named)
+            return Failure(store.id, session.id, message.id, message.created, read_error(message.error), **named)
     return None
 
 

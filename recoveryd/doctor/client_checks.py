@@ -21,7 +21,7 @@ def client(patient: Patient) -> Iterator[Check]:
 def plugin(patient: Patient) -> Iterator[Check]:
     """Check our plugins in the clients that take one: there, of this version, as they were written, and at work."""
     caller = Caller(base.command(), base.environment(os.environ), patient.state_dir)
-    placed = list(plugins.placed(patient.clients, caller, os.environ))
+    placed = list(plugins.list_plugins(patient.clients, caller, os.environ))
     if not placed:
         yield ok("plugin", "No client that takes a plugin keeps its settings here.")
     for one in placed:
@@ -37,7 +37,7 @@ def plugin(patient: Patient) -> Iterator[Check]:
             yield _at_work(one)
 
 
-def _at_work(one: plugins.Placed) -> Check:
+def _at_work(one: plugins.PlacedPlugin) -> Check:
     missing, silent, loaded = one.plugin.missing(), one.plugin.silent(one.path.stat().st_mtime), one.plugin.loaded()
     if missing:
         says = f"{one.title} has changed: the plugin finds no {', '.join(missing)} in it, and does without."

@@ -10,7 +10,7 @@ from recoveryd.clients import Clients, Config
 from recoveryd.core import ConfigProblem, is_session_id
 
 
-def problems(config: Config) -> list[ConfigProblem]:
+def reference_problems(config: Config) -> list[ConfigProblem]:
     """List what is wrong with the things that the configuration names, in the order of its keys."""
     found = [*_ignored(config), *_hook("on_abort", config.hooks.on_abort)]
     found += _hook("on_complete", config.hooks.on_complete)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recoveryd.core import Check, RecoverydError, fail, ok, warn
 from recoveryd.disk import watchers
-from recoveryd.doctor.config_references import problems
+from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.patient import Patient
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
@@ -30,7 +30,7 @@ def config(patient: Patient) -> Iterator[Check]:
     if patient.config_problem is not None:
         problem = patient.config_problem
         yield fail("config", f"{problem.message} All else is checked with what of it is sound.", problem.hint)
-    found = problems(patient.config)
+    found = reference_problems(patient.config)
     for one in found:
         yield warn("config", f"{one.key}: {one.says}", one.next)
     if patient.config_problem is not None or found:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from recoveryd.clients import Content, recorded
+from recoveryd.clients import Content, read_error
 from recoveryd.core import Edit, Json, Message, Part, RecordedError, Session, known_word, type_name, words
 from recoveryd.providers import LIKELY, MODEL_WORDS, SURE, squeeze
 
@@ -76,7 +76,7 @@ class Shaper:
         if "modelID" in message.data:
             shape["model"] = model_shape(message.data["modelID"])
         if message.error is not None:
-            shape["error"] = error_shape(recorded(message.error), self._content.error_names())
+            shape["error"] = error_shape(read_error(message.error), self._content.error_names())
         return shape
 
     def _stored(self, part: Part) -> dict[str, Any]:

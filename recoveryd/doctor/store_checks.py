@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
-from recoveryd.disk import lockers, stale
+from recoveryd.disk import is_left_over, lockers
 from recoveryd.doctor.patient import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
 from recoveryd.settings import paths
@@ -59,14 +59,14 @@ def of_clients(patient: Patient) -> Iterator[Check]:
 
 def watches(patient: Patient) -> Iterator[Check]:
     """Check that the kernel lets all folders be watched."""
-    limit, instances = folders.limits()
+    limit, instances = folders.watch_limits()
     if not patient.living:
         return
     if limit is None:
         yield ok("watches", "This system has no limit on watched folders that could be read.")
         return
     wanted = sum(1 if one.watch_files else folders.count_folders(str(one.watch_path)) + 1 for one in patient.living)
-    problem = folders.refused()
+    problem = folders.why_no_inotify()
     count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
     if problem:
         yield fail(
@@ -104,7 +104,7 @@ def daemon(patient: Patient) -> Iterator[Check]:
         else:
             idle.append(one)
     if idle:
-        left = any(stale(place, one.lock_path) for one in idle)
+        left = any(is_left_over(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""
         names = ", ".join(str(one.root) for one in idle)
         yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd start")

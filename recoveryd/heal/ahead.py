@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recoveryd.clients import Client, Look, Store
 from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
-from recoveryd.diagnose import Case, Context, undone
+from recoveryd.diagnose import Case, Context, undone_repair
 from recoveryd.providers import NO_RULES, rules_for, turned_away
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
@@ -12,7 +12,7 @@ FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
 _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 
-def ended(look: Look) -> bool:
+def turn_ended(look: Look) -> bool:
     """Whether the last turn of a session ended, and nothing was asked since.
 
     Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.
@@ -57,7 +57,7 @@ def repaired_before(context: Context, case: Case) -> bool:
     """Whether that was tried once, as every failure is, or the user took the session's last repair back."""
     failure, ledger = case.failure, context.ledger
     tried = ledger.handled(failure.store, failure.session, failure.message) is not None
-    return tried or undone(case.store, ledger, failure) is not None
+    return tried or undone_repair(case.store, ledger, failure) is not None
 
 
 def only_adds(edits: tuple[Edit, ...]) -> bool:

@@ -20,13 +20,13 @@ class Answer:
     event: Event
 
 
-def made(store: Store, entry: Entry) -> Case:
+def case_from_ledger(store: Store, entry: Entry) -> Case:
     """Return the case of a recovery of the ledger. Errors of the store pass."""
     failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
     return Case.of_entry(store, entry, failed.created if failed is not None else 0)
 
 
-def undo(context: Context, case: Case) -> Answer:
+def undo_by_hand(context: Context, case: Case) -> Answer:
     """Undo a recovery for who pressed a button or a key; tell in words what came of it. Raises no RecoverydError."""
     event = case.event
     try:
@@ -37,7 +37,7 @@ def undo(context: Context, case: Case) -> Answer:
     return Answer("Undone", says, replace(event, outcome=Outcome.UNDONE))
 
 
-def go_on(context: Context, resumer: Resumer, case: Case) -> Answer:
+def go_on_by_hand(context: Context, resumer: Resumer, case: Case) -> Answer:
     """Tell a session to go on for who pressed a button or a key; tell in words what came of it."""
     event = case.event
     known = context.ledger.find(event.id)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from recoveryd.clients import Store
-from recoveryd.core import Event, Outcome, RecoverydError, note
+from recoveryd.core import Event, Outcome, RecoverydError, keep_newest
 from recoveryd.diagnose import Case
 from recoveryd.heal.recovery import Recovery
 
@@ -83,7 +83,7 @@ class Lifecycle:
             self._wait(_RETRY_S, waiting)
             return
         self._forget(name)
-        note(self._told, name, value=True)
+        keep_newest(self._told, name, value=True)
         self._ended(case)
 
     def finish(self) -> None:

@@ -26,7 +26,7 @@ from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
-from recoveryd.tell import actions_of, names, places, sentence
+from recoveryd.tell import actions_of, no_longer_seen, places, sentence
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
@@ -211,7 +211,7 @@ class Proposer:
             edits=edits,
             places=places(session, edits),
             lead=done.lead,
-            also=f"{done.tail}{names(session, edits)}",
+            also=f"{done.tail}{no_longer_seen(session, edits)}",
             files=done.wholes,
         )
 

@@ -19,7 +19,7 @@ from recoveryd.core import (
     Session,
     UnreadError,
 )
-from recoveryd.diagnose import Case, Context, standing, state_of
+from recoveryd.diagnose import Case, Context, standing_repair, state_of
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
@@ -102,7 +102,7 @@ class Recorder:
 
     def standing(self, case: Case) -> Case | None:
         """Return the repair of this failure that is stored, if any: another process may have been first."""
-        entry = standing(case.store, self._ledger, Diagnosis(case.failure, case.refused))
+        entry = standing_repair(case.store, self._ledger, Diagnosis(case.failure, case.refused))
         return None if entry is None else self._as_made(case, entry)
 
     def _as_made(self, case: Case, entry: Entry) -> Case:

@@ -9,7 +9,7 @@ from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients import Stamp, Store, stand, wait_until_quiet
+from recoveryd.clients import Stamp, Store, all_written, wait_until_quiet
 from recoveryd.core import (
     KINDS,
     REFUSED,
@@ -27,7 +27,7 @@ from recoveryd.core import (
     UnreadError,
     capital,
     failpoint,
-    note,
+    keep_newest,
 )
 from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
@@ -153,7 +153,7 @@ class Recovery:
             return case.became(known.outcome, known.detail)
         failpoint.reach("confirm")
         if known.outcome is Outcome.HEALED and (
-            stand(case.store, case.event.changes) or self._recorder.repaired_since(known)
+            all_written(case.store, case.event.changes) or self._recorder.repaired_since(known)
         ):
             return case
         found = diagnose(self.context, case.store, case.session)
@@ -311,7 +311,7 @@ class Recovery:
 
     def _stands(self, case: Case, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""
-        if not stand(case.store, proposed.changes):
+        if not all_written(case.store, proposed.changes):
             return False
         failpoint.reach("read back")
         left = proposed.objections(case.store.load(case.session))
@@ -338,7 +338,7 @@ class Recovery:
         failure = case.failure
         if (key := (failure.store, failure.session, failure.message)) in self._stopped:
             return False
-        note(self._stopped, key, value=True)
+        keep_newest(self._stopped, key, value=True)
         self.on_abort(case.session)
         return stop_turn(case.store, self.context.clients.of(case.store).server, session, failure)
 

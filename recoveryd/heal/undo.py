@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Store, is_of, states, untouched, wait_until_quiet
+from recoveryd.clients import Clients, Config, Store, is_of, stored_images, untouched, wait_until_quiet
 from recoveryd.core import (
     CUT_OFF,
     Change,
@@ -53,7 +53,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
     changes = ledger.changes(entry.id)
     try:
         store.clean(changes)
-        found = states(store, changes)
+        found = stored_images(store, changes)
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         obstacle = store.undo_obstacle(entry, changes)
         if obstacle and "before" in found:  # neither way is safe now
@@ -103,7 +103,7 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
     that the client goes on under, or where the client says that it can't be.
     """
-    found = states(store, changes)
+    found = stored_images(store, changes)
     ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
     goes_on = kind_info(entry.kind).new_ids and "other" in found and "before" not in found
     if not ours or goes_on or store.undo_obstacle(entry, changes):
@@ -180,7 +180,7 @@ def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> lis
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
-    found = states(store, changes)
+    found = stored_images(store, changes)
     ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
     changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
     if changed:

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, Outcome, RecoverydError, failpoint
 from recoveryd.disk import private_files
-from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, sweep, unknown
+from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, remove_copies, unknown
 
-__all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "put", "text"]
+__all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "as_text", "as_value"]
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
@@ -76,7 +76,7 @@ class LedgerFile:
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query, or what a PRAGMA says."""
         with _in_words(self.path):
-            return self.db.execute(query, [put(v) for v in values]).fetchall()
+            return self.db.execute(query, [as_value(v) for v in values]).fetchall()
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
         """Return the recoveries that the end of a query (`WHERE …`) selects."""
@@ -111,7 +111,7 @@ def _in_words(path: Path) -> Iterator[None]:
         raise LedgerError(f"The ledger {path} can't be opened: {error.strerror or error}.", _PERMISSIONS) from error
 
 
-def put(value: Any) -> Any:
+def as_value(value: Any) -> Any:
     """Make a value that SQLite takes. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
     if not isinstance(value, str):
         return value
@@ -122,7 +122,7 @@ def put(value: Any) -> Any:
     return str(value)
 
 
-def text(value: str | bytes) -> str:
+def as_text(value: str | bytes) -> str:
     """Return the text that `put` was given."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
@@ -130,10 +130,10 @@ def text(value: str | bytes) -> str:
 def _entry(row: Sequence[Any]) -> Entry:
     """Make an `Entry` of a row of `_ENTRIES`."""
     name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed = row
-    texts = (text(store), text(session), text(message), text(title))
+    texts = (as_text(store), as_text(session), as_text(message), as_text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     deeds = tuple(json.loads(actions))
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, text(detail), deeds, bool(confirmed))
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, as_text(detail), deeds, bool(confirmed))
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -143,7 +143,7 @@ def _open(path: Path) -> sqlite3.Connection:
             make(db, _APPLICATION_ID)
         elif check(db, path) < SCHEMA_VERSION:
             bring_forward(db, path)
-        sweep(path)
+        remove_copies(path)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 4194304")
         db.execute("PRAGMA secure_delete = ON")  # what is forgotten is to be gone from the file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from recoveryd.ledger.file import LedgerFile, put, text
+from recoveryd.ledger.file import LedgerFile, as_text, as_value
 
 
 class KnownStores:
@@ -16,27 +16,27 @@ class KnownStores:
     def ids(self) -> list[str]:
         """List the ids of all stores."""
         rows = self._file.read("SELECT store FROM recovery UNION SELECT store FROM handled")
-        return [text(store) for (store,) in rows]
+        return [as_text(store) for (store,) in rows]
 
     def sessions(self, store: str) -> list[str]:
         """List the sessions of a store in which some failure was handled."""
         query = "SELECT session FROM recovery WHERE store = ?1 UNION SELECT session FROM handled WHERE store = ?1"
-        return [text(session) for (session,) in self._file.read(query, (store,))]
+        return [as_text(session) for (session,) in self._file.read(query, (store,))]
 
     def places(self) -> dict[str, str]:
         """Return the identity (device and inode) that each store had when it was last seen, by its id."""
-        return {text(store): identity for store, identity in self._file.read("SELECT store, identity FROM place")}
+        return {as_text(store): identity for store, identity in self._file.read("SELECT store, identity FROM place")}
 
     def place(self, store: str, identity: str) -> None:
         """Keep the identity of a store, which tells it from a copy."""
         with self._file.write() as db:
-            db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (put(store), identity))
+            db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (as_value(store), identity))
 
     def learn(self, before: str, after: str, sessions: Iterable[str]) -> None:
         """Copy to a store what became of the failures of these sessions in another one; the repairs stay the
         other's.
         """
-        rows = [(put(after), put(before), put(session)) for session in sessions]
+        rows = [(as_value(after), as_value(before), as_value(session)) for session in sessions]
         if not rows:
             return
         query = """INSERT OR IGNORE INTO handled SELECT ?, session, message, outcome, session_state, rules_version
@@ -46,7 +46,7 @@ class KnownStores:
 
     def move(self, before: str, after: str, sessions: Iterable[str]) -> None:
         """Move all records of these sessions from a store to another one; what that one knows itself stays."""
-        rows = [(put(after), put(before), put(session)) for session in sessions]
+        rows = [(as_value(after), as_value(before), as_value(session)) for session in sessions]
         if not rows:
             return
         with self._file.write() as db:

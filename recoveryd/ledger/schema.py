@@ -86,7 +86,7 @@ def bring_forward(db: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def sweep(path: Path) -> None:
+def remove_copies(path: Path) -> None:
     """Remove the copies of a ledger that was brought forward: they hold what a user may have had forgotten since."""
     for version in range(1, SCHEMA_VERSION):
         with suppress(FileNotFoundError):

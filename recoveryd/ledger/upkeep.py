@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.core import CUT_OFF, BusyError, Change, Entry, Kind, NotFoundError, Outcome, RefusedError
-from recoveryd.ledger.file import KINDS, put, text
+from recoveryd.ledger.file import KINDS, as_text, as_value
 from recoveryd.ledger.images import Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
 
@@ -55,7 +55,7 @@ class Upkeep:
         """List all recoveries, oldest first."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
         rows = self._file.read(f"SELECT kind, outcome, time, {seconds}, store FROM recovery ORDER BY seq")  # noqa: S608
-        return [Ended(KINDS.get(k or ""), Outcome(how), at, took, text(store)) for k, how, at, took, store in rows]
+        return [Ended(KINDS.get(k or ""), Outcome(how), at, took, as_text(store)) for k, how, at, took, store in rows]
 
     def newest(self, outcomes: Container[Outcome]) -> list[Entry]:
         """Return the newest recovery of each session where it ended in one of these ways, newest first."""
@@ -65,7 +65,7 @@ class Upkeep:
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
         """List store and session of those with at least so many recoveries that wrote something."""
         query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
-        return [(text(store), text(session)) for store, session in self._file.read(query, (recoveries,))]
+        return [(as_text(store), as_text(session)) for store, session in self._file.read(query, (recoveries,))]
 
     def conflicts(self) -> list[Entry]:
         """List the recoveries that the client wrote over, newest first."""
@@ -144,9 +144,9 @@ class Upkeep:
         entries = self.forgettable(session)
         with self._file.write() as db:
             _drop_images(db, [self._number(entry.id) for entry in entries])
-            db.execute(_UNTITLED, (put(session),))
+            db.execute(_UNTITLED, (as_value(session),))
             query = "UPDATE recovery SET title = '', detail = ?, sole = NULL WHERE session = ?"
-            db.execute(query, (FORGOTTEN, put(session)))
+            db.execute(query, (FORGOTTEN, as_value(session)))
         self._shred()
         return entries
 
@@ -157,7 +157,7 @@ class Upkeep:
             " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
             CUT_OFF,
         )
-        untold = [(seq, name, text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
+        untold = [(seq, name, as_text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
         told = {seq: self._sole(store, self._ledger.changes(name)) for seq, name, store in untold if self._sole}
         if told:
             with self._file.write() as db:

@@ -46,7 +46,7 @@ class Background:
 
     def start(self, command: Sequence[str], env: Mapping[str, str], say: Say) -> None:
         """Start `command`, and wait until it is ready. RecoverydError: it ended at once, or can't be started."""
-        file = os.open(private_files.folder(self._state) / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(private_files.make_folder(self._state) / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(file, 0)

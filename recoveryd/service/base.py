@@ -68,12 +68,12 @@ class Manager(Protocol):
         """Remove its files. Returns the folders that may be empty now."""
 
 
-def unreachable(what: str, hint: str = "") -> RecoverydError:
+def no_manager(what: str, hint: str = "") -> RecoverydError:
     """Make the error for a system without a manager of services: it says how to live without."""
     return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
 
 
-def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
+def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
     """Run a command of a manager; returns its answer. Raises TimeoutExpired after `limit` seconds, RecoverydError."""
     try:
         return subprocess.run(  # noqa: S603
@@ -84,7 +84,7 @@ def asked(command: Sequence[str], env: Mapping[str, str], limit: float) -> subpr
         raise RecoverydError(why, _LATER) from error
 
 
-def silent(command: Sequence[str]) -> RecoverydError:
+def no_answer(command: Sequence[str]) -> RecoverydError:
     """Make the error for a manager that takes too long."""
     return RecoverydError(f"`{' '.join(command)}` does not answer.", _LATER)
 

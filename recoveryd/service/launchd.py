@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import MARK, Say, Service, Verb, asked, remove, silent, template, unreachable, write
+from recoveryd.service.base import (
+    MARK,
+    Say,
+    Service,
+    Verb,
+    call_manager,
+    no_answer,
+    no_manager,
+    remove,
+    template,
+    write,
+)
 from recoveryd.settings import paths
 
 LABEL = "recoveryd"
@@ -35,9 +46,9 @@ class Launchd:
 
     def check(self) -> None:
         if shutil.which("launchctl", path=self._env.get("PATH")) is None:
-            raise unreachable("there is no launchctl")
+            raise no_manager("there is no launchctl")
         if self._call("print", self._domain).returncode:
-            raise unreachable(f"launchd has no {self._domain}", "Log in at the desktop, not by ssh alone.")
+            raise no_manager(f"launchd has no {self._domain}", "Log in at the desktop, not by ssh alone.")
 
     def state(self) -> str:
         try:
@@ -104,9 +115,9 @@ class Launchd:
     def _call(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = ["launchctl", *words]
         try:
-            return asked(command, self._env, self._limit)
+            return call_manager(command, self._env, self._limit)
         except subprocess.TimeoutExpired as error:
-            raise silent(command) from error
+            raise no_answer(command) from error
 
 
 def plist(service: Service) -> str:

@@ -21,7 +21,7 @@ State = Literal["absent", "current", "outdated", "edited"]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPlugin:
     """The plugin of a client that this user has: where its file belongs, what is to be in it, and how it is."""
 
     name: str
@@ -32,22 +32,22 @@ class Placed:
     plugin: Plugin
 
 
-def placed(clients: Clients, caller: Caller, env: Mapping[str, str]) -> Iterator[Placed]:
+def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> Iterator[PlacedPlugin]:
     """List them. Raises RecoverydError for a file that can't be read."""
     for client in clients.all():
         plugin = client.plugin(env)
         path = plugin.path if plugin is not None else None
         if plugin is not None and path is not None:
             text = plugin.text(caller)
-            yield Placed(client.name, client.title, path, text, _state(plugin, path, caller), plugin)
+            yield PlacedPlugin(client.name, client.title, path, text, _state(plugin, path, caller), plugin)
 
 
-def put(one: Placed, state: Path, say: Say, *, over: bool = False) -> None:
+def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) -> None:
     """Write the file of a plugin. RefusedError: somebody changed the one that is there, and not `over`."""
     if one.state == "edited" and not over:
         hint = "Move it away to keep it; `recoveryd plugin install --yes` replaces it."
         raise RefusedError(f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.", hint)
-    private_files.folder(private_files.folder(state) / _FOLDER)
+    private_files.make_folder(private_files.make_folder(state) / _FOLDER)
     if one.state == "current":
         say(f"unchanged: {one.path}")
         return
@@ -59,7 +59,7 @@ def put(one: Placed, state: Path, say: Say, *, over: bool = False) -> None:
     say(f"{'wrote' if one.state == 'absent' else 'updated'}: {one.path} ({one.title} loads it when it is started anew)")
 
 
-def take(one: Placed, say: Say, *, over: bool = False) -> None:
+def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
     """Remove the file of a plugin. RefusedError: somebody changed it, and not `over`."""
     if one.state == "absent":
         return
@@ -77,7 +77,7 @@ def take(one: Placed, say: Say, *, over: bool = False) -> None:
         one.path.parent.rmdir()  # where nothing else is in it
 
 
-def forget(state: Path, say: Say) -> None:
+def remove_mailboxes(state: Path, say: Say) -> None:
     """Remove what clients and recoveryd left for each other."""
     folder = state / _FOLDER
     if not folder.is_dir() or folder.is_symlink():

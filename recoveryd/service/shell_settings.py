@@ -22,7 +22,7 @@ NOTE = "install.json"  # in the state folder: the configuration before and after
 Found = Mapping[str, ShellSettings]  # by the section of the configuration
 
 
-def seen(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
+def settings_of_shell(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
     """Ask each client what the configuration as the service reads it (`there`) lacks, next to this shell's (`here`)."""
     service = {client.name: client for client in Clients(there).all()}
     found: dict[str, ShellSettings] = {}
@@ -42,11 +42,11 @@ def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
         _write_places({name: one for name, one in found.items() if one}, config, state, say)
     for one in found.values():
         for file, (variable, text) in one.secrets.items():
-            if names(config, file):
+            if config_names(config, file):
                 _write_secret(file, variable, text, say)
 
 
-def names(config: Path, file: Path) -> bool:
+def config_names(config: Path, file: Path) -> bool:
     """Whether a section of a configuration names `file`; in doubt it does."""
     try:
         sections = [dict(section) for _, section in load(Config, config, {}) if isinstance(section, Section)]
@@ -63,7 +63,7 @@ def names(config: Path, file: Path) -> bool:
 def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
     before = config.read_bytes().decode() if config.exists() else None
     try:
-        after = with_places(before or "", found)
+        after = with_shell_settings(before or "", found)
         replace(Config, config, after)
     except (OSError, ValueError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error
@@ -77,7 +77,7 @@ def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
     say(f"configured: {config}, since the service does not see what this shell is set to: {told}")
 
 
-def with_places(text: str, found: Found) -> str:
+def with_shell_settings(text: str, found: Found) -> str:
     """Write what was found into a configuration; comments and all else stay. ValueError: that can't be had."""
     import tomlkit
 
@@ -112,7 +112,7 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
         raise ValueError("its form is too unusual to be changed by a program")
 
 
-def forget(state: Path, say: Say) -> set[Path]:
+def take_back(state: Path, say: Say) -> set[Path]:
     """Take back what `adopt` wrote. Returns the configuration that it wrote to, if there was one."""
     note = _note(state)
     if "config" not in note:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import Say, Service, Verb, asked, remove, silent, template, unreachable, write
+from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
 
 UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
@@ -36,14 +36,14 @@ class Systemd:
 
     def check(self) -> None:
         if shutil.which("systemctl", path=self._env.get("PATH")) is None:
-            raise unreachable("there is no systemd")
+            raise no_manager("there is no systemd")
         done = self._call("show-environment")
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["it does not answer"])[-1].rstrip(".")
             hint = "Log in as this user, not by su or sudo."
             if self._env.get("WSL_DISTRO_NAME"):
                 hint = "In WSL: `systemd=true` under [boot] in /etc/wsl.conf, then `wsl --shutdown`."
-            raise unreachable(f"systemd's user manager can't be reached ({why})", hint)
+            raise no_manager(f"systemd's user manager can't be reached ({why})", hint)
         # The manager looks where its own environment says, not where this shell's does.
         for line in done.stdout.splitlines():
             name, _, value = line.partition("=")
@@ -143,11 +143,11 @@ class Systemd:
         """RecoverydError: it does not answer; TimeoutExpired: not within a `timeout` that was given."""
         command = ["systemctl", "--user", *words]
         try:
-            return asked(command, self._env, timeout or self._limit)
+            return call_manager(command, self._env, timeout or self._limit)
         except subprocess.TimeoutExpired as error:
             if timeout:
                 raise
-            raise silent(command) from error
+            raise no_answer(command) from error
 
 
 def unit(service: Service) -> str:

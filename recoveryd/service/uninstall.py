@@ -15,7 +15,7 @@ from recoveryd.service.base import Say
 from recoveryd.settings import paths
 
 
-def recoveries(state: Path) -> int:
+def count_recoveries(state: Path) -> int:
     """Count the recoveries in the ledger; a ledger that can't be read counts as one."""
     file = paths.ledger_file(state)
     if not file.exists():
@@ -44,15 +44,15 @@ def drop_locks(state: Path) -> Path:
     return place
 
 
-def tidy(state: Path, config: Path, say: Say) -> Path | None:
+def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     """Remove the state folder, but what a configuration goes on naming, and a ledger that holds something. Returns that
     ledger.
     """
-    noted = shell_settings.forget(state, say)
+    noted = shell_settings.take_back(state, say)
     ledger = paths.ledger_file(state)
-    kept = recoveries(state) > 0
+    kept = count_recoveries(state) > 0
     there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
-    named = {path: one for one in {*noted, config} for path in there if shell_settings.names(one, path)}
+    named = {path: one for one in {*noted, config} for path in there if shell_settings.config_names(one, path)}
     elsewhere = bool((noted - {config}) & {*named.values()})
     names = []
     for path in there:
@@ -70,7 +70,7 @@ def tidy(state: Path, config: Path, say: Say) -> Path | None:
     return ledger if kept else None
 
 
-def purge(state: Path, config: Path, say: Say) -> None:
+def remove_everything(state: Path, config: Path, say: Say) -> None:
     """Remove the ledger, the log and the configuration."""
     if config.exists() or config.is_symlink():
         config.unlink()

@@ -5,10 +5,10 @@ Imports `core`, `clients`, `settings`, `ledger` and `repair`.
 
 from __future__ import annotations
 
-from recoveryd.tell.actions import actions_of, by_place, names, sentence
+from recoveryd.tell.actions import actions_of, by_place, no_longer_seen, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.failure_words import cause, remedy, repairable, told
+from recoveryd.tell.failure_words import cause, evidence_line, remedy, repairable
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
@@ -31,14 +31,14 @@ __all__ = [
     "by_place",
     "can_show",
     "cause",
+    "evidence_line",
     "marked",
     "metrics",
-    "names",
+    "no_longer_seen",
     "places",
     "remedy",
     "repairable",
     "safely",
     "sentence",
     "show_undone",
-    "told",
 ]

@@ -113,7 +113,7 @@ def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) ->
     return capital(("would " if said and not done else "") + ", ".join(said))
 
 
-def names(session: Session, edits: Sequence[Edit]) -> str:
+def no_longer_seen(session: Session, edits: Sequence[Edit]) -> str:
     """ "; no longer seen: 38 messages, bash 20; cut: write 17" of what is sent no more, or not whole; "" of nothing."""
     parts = {part.id: part for message in session.messages for part in message.parts}
     seen, whole = Counter[str](), Counter[str]()

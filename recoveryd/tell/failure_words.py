@@ -5,7 +5,7 @@ from __future__ import annotations
 from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
-def told(evidence: Json) -> str:
+def evidence_line(evidence: Json) -> str:
     """Write evidence on one line: "message msg_1, status 400"."""
     return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
 

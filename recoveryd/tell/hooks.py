@@ -69,11 +69,11 @@ class Commands:
             logger.warning("on_complete was not run for the last {} recoveries: recoveryd is stopping", left)
 
     def _on_abort(self, session: str) -> None:
-        run("on_abort", self._hooks.on_abort, {"event": "abort", "session": session}, ABORT_LIMIT_S)
+        run_hook("on_abort", self._hooks.on_abort, {"event": "abort", "session": session}, ABORT_LIMIT_S)
 
     def _on_complete(self, event: Event) -> None:
         try:
-            self._events.put_nowait(told(event))
+            self._events.put_nowait(event_document(event))
         except queue.Full:
             logger.warning("{}: on_complete was not run: {} wait for it already", marked(event), _WAITING)
             return
@@ -84,14 +84,16 @@ class Commands:
     def _work(self) -> None:
         while (event := self._events.get()) is not None:
             command = self._hooks.on_complete
-            safely("the command of on_complete", run, "on_complete", command, event, COMPLETE_LIMIT_S, self._started)
+            safely(
+                "the command of on_complete", run_hook, "on_complete", command, event, COMPLETE_LIMIT_S, self._started
+            )
             self._process = None
 
     def _started(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
 
-def told(event: Event) -> dict[str, Any]:
+def event_document(event: Event) -> dict[str, Any]:
     """Write an event as a command gets it: what `history --json` says of it, and nothing of the conversation."""
     return {
         "event": "complete",
@@ -108,7 +110,7 @@ def told(event: Event) -> dict[str, Any]:
     }
 
 
-def run(
+def run_hook(
     name: str,
     argv: Sequence[str],
     event: Mapping[str, Any],

@@ -17,7 +17,7 @@ from loguru import logger
 from recoveryd.core import clean
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.freedesktop import LIMIT_S
-from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, merged
+from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Button, Toast, merged_toast
 
 __all__ = ["Button", "Delivery", "Fate", "Notifier", "Toast"]
 
@@ -147,7 +147,7 @@ class Notifier:
 def _told_as(news: list[tuple[Toast, Delivery]], few: int) -> list[tuple[Toast, list[Delivery]]]:
     if len(news) <= few or not news:
         return [(toast, [delivery]) for toast, delivery in news]
-    return [(merged([toast for toast, _ in news]), [delivery for _, delivery in news])]
+    return [(merged_toast([toast for toast, _ in news]), [delivery for _, delivery in news])]
 
 
 def _settle(toast: Toast, deliveries: list[Delivery], problem: str) -> None:

@@ -13,7 +13,7 @@ from recoveryd.diagnose import Case, Context
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
-from recoveryd.tell.words import buttons, details, headline, marked, notice
+from recoveryd.tell.words import buttons, deeds_by_line, headline, marked, notice
 
 Press = Callable[[str, Case], object]
 
@@ -74,7 +74,7 @@ class Teller:
 
     def _pressed(self, case: Case, title: str, event: Event) -> None:
         if title == "Show":
-            self._notifier.send(details(event))
+            self._notifier.send(deeds_by_line(event))
         else:
             self._press(title, case)
 

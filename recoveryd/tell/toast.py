@@ -49,7 +49,7 @@ class Toast:
         return replace(self, buttons=tuple(button for button in self.buttons if button.offered()))
 
 
-def merged(toasts: Sequence[Toast]) -> Toast:
+def merged_toast(toasts: Sequence[Toast]) -> Toast:
     """Make one notice of many with news: how many sessions, the first names (the worst first), and where the rest is.
 
     Of several about one session the last counts.

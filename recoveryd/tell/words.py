@@ -45,7 +45,9 @@ _LINES = 5  # deeds that "Show" shows
 
 def _healed(event: Event, go_on: str) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
-    place = "" if kind_info(event.kind).shortened else where(event.places)  # all of it was too long, no place in it
+    place = (
+        "" if kind_info(event.kind).shortened else where_line(event.places)
+    )  # all of it was too long, no place in it
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
     rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: recoveryd undo {event.id}"
     return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
@@ -83,7 +85,7 @@ def _next_step(event: Event, go_on: str) -> str:
     return ""
 
 
-def where(places: Sequence[str]) -> str:
+def where_line(places: Sequence[str]) -> str:
     """Write "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
     named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
     more = len(named) - 1
@@ -91,7 +93,7 @@ def where(places: Sequence[str]) -> str:
     return f"{named[0]}{rest}" if named else ""
 
 
-def details(event: Event) -> Toast:
+def deeds_by_line(event: Event) -> Toast:
     """Write what the button "Show" shows: the deeds of a recovery, one line each, and no content."""
     lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []

@@ -19,12 +19,12 @@ _LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 _INSTANCES = _LIMIT.with_name("max_user_instances")
 
 
-def reason(error: OSError) -> str:
+def why_not_watched(error: OSError) -> str:
     """Tell the user why a folder is not watched."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 
-def identity(path: str) -> tuple[int, int] | None:
+def folder_identity(path: str) -> tuple[int, int] | None:
     """Return what tells a folder from another one of the same name; None when it is not there, or no folder."""
     try:
         found = Path(path).stat()
@@ -34,7 +34,7 @@ def identity(path: str) -> tuple[int, int] | None:
 
 
 @contextmanager
-def held(path: str) -> Iterator[tuple[int, int]]:
+def held_open(path: str) -> Iterator[tuple[int, int]]:
     """Keep a folder open and yield its `identity`, which no other folder can get meanwhile. OSError when there is
     none.
     """
@@ -87,7 +87,7 @@ def count_watches() -> int | None:
     return total
 
 
-def limits() -> tuple[int | None, int | None]:
+def watch_limits() -> tuple[int | None, int | None]:
     """Return how many folders a user may watch, and with how many inotify instances; None where the kernel does not
     tell.
     """
@@ -100,7 +100,7 @@ def limits() -> tuple[int | None, int | None]:
     return found[0], found[1]
 
 
-def refused() -> str:
+def why_no_inotify() -> str:
     """Tell why no inotify instance can be had now; "" when one can. It is given back at once."""
     import ctypes
 
@@ -109,6 +109,6 @@ def refused() -> str:
         return ""
     fd = init(os.O_CLOEXEC)
     if fd < 0:
-        return reason(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+        return why_not_watched(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
     os.close(fd)
     return ""

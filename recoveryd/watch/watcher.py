@@ -158,7 +158,7 @@ class Watcher:
         try:
             self._observer = Observer()
         except OSError as error:
-            self._failed["observer"] = 0.0, f"Nothing is watched: {folders.reason(error)}."
+            self._failed["observer"] = 0.0, f"Nothing is watched: {folders.why_not_watched(error)}."
             return False
         self._failed.pop("observer", None)
         self._observer.start()
@@ -174,7 +174,7 @@ class Watcher:
             files = MOVES if str(root) in self._bursts else WRITES if store.watch_files else RECORDS
             if store.kept_open:
                 files |= WRITES
-            if folders.identity(str(root)) is None:
+            if folders.folder_identity(str(root)) is None:
                 self._failed.pop(str(root), None)
             else:
                 wanted[str(root)] = wanted.get(str(root), FOLDERS) | files
@@ -200,7 +200,7 @@ class Watcher:
         return tried.keys() - self._failed.keys() - (known & self._attached.keys())
 
     def _holds(self, path: str, have: _Attached) -> bool:
-        if path in self._replaced or have.identity != folders.identity(path):
+        if path in self._replaced or have.identity != folders.folder_identity(path):
             return False
         return any(emitter.watch == have.watch and emitter.is_alive() for emitter in self._observer.emitters)
 
@@ -212,16 +212,19 @@ class Watcher:
         # Folders come and go: 6.0 gives up when one below vanishes, 7.0 watches nothing and is silent.
         for _ in range(3):
             try:
-                with folders.held(path) as identity:
+                with folders.held_open(path) as identity:
                     asked = list(wanted.events)
                     watch = self._observer.schedule(handler, path, recursive=wanted.deep, event_filter=asked)
-                    if folders.identity(path) == identity:
+                    if folders.folder_identity(path) == identity:
                         self._failed.pop(path, None)
                         return _Attached(watch, wanted, identity, handler)
                     self._detach(watch)
             except OSError as error:
                 if error.errno not in {errno.ENOENT, errno.ENOTDIR}:
-                    self._failed[path] = time.monotonic() + _RETRY_S, f"{path} is not watched: {folders.reason(error)}."
+                    self._failed[path] = (
+                        time.monotonic() + _RETRY_S,
+                        f"{path} is not watched: {folders.why_not_watched(error)}.",
+                    )
                     return None
         return None
 

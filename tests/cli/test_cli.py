@@ -187,7 +187,7 @@ def test_one_session_that_cannot_be_read_does_not_end_the_scan(tree: Tree, run: 
 @pytest.mark.parametrize("argv", [["scan"], ["explain", "--session", "{session}"]])
 def test_a_broken_list_of_what_is_ignored_hides_no_session(tree: Tree, run: Run, argv: list[str]) -> None:
     session = tree.stuck()
-    (private_files.folder(paths.state_dir()) / "ignore.json").write_bytes(b"{")
+    (private_files.make_folder(paths.state_dir()) / "ignore.json").write_bytes(b"{")
     code, out, err = run(*(part.format(session=session) for part in argv))
     said = " ".join(out.split())
     assert (code, err) == (1 if argv == ["scan"] else 0, "")
@@ -199,7 +199,7 @@ def test_a_broken_list_of_what_is_ignored_hides_no_session(tree: Tree, run: Run,
 def test_nothing_is_repaired_while_it_is_not_known_what_is_ignored(tree: Tree, run: Run) -> None:
     tree.stuck()
     before = tree.files()
-    (private_files.folder(paths.state_dir()) / "ignore.json").write_bytes(b"{")
+    (private_files.make_folder(paths.state_dir()) / "ignore.json").write_bytes(b"{")
     code, out, err = run("scan", "--repair")
     assert (code, out, tree.files()) == (1, "", before)
     assert "ignore.json can't be read" in err and "Nothing is repaired until it can be" in err
@@ -374,7 +374,7 @@ def test_undo_finds_a_store_that_was_moved(
 
 
 def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
-    state = private_files.folder(paths.state_dir())
+    state = private_files.make_folder(paths.state_dir())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
         code, out, err = run("run")
     assert (code, out) == (75, "")
@@ -530,7 +530,7 @@ def test_every_kind_can_be_asked_for(tree: Tree, run: Run, kind: Kind) -> None:
 def test_a_damaged_ledger_is_said_and_nothing_is_written(tree: Tree, run: Run) -> None:
     tree.stuck()
     before = tree.files()
-    state = private_files.folder(paths.state_dir())
+    state = private_files.make_folder(paths.state_dir())
     Ledger(paths.ledger_file(state)).close()
     paths.ledger_file(state).write_bytes(b"no database " * 500)
     code, out, err = run("scan", "--repair")

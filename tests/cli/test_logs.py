@@ -25,7 +25,7 @@ NEW = (
 @pytest.fixture
 def log(tree: Tree) -> Path:
     """With one that was put aside when it was full."""
-    folder = private_files.folder(paths.state_dir())
+    folder = private_files.make_folder(paths.state_dir())
     (folder / "recoveryd.2026-01-01_12-00-00_000000.log").write_text(OLD)
     (folder / "recoveryd.log").write_text(NEW)
     return folder / "recoveryd.log"

@@ -87,13 +87,13 @@ class TestPause:
         assert not paths.state_dir().exists()
 
     def test_after_a_long_one_it_says_what_is_too_old_to_be_healed_by_itself(self, run: Run, tree: Tree) -> None:
-        overrides.pause(private_files.folder(paths.state_dir()), time.time() - 2 * 86_400)
+        overrides.pause(private_files.make_folder(paths.state_dir()), time.time() - 2 * 86_400)
         assert "more than 24 hours ago" in " ".join(run("unpause")[1].split())
 
     def test_it_ends_with_a_broken_configuration_too(self, run: Run, tree: Tree) -> None:
         paths.config_file().parent.mkdir(parents=True, exist_ok=True)
         paths.config_file().write_text("nonsense = 1\n")
-        overrides.pause(private_files.folder(paths.state_dir()), time.time() - 2 * 86_400)
+        overrides.pause(private_files.make_folder(paths.state_dir()), time.time() - 2 * 86_400)
         code, out, _ = run("unpause")
         assert code == 0 and "more than 24 hours ago" in " ".join(out.split())
         assert overrides.paused(paths.state_dir(), time.time()) is None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.store import About, Look, stand, states, untouched
+from recoveryd.clients.store import About, Look, all_written, stored_images, untouched
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
 from recoveryd.core.model import PAGE, Change, Edit, Entry, Kind, Outcome
@@ -520,7 +520,7 @@ def test_changes_are_written_and_taken_back_to_the_very_bytes(kept: Kept) -> Non
     ]
     assert untouched(kept.store, changes)
     kept.store.apply(changes)
-    assert stand(kept.store, changes)
+    assert all_written(kept.store, changes)
     parts = [[(part.id, kept.said(part.data or {})) for part in message.parts] for message in kept.messages()]
     assert parts == [
         [(kept.id("prt_1"), kept.words("other"))],
@@ -531,7 +531,7 @@ def test_changes_are_written_and_taken_back_to_the_very_bytes(kept: Kept) -> Non
     kept.store.apply(back(changes))
     assert kept.content() == before
     assert kept.store.load(kept.id(SES)) == read
-    assert set(states(kept.store, changes)) == {"before"}
+    assert set(stored_images(kept.store, changes)) == {"before"}
     assert kept.left() == []
 
 
@@ -571,7 +571,7 @@ def test_what_the_client_wrote_since_is_a_conflict_and_nothing_is_touched(kept: 
     with pytest.raises(ConflictError, match=called):
         kept.store.apply(changes)
     assert kept.content() == before
-    assert states(kept.store, changes) == ["before", "other", "before"]
+    assert stored_images(kept.store, changes) == ["before", "other", "before"]
     kept.removes(answered, "prt_2")
     before = kept.content()
     with pytest.raises(ConflictError, match=called):

@@ -14,7 +14,7 @@ from recoveryd.clients import Config
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import DiskError, RecoverydError
 from recoveryd.core.model import Failure, Outcome, Refused
-from recoveryd.diagnose import Context, standing, undone
+from recoveryd.diagnose import Context, standing_repair, undone_repair
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
@@ -38,7 +38,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.tree = Tree(folder)
         self.off = 0.0
-        self.state = private_files.folder(folder / "state")
+        self.state = private_files.make_folder(folder / "state")
         self.ledger = Ledger(self.state / "ledger.db", clock=self.clock)
         self.recovery = Recovery(Context(self.ledger, Config(), self.state, clock=self.clock))
         self.session = self.tree.stuck()
@@ -141,7 +141,7 @@ def test_a_repair_by_name_takes_an_undo_back_only_if_it_succeeds(scene: Scene) -
     assert "undone by the user" in scene.verdict().reason
     scene.heals()
     scene.breaks()
-    assert undone(scene.tree.store, scene.ledger, scene.tree.failure(scene.session)) is None
+    assert undone_repair(scene.tree.store, scene.ledger, scene.tree.failure(scene.session)) is None
 
 
 def test_a_forced_undo_behind_an_answer_is_a_wish_too_and_no_repair_of_its_own(scene: Scene) -> None:
@@ -150,7 +150,7 @@ def test_a_forced_undo_behind_an_answer_is_a_wish_too_and_no_repair_of_its_own(s
     undo(scene.tree.store, scene.ledger, scene.ledger.get(name), force=True)
     scene.later()
     scene.breaks()
-    found = undone(scene.tree.store, scene.ledger, scene.tree.failure(scene.session))
+    found = undone_repair(scene.tree.store, scene.ledger, scene.tree.failure(scene.session))
     assert found is not None and found.recovery == name
     assert "undone by the user" in scene.verdict().reason
 
@@ -261,4 +261,4 @@ def test_an_older_ledger_learns_to_leave_traces(tmp_path: Path) -> None:
         kind = healed[0].kind
         assert kind is not None
         failure = Failure(healed[0].store, healed[0].session, "msg_none", 0)
-        assert standing(Tree(tmp_path).store, ledger, Diagnosis(failure, Refused(kind))) is None
+        assert standing_repair(Tree(tmp_path).store, ledger, Diagnosis(failure, Refused(kind))) is None

@@ -104,12 +104,12 @@ def test_mode_is_kept_and_the_state_is_told(tree: Tree) -> None:
     path = tree.root / "part" / asked / "prt_1.json"
     path.chmod(0o604)
     [change] = tree.store.changes(tree.store.load(SES), [Edit(asked, "prt_1", {"a": 1}, "x")])
-    assert store.states(tree.store, [change])[0] == "before"
+    assert store.stored_images(tree.store, [change])[0] == "before"
     tree.store.apply([change])
-    assert store.states(tree.store, [change])[0] == "after"
+    assert store.stored_images(tree.store, [change])[0] == "after"
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     path.write_text("other")
-    assert store.states(tree.store, [change])[0] == "other"
+    assert store.stored_images(tree.store, [change])[0] == "other"
 
 
 def test_a_part_folder_is_made_and_goes_again_with_the_undo(tree: Tree) -> None:
@@ -237,7 +237,7 @@ def test_after_a_kill_every_file_is_whole_and_the_rest_can_be_finished(tree: Tre
         command = [sys.executable, "-c", KILL, str(tree.root), str(at)]
         ended = subprocess.run(command, input=pickle.dumps(changes), timeout=30, check=False, cwd=Path.cwd())
         assert ended.returncode == 9
-        states = store.states(tree.store, changes)
+        states = store.stored_images(tree.store, changes)
         assert "other" not in states
         done = [change.reversed() for change, now in zip(changes, states, strict=True) if now == "after"]
         tree.store.apply(done)

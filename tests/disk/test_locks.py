@@ -21,7 +21,7 @@ import pytest
 
 from recoveryd.core.errors import BusyError, NotFoundError, RecoverydError, StoreError
 from recoveryd.disk import locks
-from recoveryd.disk.locks import LockOwner, StoreLock, lockers, recovery_lock, stale, watcher, watchers
+from recoveryd.disk.locks import LockOwner, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
 
 FORK = multiprocessing.get_context("fork")
 
@@ -218,12 +218,12 @@ class TestStoreLock:
         with StoreLock(store, state, "opencode"):
             file, note = note_of(state), note_of(state).read_bytes()
             assert lockers(state, store) == {os.getpid()}
-            assert not stale(state, store)
+            assert not is_left_over(state, store)
         assert lockers(state, store) == set()
-        assert not stale(state, store)
+        assert not is_left_over(state, store)
         file.write_bytes(note)
         assert watcher(state, store) is None
-        assert stale(state, store)
+        assert is_left_over(state, store)
 
     def test_no_folder_is_not_found(self, store: Path, state: Path) -> None:
         with pytest.raises(NotFoundError, match="no folder"):

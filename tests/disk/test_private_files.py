@@ -23,11 +23,11 @@ def mode(path: Path) -> int:
 
 
 def test_the_state_folder_is_private_and_made_private(home: Path) -> None:
-    folder = private_files.folder(home / "a" / "recoveryd")
+    folder = private_files.make_folder(home / "a" / "recoveryd")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o755)
     (folder / "file").touch()
-    assert private_files.folder(folder) == folder
+    assert private_files.make_folder(folder) == folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "file").exists()
 
@@ -36,14 +36,14 @@ def test_a_folder_that_can_not_be_made_is_said_in_words(home: Path) -> None:
     (home / "file").touch()
     for folder in (home / "file", home / "file" / "recoveryd"):
         with pytest.raises(RecoverydError, match="can't be made: ") as caught:
-            private_files.folder(folder)
+            private_files.make_folder(folder)
         assert "XDG_STATE_HOME" in caught.value.hint
 
 
 def test_a_folder_of_another_user_is_refused_for_root_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: home.stat().st_uid + 1)
     with pytest.raises(RecoverydError, match="another user"):
-        private_files.folder(home)
+        private_files.make_folder(home)
 
 
 class TestWrite:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients import Config, Content, content_of, recorded
+from recoveryd.clients import Config, Content, content_of, read_error
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
@@ -283,8 +283,8 @@ def test_a_record_of_any_shape_has_one(content: Content, part: dict[str, Any], s
     for made in (
         shaper.part(part),
         shaper.part({**part, "state": state}),
-        error_shape(recorded(part), content.error_names()),
-        error_shape(recorded({"data": state}), content.error_names()),
+        error_shape(read_error(part), content.error_names()),
+        error_shape(read_error({"data": state}), content.error_names()),
     ):
         said = json.dumps(made)
         assert not [w for w in _leaves([part, state]) if len(w) > 7 and w not in NAMES and w in said]

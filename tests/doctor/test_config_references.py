@@ -10,32 +10,32 @@ import pytest
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.disk import private_files
-from recoveryd.doctor.config_references import problems
+from recoveryd.doctor.config_references import reference_problems
 from recoveryd.settings import Hooks, paths
 from tests.conftest import Run
 from tests.support.trees import Tree
 
 
 def said(**config: object) -> list[tuple[str, str]]:
-    return [(one.key, one.says) for one in problems(Config.model_validate(config))]
+    return [(one.key, one.says) for one in reference_problems(Config.model_validate(config))]
 
 
 def one_of(config: OpencodeSettings) -> str:
     """What is wrong with the one thing that is."""
-    [found] = problems(Config(opencode=config))
+    [found] = reference_problems(Config(opencode=config))
     assert found.next
     return found.says
 
 
 def test_the_defaults_name_nothing() -> None:
-    assert problems(Config()) == []
+    assert reference_problems(Config()) == []
 
 
 class TestPassword:
     def test_one_that_is_yours_alone(self, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("swordfish\n")
         (tmp_path / "pw").chmod(0o600)
-        assert problems(Config(opencode=OpencodeSettings(password_file=tmp_path / "pw"))) == []
+        assert reference_problems(Config(opencode=OpencodeSettings(password_file=tmp_path / "pw"))) == []
 
     @pytest.mark.parametrize(
         ("content", "mode", "words"),
@@ -67,10 +67,10 @@ class TestHooks:
         program = tmp_path / "healed"
         program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
         hooks = Hooks(on_abort=("true",), on_complete=(str(program), "x"))
-        [found] = problems(Config(hooks=hooks))
+        [found] = reference_problems(Config(hooks=hooks))
         assert (found.key, found.next) == ("hooks.on_complete", f"chmod +x {program}")
         program.chmod(0o755)
-        assert problems(Config(hooks=hooks)) == []
+        assert reference_problems(Config(hooks=hooks)) == []
         assert not (tmp_path / "ran").exists()
 
     @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ class TestHooks:
 class TestStores:
     def test_a_folder_has_a_store_itself(self, tree: Tree, tmp_path: Path) -> None:
         for folder in (tree.root, tree.root.parent):
-            assert problems(Config(opencode=OpencodeSettings(data_dirs=(folder,)))) == []
+            assert reference_problems(Config(opencode=OpencodeSettings(data_dirs=(folder,)))) == []
         assert "no store" in one_of(OpencodeSettings(data_dirs=(tree.root.parent.parent,))), "one level too high"
         (tmp_path / "link").symlink_to(tree.root.parent)
-        assert problems(Config(opencode=OpencodeSettings(data_dirs=(tmp_path / "link",)))) == []
+        assert reference_problems(Config(opencode=OpencodeSettings(data_dirs=(tmp_path / "link",)))) == []
 
     def test_what_is_not_there_or_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
@@ -96,7 +96,7 @@ class TestStores:
         assert "no folder" in one_of(OpencodeSettings(data_dirs=(tmp_path / "file",)))
         assert "not there" in one_of(OpencodeSettings(databases=(tmp_path / "none.db",)))
         assert "no file" in one_of(OpencodeSettings(databases=(tmp_path,)))
-        assert problems(Config(opencode=OpencodeSettings(databases=(tmp_path / "file",)))) == []
+        assert reference_problems(Config(opencode=OpencodeSettings(databases=(tmp_path / "file",)))) == []
 
 
 def test_what_can_not_be_ignored() -> None:
@@ -124,5 +124,5 @@ class TestIgnore:
     def test_what_was_ignored_before_that_was_looked_at_can_be_taken_out(self, run: Run, tree: Tree) -> None:
         from recoveryd.settings import overrides
 
-        overrides.ignore(private_files.folder(paths.state_dir()), "banana")
+        overrides.ignore(private_files.make_folder(paths.state_dir()), "banana")
         assert run("ignore", "--remove", "banana")[0] == 0

@@ -71,7 +71,7 @@ time.sleep(60)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return private_files.folder(tmp_path / "state")
+    return private_files.make_folder(tmp_path / "state")
 
 
 listening_versions = OpencodeServer.listening_versions  # before the tests take it away
@@ -379,23 +379,23 @@ class TestWatches:
         tree = Tree(tmp_path)
         for number in range(9):
             (tree.root / "message" / f"ses_{number}").mkdir()
-        monkeypatch.setattr(folders, "limits", lambda: (limit, 128))
+        monkeypatch.setattr(folders, "watch_limits", lambda: (limit, 128))
         found = one("watches", patient(state, tree.store))
         assert found.level == level
         assert level == "ok" or "fs.inotify.max_user_watches=524288" in found.next
 
     def test_no_instance_left(self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tree = Tree(tmp_path)
-        monkeypatch.setattr(folders, "refused", lambda: "inotify instance limit reached")
+        monkeypatch.setattr(folders, "why_no_inotify", lambda: "inotify instance limit reached")
         found = one("watches", patient(state, tree.store))
         assert found.level == "fail" and "max_user_instances" in found.next
 
     @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
     def test_the_kernel_is_really_asked(self) -> None:
         before = len(list(Path("/proc/self/fd").iterdir()))
-        assert folders.refused() == ""
+        assert folders.why_no_inotify() == ""
         assert len(list(Path("/proc/self/fd").iterdir())) == before
-        assert all(limit for limit in folders.limits())
+        assert all(limit for limit in folders.watch_limits())
 
 
 class TestDaemon:
@@ -575,5 +575,5 @@ class TestCommand:
 
 
 def test_the_modes_that_are_checked_are_those_that_are_made(tmp_path: Path) -> None:
-    folder = private_files.folder(tmp_path / "new")
+    folder = private_files.make_folder(tmp_path / "new")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -128,7 +128,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     now = time.time()
     clock = [now - 3 * 86_400]
-    path = private_files.folder(tmp_path / "state") / "ledger.db"
+    path = private_files.make_folder(tmp_path / "state") / "ledger.db"
     with Ledger(path, lambda: clock[0]) as ledger:
         heal(ledger, "r1", tree.store, "ses_1")
         clock[0] = now
@@ -145,7 +145,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
 def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     session = tree.stuck()
-    path = private_files.folder(tmp_path / "state") / "ledger.db"
+    path = private_files.make_folder(tmp_path / "state") / "ledger.db"
     with Ledger(path) as ledger:
         for n in range(2):
             heal(ledger, f"r{n}", tree.store, session)
@@ -169,7 +169,7 @@ class TestCommand:
         assert not paths.state_dir().exists(), "it writes nothing"
 
     def test_as_json(self, run: Run, tree: Tree) -> None:
-        state = private_files.folder(paths.state_dir())
+        state = private_files.make_folder(paths.state_dir())
         pause(state, 1.0)
         ignore(state, "ses_x")
         with Ledger(paths.ledger_file(state)) as ledger:
@@ -217,7 +217,7 @@ class TestCommand:
 
         monkeypatch.setenv("COLUMNS", str(columns))
         session = tree.stuck(title="とても長い題名 " * 9)
-        state = private_files.folder(paths.state_dir())
+        state = private_files.make_folder(paths.state_dir())
         with Ledger(paths.ledger_file(state)) as ledger:
             for n in range(3):
                 heal(ledger, f"r{n}", tree.store, session, title="とても長い題名 " * 9)
@@ -258,7 +258,7 @@ def test_where_no_store_is_it_does_not_say_that_none_runs(
 
 
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = private_files.folder(paths.state_dir())
+    state = private_files.make_folder(paths.state_dir())
     run("pause")
     assert "nothing is repaired yet: nothing runs that would" in " ".join(run("unpause")[1].split())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
@@ -86,7 +86,7 @@ def failure_of(family: Family, session: Session, said: str) -> Failure:
         return Failure(session.store, session.id, "msg_zzz", 0, RecordedError(), *who)
     data = {"message": said, "statusCode": 400, "responseBody": json.dumps(WRAPPED[family.name](said))}
     url = {"url": f"http://127.0.0.1:1{PATHS[family.name]}"}
-    error = recorded({"name": "APIError", "data": {**data, "metadata": url}})
+    error = read_error({"name": "APIError", "data": {**data, "metadata": url}})
     return Failure(session.store, session.id, "msg_zzz", 0, error, *who)
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from recoveryd.cli.explain import _verdict as explained
 from recoveryd.cli.findings import find
 from recoveryd.clients import Config
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
@@ -114,7 +114,7 @@ class Driver:
 
 
 def explain(error: object) -> None:
-    said = error if isinstance(error, RecordedError) else recorded(error)
+    said = error if isinstance(error, RecordedError) else read_error(error)
     candidates(said)
     refused = classify(said)
     explained(refused.kind if refused is not None else None, said)

@@ -72,7 +72,11 @@ def test_a_broken_session_is_healed_before_it_is_refused_or_left_as_it_is(
     before = store.load(made.id)
     case = ahead.foresee(bench.recovery.context, store, made.id)
     assert (case is not None) <= refused_in_every_way(before)
-    if case is None or not ahead.ended(store.look(made.id)) or isinstance(bench.recovery.propose(case)[1], Refusal):
+    if (
+        case is None
+        or not ahead.turn_ended(store.look(made.id))
+        or isinstance(bench.recovery.propose(case)[1], Refusal)
+    ):
         assert store.load(made.id) == before
         return
     case = bench.recovery.attempt(case)

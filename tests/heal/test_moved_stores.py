@@ -16,7 +16,7 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.model import Kind, Outcome, Refused
 from recoveryd.daemon.daemon import Daemon
-from recoveryd.diagnose import standing, undone
+from recoveryd.diagnose import standing_repair, undone_repair
 from recoveryd.disk import StoreLock, watcher
 from recoveryd.heal import lifecycle
 from recoveryd.heal.moved_stores import find_store, follow_moved
@@ -194,14 +194,14 @@ def test_a_copy_is_not_the_store_whose_disk_is_not_mounted(tmp_path: Path) -> No
     assert find_store([copy], bench.ledger, tree.store.id) is None, "undo must not write to it"
     assert [entry.store for entry in bench.ledger.history(9)] == [tree.store.id]
     assert bench.ledger.handled(copy.id, session, event.message) is not None
-    assert standing(copy, bench.ledger, found) is not None, "what is stored in it was repaired"
+    assert standing_repair(copy, bench.ledger, found) is not None, "what is stored in it was repaired"
     shutil.move(tmp_path / "unmounted", tmp_path / "opencode")
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
-    assert standing(tree.store, bench.ledger, found) is None
-    assert standing(copy, bench.ledger, found) is not None, "nobody took it back there"
-    assert standing(earlier, bench.ledger, found) is None, "nor made it there"
+    assert standing_repair(tree.store, bench.ledger, found) is None
+    assert standing_repair(copy, bench.ledger, found) is not None, "nobody took it back there"
+    assert standing_repair(earlier, bench.ledger, found) is None, "nor made it there"
     for store in (copy, earlier):
-        back = undone(store, bench.ledger, failure)
+        back = undone_repair(store, bench.ledger, failure)
         assert back is not None and back.recovery == event.id, "and nobody makes it against the user's wish"
 
 

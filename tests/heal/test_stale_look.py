@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.core.model import Kind, Outcome
-from recoveryd.diagnose import Context, diagnose, undone
+from recoveryd.diagnose import Context, diagnose, undone_repair
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.undo import undo
 from recoveryd.tell.callbacks import Callbacks
@@ -55,7 +55,8 @@ def test_what_the_user_undid_since_the_look_is_not_made_again(tree: Tree, bench:
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
     before = tree.files()
     again = bench.recovery.attempt(
-        case(tree.store, failure, Kind.TOOL_RESULT_MISSING), lambda: undone(tree.store, bench.ledger, failure) is None
+        case(tree.store, failure, Kind.TOOL_RESULT_MISSING),
+        lambda: undone_repair(tree.store, bench.ledger, failure) is None,
     ).event
     assert (again.outcome, tree.files()) == (Outcome.PENDING, before)
 

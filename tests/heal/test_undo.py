@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.findings import find
-from recoveryd.clients.store import states
+from recoveryd.clients.store import stored_images
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
@@ -232,7 +232,7 @@ def test_a_recovery_cut_off_ends_whole_or_taken_back_or_as_a_conflict(
 ) -> None:
     event, changes = crashed(tree, bench, how, Outcome.PENDING)
     [settled] = finish_interrupted(tree.store, bench.ledger)
-    found = states(tree.store, changes)
+    found = stored_images(tree.store, changes)
     if "other" in how:
         assert settled.outcome is Outcome.CONFLICT
         assert found == ["other" if which == "other" else "before" for which in how]
@@ -259,7 +259,7 @@ def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, benc
     event, changes = crashed(tree, bench, how, Outcome.UNDOING)
     [settled] = finish_interrupted(tree.store, bench.ledger)
     assert settled.outcome is (Outcome.CONFLICT if "other" in how else Outcome.UNDONE)
-    found = states(tree.store, changes)
+    found = stored_images(tree.store, changes)
     assert found == ["other" if which == "other" else "before" for which in how]
     assert entry(bench, event).outcome is settled.outcome
 
@@ -275,7 +275,7 @@ def test_what_was_cut_off_is_undone_by_name(tree: Tree, bench: Bench, how: tuple
             undo(tree.store, bench.ledger, begun)
     undone = undo(tree.store, bench.ledger, begun, force="other" in how)
     assert len(undone) == len([which for which in how if which != "before"])
-    assert states(tree.store, changes) == ["before", "before"]
+    assert stored_images(tree.store, changes) == ["before", "before"]
     assert entry(bench, event).outcome is Outcome.UNDONE and bench.ledger.pending() == []
 
 

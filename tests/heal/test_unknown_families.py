@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core import Event, Outcome
 from recoveryd.providers import classify, other_cause
 from tests.support.build import SessionBuilder
@@ -110,7 +110,7 @@ def test_a_custom_kimi_is_told_the_line_that_heals_it(
 
 def said(words: str, **data: Any) -> str | None:
     """The kind of a sentence; None where it has none."""
-    found = classify(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400, **data}}))
+    found = classify(read_error({"name": "APIError", "data": {"message": words, "statusCode": 400, **data}}))
     return None if found is None else found.kind
 
 
@@ -152,5 +152,5 @@ def test_a_model_that_takes_no_images_is_named_and_no_fault_of_the_history() -> 
     words = "Failed to deserialize the JSON body into the target type: messages[3]: unknown variant "
     words += "`image_url`, expected `text`"
     assert said(words) is None
-    told = other_cause(recorded({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
+    told = other_cause(read_error({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
     assert told is not None and "takes no images" in told

@@ -18,7 +18,7 @@ from recoveryd.tell import freedesktop, notifier
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.notifier import Fate, Notifier
 from recoveryd.tell.toast import Toast
-from recoveryd.tell.words import buttons, details, notice
+from recoveryd.tell.words import buttons, deeds_by_line, notice
 from tests.e2e.daemon import Daemon
 from tests.live.screen import Screen, missing, running_screen, until
 from tests.live.stuck import Stuck, outcomes
@@ -77,7 +77,7 @@ def test_what_a_user_sees(screen: Screen, tmp_path: Path) -> None:
     long = "The conversation is longer than the model can take: /compact it, or start a new session."
     refused = Event("r3", "store", "ses_3", "اصلاح البناء", "", Kind.CONTEXT_OVERFLOW, Outcome.REFUSED, long)
     nothing = screen.picture(tmp_path / "nothing.png").read_bytes()
-    shown = [notice(HEALED), notice(gave_up), notice(refused), details(HEALED)]
+    shown = [notice(HEALED), notice(gave_up), notice(refused), deeds_by_line(HEALED)]
     desktop = Desktop()
     assert [desktop.show(toast) for toast in shown] == [""] * len(shown)
     assert screen.displayed() == len(shown)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core.model import Failure
 from recoveryd.providers.find import binds_thinking, provider_of, unknown
 
@@ -16,7 +16,7 @@ ANTHROPIC = "anthropic"
 
 def failed(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> Failure:
     data = {"message": "no", "metadata": {"url": url}} if url is not None else {"message": "no"}
-    return Failure("st", "ses", "msg", 0, recorded({"name": "APIError", "data": data}), provider, model)
+    return Failure("st", "ses", "msg", 0, read_error({"name": "APIError", "data": data}), provider, model)
 
 
 def asked(url: Any = None, provider: str = "anthropic", model: str = "claude-sonnet-4-5") -> str | None:
@@ -71,7 +71,7 @@ def test_without_an_address_the_name_has_to_do(url: Any) -> None:
 
 def test_an_error_without_data_is_read_too() -> None:
     assert family(Failure("st", "ses", "msg", 0, provider="anthropic", model="m")) == ANTHROPIC
-    assert family(Failure("st", "ses", "msg", 0, recorded({"data": "text"}), "somewhere", "m")) is None
+    assert family(Failure("st", "ses", "msg", 0, read_error({"data": "text"}), "somewhere", "m")) is None
 
 
 @pytest.mark.parametrize("url", ["http://[broken/v1/messages", "http://[::1/v1/messages"])
@@ -174,7 +174,7 @@ GATEWAY = "http://127.0.0.1:4000/v1/chat/completions"
 
 def custom(model: str, said: str = "no") -> str | None:
     """Whose rules hold of a custom provider that the client's configuration gives the compatible SDK."""
-    error = recorded({"name": "APIError", "data": {"message": said, "metadata": {"url": GATEWAY}}})
+    error = read_error({"name": "APIError", "data": {"message": said, "metadata": {"url": GATEWAY}}})
     return family(Failure("st", "ses", "msg", 0, error, "litellm", model, "openai.chat"))
 
 

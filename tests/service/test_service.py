@@ -105,7 +105,7 @@ def config(home: Path, text: str | None = None) -> Path:
 
 def recorded(home: Path) -> None:
     """A recovery in the ledger."""
-    with Ledger(private_files.folder(state(home)) / "ledger.db") as ledger:
+    with Ledger(private_files.make_folder(state(home)) / "ledger.db") as ledger:
         failure = Failure("store", "ses_1", "msg_1", 1)
         ledger.record(Record("r1", failure, "", Kind.EMPTY_CONTENT), Outcome.REFUSED)
 
@@ -429,7 +429,7 @@ def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
     found = {"opencode": ShellSettings(lists, {"password_file": "/state/password"})}
     (tmp_path / "before").write_text(text)
     before = load(Config, tmp_path / "before", {})
-    made = shell_settings.with_places(text, found)
+    made = shell_settings.with_shell_settings(text, found)
     (tmp_path / "after").write_text(made)
     after = load(Config, tmp_path / "after", {})
     places = before.opencode.model_copy(
@@ -700,9 +700,9 @@ def test_a_manager_that_is_silent_or_can_not_be_run_is_told(
     with pytest.raises(RecoverydError, match="does not answer") as caught:
         manager(env, 0.2).check()
     assert caught.value.hint == "Try again, or log in anew."
-    assert base.asked(["systemctl", "--user", "x"], env, 5).stderr == "a\udcff"
+    assert base.call_manager(["systemctl", "--user", "x"], env, 5).stderr == "a\udcff"
     with pytest.raises(RecoverydError, match="can't be run: "):
-        base.asked([str(tmp_path)], env, 5)
+        base.call_manager([str(tmp_path)], env, 5)
 
 
 def test_a_service_that_can_not_be_stopped_is_said_and_goes(home: Path, run: Run, fakes: Fakes) -> None:

@@ -25,7 +25,7 @@ from tests.support.trees import Bench, Tree
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return private_files.folder(tmp_path / "state")
+    return private_files.make_folder(tmp_path / "state")
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +175,7 @@ class TestLeftAlone:
 
     def alone(self, tree: Tree, session: str, *names: str) -> bool:
         """As the configuration names them, and as the command does: no difference."""
-        state = private_files.folder(tree.root.parent / "state")
+        state = private_files.make_folder(tree.root.parent / "state")
         configured = alone(tree, state, session, *names)
         for name in names:
             ignore(state, name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core.model import Kind, RecordedError, Refused
 from recoveryd.providers.sentences.classify import classify
 
 
 def refused(error: object) -> Refused | None:
-    return classify(error if isinstance(error, RecordedError) else recorded(error))
+    return classify(error if isinstance(error, RecordedError) else read_error(error))
 
 
 def kind_of(error: object) -> Kind | None:

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any, Protocol
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core.model import Failure, Message, Part, Session
 from tests.support.build import Planted
 from tests.support.planted import encoded
@@ -37,7 +37,7 @@ def as_session(planted: Planted) -> Session:
 
 def as_failure(session: Session, error: dict[str, Any], message: str = "msg_zzz") -> Failure:
     """The failure of the turn that comes next."""
-    return Failure(session.store, session.id, message, 0, recorded(error), "anthropic", "claude-sonnet-4-5")
+    return Failure(session.store, session.id, message, 0, read_error(error), "anthropic", "claude-sonnet-4-5")
 
 
 def _sorted(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

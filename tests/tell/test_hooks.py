@@ -17,7 +17,7 @@ from loguru import logger
 from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks
-from recoveryd.tell.hooks import Commands, run, told
+from recoveryd.tell.hooks import Commands, event_document, run_hook
 
 EVENT = Event(
     "r1", "/s", "ses_1", "A title \udc80", "msg_1", Kind.EMPTY_CONTENT, Outcome.HEALED, "Filled 1 gap", ("placeholder",)
@@ -46,7 +46,7 @@ def test_a_command_gets_the_event_as_json_on_stdin_and_no_content(tmp_path: Path
     commands.callbacks.on_complete(EVENT)
     commands.close(10)
     got = json.loads(out.read_text())
-    assert got == {**told(EVENT)}
+    assert got == {**event_document(EVENT)}
     assert (got["event"], got["session"], got["kind"], got["outcome"]) == (
         "complete",
         "ses_1",
@@ -69,13 +69,13 @@ def test_on_abort_has_ended_when_the_repair_begins(tmp_path: Path) -> None:
 def test_there_is_no_shell(tmp_path: Path) -> None:
     out = tmp_path / "got"
     code = "import sys; open(sys.argv[1], 'w').write(sys.argv[2])"
-    assert run("on_complete", python(code, str(out), "$(id); `id` | cat"), {}, 10)
+    assert run_hook("on_complete", python(code, str(out), "$(id); `id` | cat"), {}, 10)
     assert out.read_text() == "$(id); `id` | cat"
 
 
 def test_what_it_prints_is_in_the_log_made_safe(log: list[str]) -> None:
     code = "import sys; print('done \\x1b[31mred\\u202e'); print('wrong', file=sys.stderr); print('y' * 9999)"
-    assert run("on_complete", python(code), {}, 10)
+    assert run_hook("on_complete", python(code), {}, 10)
     text = "".join(log)
     assert "on_complete: done [31mred" in text
     assert "on_complete: wrong" in text
@@ -93,7 +93,7 @@ def test_what_it_prints_is_in_the_log_made_safe(log: list[str]) -> None:
     ],
 )
 def test_one_that_fails_is_said_and_changes_nothing(argv: tuple[str, ...], said: str, log: list[str]) -> None:
-    assert not run("on_abort", argv, {}, 10)
+    assert not run_hook("on_abort", argv, {}, 10)
     assert said in "".join(log)
 
 
@@ -104,7 +104,7 @@ def test_one_that_hangs_is_killed_with_its_children(tmp_path: Path, log: list[st
         "open(sys.argv[1], 'w').write(str(p.pid)); time.sleep(60)"
     )
     before = time.monotonic()
-    assert not run("on_complete", python(code, str(pid)), {}, 1.0)
+    assert not run_hook("on_complete", python(code, str(pid)), {}, 1.0)
     assert time.monotonic() - before < 5
     assert "did not end in 1 seconds" in "".join(log)
     until(lambda: not _runs(int(pid.read_text())))
@@ -129,7 +129,7 @@ def test_a_child_it_leaves_behind_holds_nothing_up(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     code = "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); open(sys.argv[1], 'w').write(str(p.pid))"
     before = time.monotonic()
-    assert run("on_complete", python(code, str(pid)), {}, 10)
+    assert run_hook("on_complete", python(code, str(pid)), {}, 10)
     assert time.monotonic() - before < 5
     os.kill(int(pid.read_text()), 9)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast, merged, safe_title
+from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast, merged_toast, safe_title
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
 NEWS = st.sampled_from(["healed", "given up", "stuck"])
@@ -42,23 +42,25 @@ class TestTitle:
 
 class TestMerged:
     def test_many_are_counted_and_the_first_are_named(self) -> None:
-        one = merged([toast(n) for n in range(7)])
+        one = merged_toast([toast(n) for n in range(7)])
         assert one.title == "7 sessions healed"
         assert one.body == "• name 0\n• name 1\n• name 2\n• name 3\nand 3 more\nAll of them: recoveryd history"
         assert one.buttons == ()
 
     def test_the_worst_is_named_first(self) -> None:
-        one = merged([toast(1), toast(2), toast(3, "given up"), toast(4, "stuck"), toast(5)])
+        one = merged_toast([toast(1), toast(2), toast(3, "given up"), toast(4, "stuck"), toast(5)])
         assert one.title == "3 sessions healed, 1 given up, 1 stuck"
         assert one.body.splitlines()[:3] == ["• stuck: name 4", "• given up: name 3", "• healed: name 1"]
 
     def test_of_one_session_the_last_word_counts(self) -> None:
-        one = merged([toast(1), toast(2), toast(1, "given up")])
+        one = merged_toast([toast(1), toast(2), toast(1, "given up")])
         assert one.title == "1 session healed, 1 given up"
-        assert merged([toast(1), toast(1, "given up")]) == toast(1, "given up")
+        assert merged_toast([toast(1), toast(1, "given up")]) == toast(1, "given up")
 
     def test_a_title_can_not_add_a_line_or_push_the_others_out(self) -> None:
-        one = merged([toast(1, name="x\n• All of it\u2028is fine"), toast(2, name="y" * 5000), toast(3, name="z")])
+        one = merged_toast(
+            [toast(1, name="x\n• All of it\u2028is fine"), toast(2, name="y" * 5000), toast(3, name="z")]
+        )
         assert one.body.splitlines() == [
             "• x • All of it is fine",
             f"• {'y' * 49}…",
@@ -68,7 +70,7 @@ class TestMerged:
 
     @given(st.lists(st.tuples(st.integers(0, 5), NEWS, ANY), min_size=1, max_size=12))
     def test_every_session_is_counted_once_and_it_fits(self, told: list[tuple[int, str, str]]) -> None:
-        one = merged([toast(number, news, name) for number, news, name in told])
+        one = merged_toast([toast(number, news, name) for number, news, name in told])
         sessions = {number for number, _, _ in told}
         if len(sessions) > 1:
             assert sum(int(n) for n in re.findall(r"\d+", one.title)) == len(sessions)

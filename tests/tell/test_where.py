@@ -14,7 +14,7 @@ from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import actions_of, sentence
 from recoveryd.tell.toast import BODY_LENGTH
 from recoveryd.tell.where import places
-from recoveryd.tell.words import notice, where
+from recoveryd.tell.words import notice, where_line
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup
@@ -98,11 +98,11 @@ def test_what_is_put_in_is_named_by_what_it_is_about() -> None:
 
 
 def test_many_places_are_the_first_and_a_number() -> None:
-    assert where(()) == ""
-    assert where(("end of turn 2",)) == "end of turn 2"
-    assert where(("end of turn 2", "turn 1, text")) == "turn 1, text"
-    assert where(("turn 1, text", "turn 2, text", "turn 1, text")) == "turn 1, text and 1 more place"
-    assert where(("a", "b", "c")) == "a and 2 more places"
+    assert where_line(()) == ""
+    assert where_line(("end of turn 2",)) == "end of turn 2"
+    assert where_line(("end of turn 2", "turn 1, text")) == "turn 1, text"
+    assert where_line(("turn 1, text", "turn 2, text", "turn 1, text")) == "turn 1, text and 1 more place"
+    assert where_line(("a", "b", "c")) == "a and 2 more places"
 
 
 @examples(100)

@@ -12,7 +12,7 @@ from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, actions_of, sentence
 from recoveryd.tell.failure_words import cause, remedy, repairable
-from recoveryd.tell.words import buttons, details, notice
+from recoveryd.tell.words import buttons, deeds_by_line, notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
 from tests.support.judge import stuck
@@ -156,7 +156,7 @@ def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_event(
 def test_details_are_the_deeds_and_no_content() -> None:
     did = ("set_aside_thinking", "set_aside_thinking", "close_turn")
     where = ("turn 2, thinking", "turn 2, thinking", "end of turn 9")
-    toast = details(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
+    toast = deeds_by_line(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
     assert toast.news == "", "an answer to the user: shown at once, by itself"
     assert toast.title == "What was done: My session"
     assert toast.body.splitlines() == [
@@ -168,9 +168,9 @@ def test_details_are_the_deeds_and_no_content() -> None:
 
 def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None:
     places = tuple(f"turn {n}, text" for n in range(9))
-    lines = details(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
+    lines = deeds_by_line(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
     assert (len(lines), lines[-2:]) == (7, ["and 4 more", "All of it: recoveryd show rabc"])
-    assert details(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
+    assert deeds_by_line(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
 
 
 def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:

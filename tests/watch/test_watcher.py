@@ -123,8 +123,8 @@ def test_our_own_writes_are_not_told(store: OpencodeFiles) -> None:
     write(store, "ses_1", "msg_1.json")
     with watching(store) as (_, touches):
         touches.until((store.id, None))
-        file_transaction.apply(store.root, [Change("message/ses_1/msg_1.json", b"{}", b'{"a":1}')])
-        file_transaction.apply(store.root, [Change("message/ses_1/msg_2.json", None, b"{}")])
+        file_transaction.write_files(store.root, [Change("message/ses_1/msg_1.json", b"{}", b'{"a":1}')])
+        file_transaction.write_files(store.root, [Change("message/ses_1/msg_2.json", None, b"{}")])
         assert touches.rest() == []
 
 

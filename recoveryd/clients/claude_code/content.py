@@ -39,7 +39,7 @@ def shown(image: bytes) -> Any:
 
 def sole(changes: Sequence[Change]) -> bool:
     """Whether a before-image says something that none of the after-images says."""
-    return leaves.sole(changes, parse, _FRAME)
+    return leaves.says_more(changes, parse, _FRAME)
 
 
 def error_names() -> Collection[str]:

@@ -28,12 +28,12 @@ def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
     return [change for change in found if change.before != change.after]
 
 
-def key(file: str, uuid: str) -> str:
+def line_key(file: str, uuid: str) -> str:
     """Return what names a line in the ledger."""
     return f"{file}#{uuid}"
 
 
-def split(name: str) -> tuple[tuple[str, ...], str]:
+def split_key(name: str) -> tuple[tuple[str, ...], str]:
     """Return the file's names below `projects`, and the line's id. StoreError for what is no key."""
     file, mark, uuid = name.partition("#")
     if not mark or not uuid:
@@ -64,11 +64,11 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
             kept.append(after)
     same = json.dumps(kept, sort_keys=True, default=dict) == json.dumps(blocks, sort_keys=True)
     if same:
-        return Change(key(file, message.id), message.raw, message.raw)
+        return Change(line_key(file, message.id), message.raw, message.raw)
     holder["content"] = kept[0]["text"] if plain and kept and set(kept[0]) == {"type", "text"} else kept
     if mark is not None:
         line[MARK] = mark
-    return Change(key(file, message.id), message.raw, _dump(line))
+    return Change(line_key(file, message.id), message.raw, _dump(line))
 
 
 def _dump(line: Mapping[str, Any]) -> bytes:

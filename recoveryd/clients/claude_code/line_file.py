@@ -62,7 +62,7 @@ def _named(raw: bytes, wanted: Collection[str]) -> str | None:
     return uuid if isinstance(uuid, str) and uuid in wanted else None
 
 
-def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> None:
+def write_lines(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> None:
     """Write over the lines of these ids, durably, all or none. ConflictError: one is not as it was read. OSError."""
     *folders, name = file
     path = "/".join((str(root), *file))
@@ -80,7 +80,7 @@ def apply(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> Non
             os.close(old)
 
 
-def read(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict[str, bytes]:
+def read_lines(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict[str, bytes]:
     """Read the lines of these ids. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
     path = "/".join((str(root), *file))
     with tree.folder(root, *file[:-1]) as fd:

@@ -13,7 +13,7 @@ from recoveryd.disk import tree
 _NAME = re.compile(r"([1-9][0-9]{0,8})\.json")  # a process, within what every system numbers them by
 
 
-def opened(home: Path, session: str) -> float | None:
+def open_since(home: Path, session: str) -> float | None:
     """Tell since when, in seconds since the epoch, a process that still runs has this session; None when none has.
 
     Of several the one that was started first. Only the notes are read, not the keys that lie beside them.

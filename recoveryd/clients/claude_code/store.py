@@ -21,7 +21,7 @@ from recoveryd.clients.claude_code.session_status import Status
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, Look
-from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, note
+from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
 from recoveryd.disk import tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
@@ -63,16 +63,16 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
                     side = transcript_paths.parent_of(found) is not None
                     status = session_status.read_on(fd, self.id, session_id, self._status.get(session_id), side=side)
                 except OSError as error:
-                    raise tree.trouble(error, f"read {path}") from error
+                    raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
             return Look()
-        note(self._status, session_id, status)
+        keep_newest(self._status, session_id, status)
         return status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
 
     def opened(self, session_id: str) -> float | None:
         """Tell since when a client that runs has the session (or that of a subagent), in seconds; None: none has."""
         parent = transcript_paths.parent_of(self._files.get(session_id, ()))
-        return running.opened(self.home, parent or session_id)
+        return running.open_since(self.home, parent or session_id)
 
     def about(self, session_id: str) -> About:
         known = self._abouts.get(session_id)
@@ -85,10 +85,10 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         except NotFoundError:
             return About()
         except OSError as error:
-            raise tree.trouble(error, f"read the transcript of {session_id}") from error
+            raise tree.error_of(error, f"read the transcript of {session_id}") from error
         about = About(read.title, read.directory, transcript_paths.parent_of(found))
         if about.directory:
-            note(self._abouts, session_id, about)
+            keep_newest(self._abouts, session_id, about)
         return about
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
@@ -105,7 +105,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
                     (line.raw for line in json_lines.forward(fd, path, torn=True)), path, self._max_session
                 )
             except OSError as error:
-                raise tree.trouble(error, f"read {path}") from error
+                raise tree.error_of(error, f"read {path}") from error
         return transcript.session(self.id, session_id, read, transcript_paths.parent_of(found))
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
@@ -122,36 +122,36 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             raise StoreError("Lines of several transcripts were to be changed at once.")
         for file, of_line in of_file.items():
             try:
-                line_file.apply(self.root, _checked(file), of_line)
+                line_file.write_lines(self.root, _checked(file), of_line)
             except FileNotFoundError:
                 raise self._missing("/".join(file)) from None
             except OSError as error:
-                raise tree.trouble(error, f"write to {self.root}") from error
+                raise tree.error_of(error, f"write to {self.root}") from error
 
     def read(self, key: str) -> bytes | None:
         return self.read_all([key])[0]
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read many records, each file once."""
-        asked = [edited_lines.split(key) for key in keys]
+        asked = [edited_lines.split_key(key) for key in keys]
         found: dict[tuple[tuple[str, ...], str], bytes] = {}
         for file in dict.fromkeys(file for file, _ in asked):
             try:
-                lines = line_file.read(self.root, _checked(file), {uuid for of, uuid in asked if of == file})
+                lines = line_file.read_lines(self.root, _checked(file), {uuid for of, uuid in asked if of == file})
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise tree.trouble(error, f"read {'/'.join(file)}") from error
+                raise tree.error_of(error, f"read {'/'.join(file)}") from error
             found |= {(file, uuid): raw for uuid, raw in lines.items()}
         return [found.get(one) for one in asked]
 
     def clean(self, changes: Iterable[Change]) -> int:
         """Remove what a crash left where `changes` were being written, and take over what only the old file has."""
-        files = {edited_lines.split(change.key)[0] for change in changes}
+        files = {edited_lines.split_key(change.key)[0] for change in changes}
         try:
             return sum(line_file.clean(self.root, _checked(file)) for file in files)
         except OSError as error:
-            raise tree.trouble(error, f"clean up in {self.root}") from error
+            raise tree.error_of(error, f"clean up in {self.root}") from error
 
     @contextmanager
     def _open(self, session_id: str) -> Iterator[tuple[int, str, Found]]:
@@ -217,7 +217,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         except FileNotFoundError:
             return
         except OSError as error:
-            raise tree.trouble(error, f"list {self.root}") from error
+            raise tree.error_of(error, f"list {self.root}") from error
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
 
@@ -236,7 +236,7 @@ def _checked(file: Sequence[str]) -> Found:
 def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Change]]:
     found: dict[tuple[str, ...], dict[str, Change]] = {}
     for change in changes:
-        file, uuid = edited_lines.split(change.key)
+        file, uuid = edited_lines.split_key(change.key)
         of_file = found.setdefault(file, {})
         if uuid in of_file:
             raise StoreError("One record was to be changed twice at once.")

@@ -42,7 +42,7 @@ def shown(image: bytes) -> Any:
 
 def sole(changes: Sequence[Change]) -> bool:
     """Whether a before-image says something that none of the after-images says."""
-    return leaves.sole(changes, shown, _FRAME)
+    return leaves.says_more(changes, shown, _FRAME)
 
 
 def error_names() -> Collection[str]:

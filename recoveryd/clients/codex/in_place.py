@@ -14,7 +14,7 @@ from recoveryd.disk import flush
 Placed = tuple[int, Change]  # where its line begins
 
 
-def apply(fd: int, path: str, changes: Sequence[Placed]) -> None:
+def write_in_place(fd: int, path: str, changes: Sequence[Placed]) -> None:
     """Write every change, durably, or leave every line as it was.
 
     ConflictError: a line is not its `before` any more. StoreError: it would not keep its length. What can't be written

@@ -14,7 +14,7 @@ from pathlib import Path
 _LOCKS = Path("/proc/locks")
 
 
-def since(lock: Path) -> float | None:
+def open_since(lock: Path) -> float | None:
     """Tell when the thread of this lock was loaded, in seconds since the epoch; None when nobody has it open."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -12,7 +12,7 @@ _NAME = re.compile(r"state_(\d{1,6})\.sqlite")
 _BUSY_S = 0.2  # it is asked beside a repair, which goes on without an answer
 
 
-def elsewhere(home: Path, thread: str, path: str) -> str | None:
+def moved_to(home: Path, thread: str, path: str) -> str | None:
     """Return the file that Codex has a thread in, where that is there and another one than `path`.
 
     None, too, where the database says nothing: it is locked, damaged, missing, or of a form that is not known.

@@ -22,7 +22,7 @@ from recoveryd.clients.codex import (
 from recoveryd.clients.codex.newest_turn import Turns
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, Look
-from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, note
+from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
 from recoveryd.disk import tree
 
 _HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
@@ -74,10 +74,10 @@ class CodexThreads(GrowingFiles[Found]):
                     if turns.failures and not turns.asked[0]:
                         turns = turns.of(self._provider(fd, path))
                 except OSError as error:
-                    raise tree.trouble(error, f"read {path}") from error
+                    raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
             return Look()
-        note(self._turns, session_id, turns)
+        keep_newest(self._turns, session_id, turns)
         return turns.look(open_now=bool(turns.running) and self.opened(session_id) is not None)
 
     def about(self, session_id: str) -> About:
@@ -91,9 +91,9 @@ class CodexThreads(GrowingFiles[Found]):
         except NotFoundError:
             return About()
         except OSError as error:
-            raise tree.trouble(error, f"read the rollout of {session_id}") from error
+            raise tree.error_of(error, f"read the rollout of {session_id}") from error
         if found.title:
-            note(self._abouts, session_id, found)
+            keep_newest(self._abouts, session_id, found)
         return found
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
@@ -105,13 +105,13 @@ class CodexThreads(GrowingFiles[Found]):
         except NotFoundError:
             return False
         except OSError as error:
-            raise tree.trouble(error, f"read the rollout of {session_id}") from error
+            raise tree.error_of(error, f"read the rollout of {session_id}") from error
 
     def load(self, session_id: str) -> Session:
         """Load what is still sent of a thread. StoreError where it is not safe to say what the client makes of it."""
         self._list()  # it may go on in another file by now
         with self._open(session_id) as (fd, path):
-            kept = state_database.elsewhere(self.home, session_id, path)
+            kept = state_database.moved_to(self.home, session_id, path)
             if kept is not None:
                 raise StoreError(
                     f"{path} is left alone: Codex's own database says that the thread is in {clean(kept, 400)}."
@@ -120,7 +120,7 @@ class CodexThreads(GrowingFiles[Found]):
                 lines = json_lines.forward(fd, path)
                 return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines)
             except OSError as error:
-                raise tree.trouble(error, f"read {path}") from error
+                raise tree.error_of(error, f"read {path}") from error
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """Make one change for each line, in its length. StoreError for what does not fit into it."""
@@ -134,17 +134,17 @@ class CodexThreads(GrowingFiles[Found]):
             if len({offset for offset, _ in placed}) != len(placed):
                 raise StoreError("One record was to be changed twice at once.")
             with self._writing(name) as (fd, path):
-                in_place.apply(fd, path, placed)
+                in_place.write_in_place(fd, path, placed)
 
     def read(self, key: str) -> bytes | None:
-        name, offset = edited_lines.split(key)
+        name, offset = edited_lines.split_key(key)
         try:
             with self._open(name) as (fd, path):
                 return json_lines.line_at(fd, offset, path)
         except NotFoundError:
             return None
         except OSError as error:
-            raise tree.trouble(error, f"read {key}") from error
+            raise tree.error_of(error, f"read {key}") from error
 
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
@@ -164,7 +164,7 @@ class CodexThreads(GrowingFiles[Found]):
         """Tell since when a client has the thread open, in seconds since the epoch; None when none has."""
         if not rollout_paths.is_thread(session_id):
             return None
-        return open_threads.since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
+        return open_threads.open_since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
 
     @contextmanager
     def _open(self, session_id: str, access: int = os.O_RDONLY) -> Iterator[tuple[int, str]]:
@@ -196,7 +196,7 @@ class CodexThreads(GrowingFiles[Found]):
             with self._open(session_id, os.O_RDWR) as (fd, path):
                 yield fd, path
         except OSError as error:
-            raise tree.trouble(error, f"write to the rollout of {session_id}") from error
+            raise tree.error_of(error, f"write to the rollout of {session_id}") from error
 
     def _path(self, found: Found) -> str:
         folders, name = found
@@ -248,7 +248,7 @@ class CodexThreads(GrowingFiles[Found]):
 def _by_thread(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
     found: dict[str, list[in_place.Placed]] = {}
     for change in changes:
-        name, offset = edited_lines.split(change.key)
+        name, offset = edited_lines.split_key(change.key)
         found.setdefault(name, []).append((offset, change))
     return found
 

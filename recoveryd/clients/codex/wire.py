@@ -13,7 +13,7 @@ from typing import Any
 
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, is_prompt
-from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable, decoded, kind
+from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable, from_base64, media_type
 
 _CONTENT: Mapping[str, str] = {"input_text": "text", "output_text": "text", "input_image": ""}
 _OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})  # never sent
@@ -69,12 +69,12 @@ def _replayed(session: Session) -> list[Block]:
             found = [] if (part.data or {}).get("replaces") else _summed_up(found, part)
         elif part.type == ROLLED_BACK:
             found = _rolled_back(found, (part.data or {}).get("num_turns"))
-        elif (body := item(part.data)) is not None:
+        elif (body := sent_item(part.data)) is not None:
             found.append(Block(body, part.message_id, part.id))
     return found
 
 
-def item(data: Json | None) -> Json | None:
+def sent_item(data: Json | None) -> Json | None:
     """Return what of a stored item is sent; None where the client passes over it."""
     complete = _COMPLETE.get(str(data.get("type"))) if data is not None else None
     if data is None or complete is None or not complete(data):
@@ -100,8 +100,8 @@ def _unusable(one: object) -> str | None:
         return "image content omitted because remote image URLs are not supported"
     if not url.startswith("data:"):
         return None
-    image = decoded(url.partition(",")[2][:_HEADER]) or b""
-    return None if str(kind(image)).startswith("image/") else _OMITTED
+    image = from_base64(url.partition(",")[2][:_HEADER]) or b""
+    return None if str(media_type(image)).startswith("image/") else _OMITTED
 
 
 def _words(one: object) -> Json:

@@ -71,13 +71,13 @@ class Opencode:
     def config_problems(self) -> Iterator[ConfigProblem]:
         from recoveryd.clients.opencode import config_problems  # late, as all that `doctor` and `install` ask for
 
-        return config_problems.problems(self._settings)
+        return config_problems.config_problems(self._settings)
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         from recoveryd.clients.opencode import shell_settings
 
         assert isinstance(service, Opencode)
-        return shell_settings.missing(self._settings, service._settings, env, state)
+        return shell_settings.missing_settings(self._settings, service._settings, env, state)
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         return OpencodePlugin(self.name, config_home(env) / "opencode", processes.NAMES)
@@ -119,9 +119,9 @@ class Opencode:
             wholes=lambda found, edits: {
                 Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
             },
-            logged=limits.logged(store, failure),
+            logged=limits.logged_refusal(store, failure),
             earlier=tuple(compactions.refusals(session, failure)),
-            context=limits.context(self.server, store, failure, directory),
+            context=limits.context_limit(self.server, store, failure, directory),
             without_base=compactions.is_summary(session, failure.message),
             cleared_since=compactions.cleared_since(session, failure.time, marks.recovery),
             by_itself=self._by_itself(store, session, failure, directory) if old else (),
@@ -170,7 +170,7 @@ class Opencode:
 
     def by_shell(self, message: Message) -> bool:
         by_command = prompting.by_shell(message, (part.type for part in message.parts))
-        return by_command or prompting.added(message, lambda _: [part.data for part in message.parts])
+        return by_command or prompting.put_in_by_repair(message, lambda _: [part.data for part in message.parts])
 
     def last_prompt(self, session: Session) -> Prompt:
         return prompting.last_prompt(session)
@@ -263,13 +263,15 @@ class Opencode:
             raise ActiveError(f"It is left alone: {busy}.")
         from recoveryd.clients.opencode import interrupted_turn
 
-        edits = interrupted_turn.ended(session, name, now)
+        edits = interrupted_turn.end_open_turn(session, name, now)
         if not edits:
             return Refusal("no turn of it is open", understood=False)
         return Cure(
             changes=tuple(store.changes(session, edits)),
             actions=tuple(edit.action for edit in edits if not edit.companion),
-            objections=lambda read: [f"{e.message_id} is still open" for e in interrupted_turn.ended(read, name, now)],
+            objections=lambda read: [
+                f"{e.message_id} is still open" for e in interrupted_turn.end_open_turn(read, name, now)
+            ],
             edits=edits,
         )
 

@@ -12,7 +12,7 @@ from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.core import BusyStoreError, ConfigProblem
 
 
-def problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
+def config_problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
     """Examine each thing that is named, in the order of the keys. Writes nothing and runs nothing."""
     for folder in settings.data_dirs:
         yield from _folder(folder)

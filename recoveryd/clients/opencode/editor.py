@@ -8,7 +8,7 @@ from typing import Any
 
 from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
-from recoveryd.clients.opencode.prompting import answer_like
+from recoveryd.clients.opencode.prompting import added_answer
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
 
@@ -114,7 +114,7 @@ class OpencodeEditor:
 
     def mend_unicode(self, block: Block) -> Edits:
         part = self._part(block.part_id)
-        mended = {key: part_fixes.whole(value) for key, value in (part.data or {}).items()}
+        mended = {key: part_fixes.without_half_characters(value) for key, value in (part.data or {}).items()}
         return (self._replace(part, mended, "mend_unicode"),)
 
     def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
@@ -157,7 +157,7 @@ class OpencodeEditor:
                 words = (part.data or {}).get("text")
                 if words is None:
                     return (Edit(part.message_id, part.id, None, "set_aside_blank"),)
-                return (self._replace(part, {"text": part_fixes.spelled(words)}, "mend_part"),)
+                return (self._replace(part, {"text": part_fixes.as_text(words)}, "mend_part"),)
             case "executed":
                 return (self._replace(part, part_fixes.executed_by_client(part.data or {}), "mend_call"),)
             case "state":
@@ -185,7 +185,7 @@ class OpencodeEditor:
         """Replace a file of the user by a text."""
         data = part.data or {}
         kept = {key: data[key] for key in ("id", "sessionID", "messageID") if key in data}
-        body = {**kept, "type": "text", "text": part_fixes.note(data, reason)}
+        body = {**kept, "type": "text", "text": part_fixes.taken_out_note(data, reason)}
         return Edit(part.message_id, part.id, self._marked(body), "take_out_media")
 
     def _message(self, message_id: str) -> Message:
@@ -267,7 +267,7 @@ class OpencodeEditor:
         new = unique_between(behind, messages[at + 1].id if at + 1 < len(messages) else None, self.marks.recovery)
         prompt = asked.id if asked.role == "user" else asked.data.get("parentID")
         body = {"id": new, "sessionID": self.session.id, "role": "assistant", "parentID": prompt}
-        body |= answer_like(asked, answers[-1] if answers else None, self.session.directory)
+        body |= added_answer(asked, answers[-1] if answers else None, self.session.directory)
         first = "prt_" + new.removeprefix("msg_")
         part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=True)}
         return (

@@ -32,7 +32,7 @@ def evidence(message: Message) -> Json:
     }
 
 
-def ended(session: Session, recovery: str, now: int) -> tuple[Edit, ...]:
+def end_open_turn(session: Session, recovery: str, now: int) -> tuple[Edit, ...]:
     """Make the edits that end the open turn; none when there is none. `now` in milliseconds since the epoch."""
     message = open_turn(session)
     if message is None:

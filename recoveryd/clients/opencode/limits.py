@@ -24,7 +24,7 @@ _NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 _LONGEST = 1_000_000  # bytes of a configuration
 
 
-def logged(store: Store, failure: Failure) -> RecordedError | None:
+def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
     """Find the refusal of the conversation in the client's log, of this turn: 1.18 stores no words of it.
 
     Not that of the summary which it then asked for, whose request is another one.
@@ -51,7 +51,7 @@ def _when(line: str) -> float:
         return 0
 
 
-def context(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int:
+def context_limit(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int:
     """Return the tokens that the model takes by the settings of a client that listens; 0 where none says."""
     found = server.settings(store.id, failure, directory, "/config/providers")
     providers = found.get("providers")

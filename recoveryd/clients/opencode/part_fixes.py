@@ -119,12 +119,12 @@ def without_media(state: Json, fault: Callable[[Json], str | None], reason: str)
     faults = [fault(source) if (source := media_source(item)) is not None else None for item in attachments]
     if not any(faults):  # the error accuses them without saying which
         faults = [reason] * len(attachments)
-    notes = "\n".join(note(item, why) for item, why in zip(attachments, faults, strict=True) if why)
+    notes = "\n".join(taken_out_note(item, why) for item, why in zip(attachments, faults, strict=True) if why)
     kept = [item for item, why in zip(attachments, faults, strict=True) if not why]
     return {**state, "attachments": kept, "output": _with_notes(state, notes)}
 
 
-def note(item: Json, reason: str) -> str:
+def taken_out_note(item: Json, reason: str) -> str:
     """Write "[The image a.png was taken out: it has 6.1 MB, and the provider takes 5]"."""
     noun = "image" if str(item.get("mime", "")).startswith("image/") else "file"
     name = item.get("filename")
@@ -132,19 +132,19 @@ def note(item: Json, reason: str) -> str:
     return f"[The {noun}{named} was taken out: {reason}]"
 
 
-def whole(value: Any) -> Any:
+def without_half_characters(value: Any) -> Any:
     """Replace every half character in `value` by U+FFFD, in keys too."""
     if isinstance(value, str):
         return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):
         mended: dict[Any, Any] = {}
         for key, item in value.items():
-            name = whole(key)
+            name = without_half_characters(key)
             while name in mended or (name != key and name in value):
                 name += "_"  # two keys that differed in their half character alone stay two
-            mended[name] = whole(item)
+            mended[name] = without_half_characters(item)
         return mended
-    return [whole(item) for item in value] if isinstance(value, list) else value
+    return [without_half_characters(item) for item in value] if isinstance(value, list) else value
 
 
 def sendable(data: Json, fault: str, now: int) -> Json:
@@ -162,11 +162,11 @@ def sendable(data: Json, fault: str, now: int) -> Json:
             attachments = state.get("attachments")
             kept: Json = {"attachments": []} if attachments and not isinstance(attachments, list) else {}
             output = state.get("output")
-            return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else spelled(output)}}
+            return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else as_text(output)}}
     return {}
 
 
-def spelled(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Write a value as text, also where it is none: nothing that a tool or a person said is dropped."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -191,7 +191,7 @@ def without_unsendable(state: Json, reason: str) -> Json:
     bad = [item for item in attachments if not _can_be_sent(item)]
     why = "the client can't send it" if bad else reason
     bad = bad or [item for item in attachments if item["mime"] not in _ANY_SDK] or list(attachments)
-    notes = "\n".join(note(item if isinstance(item, Mapping) else {}, why) for item in bad)
+    notes = "\n".join(taken_out_note(item if isinstance(item, Mapping) else {}, why) for item in bad)
     kept = [item for item in attachments if item not in bad]
     return {**state, "attachments": kept, "output": _with_notes(state, notes)}
 

@@ -40,7 +40,7 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
-def answer_like(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
+def added_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
     """Make the fields of an answer that no model gave, as the client stores those of one that was; `last`: the one
     before.
 
@@ -64,7 +64,7 @@ def answer_like(asked: Message, last: Message | None, directory: str) -> dict[st
     }
 
 
-def added(message: Message, parts: Callable[[str], Iterable[Mapping[str, Any] | None]]) -> bool:
+def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[str, Any] | None]]) -> bool:
     """Whether an answer was put in by a repair, and no model gave it. `parts` reads those of a message."""
     tokens = message.data.get("tokens")
     if message.data.get("cost") != 0 or not isinstance(tokens, Mapping) or tokens.get("output") != 0:

@@ -9,7 +9,7 @@ from itertools import chain
 from recoveryd.clients.opencode import endless_compaction
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
-from recoveryd.clients.opencode.prompting import added, by_shell
+from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
 from recoveryd.clients.store import Look
 from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused
 
@@ -59,7 +59,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
         if message.role not in ("user", "assistant"):
             continue
         asked = asked if any(asked) else _asks(message)  # a command says which model is chosen now
-        if not shell.isdisjoint((message.id, parent)) or added(message, parts):
+        if not shell.isdisjoint((message.id, parent)) or put_in_by_repair(message, parts):
             continue
         error = message.error
         if message.role == "user":

@@ -15,7 +15,9 @@ USERNAME = "OPENCODE_SERVER_USERNAME"
 _PASSWORD_FILE = "opencode-password"  # noqa: S105
 
 
-def missing(here: OpencodeSettings, service: OpencodeSettings, env: Mapping[str, str], state: Path) -> ShellSettings:
+def missing_settings(
+    here: OpencodeSettings, service: OpencodeSettings, env: Mapping[str, str], state: Path
+) -> ShellSettings:
     """Compare the section as this shell has it (`here`, and `env`) with that of the service. See `Client`."""
     bare = {"HOME": env.get("HOME") or str(Path.home())}
 

@@ -51,7 +51,7 @@ class OpencodeShortener(OpencodeEditor):
     def cut(self, block: Block, kept: int) -> Edits:
         part = self._part(block.part_id)
         data = part.data or {}
-        whole = whole_of(part)
+        whole = text_that_may_be_cut(part)
         if whole is None or len(whole) <= kept:
             return ()
         if part.type == "tool":
@@ -123,7 +123,7 @@ class OpencodeShortener(OpencodeEditor):
         """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
         cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._parts]
         parts = [self._parts[part_id] for part_id in cut if part_id]
-        return {self._file(part): text for part in parts if (text := whole_of(part)) is not None}
+        return {self._file(part): text for part in parts if (text := text_that_may_be_cut(part)) is not None}
 
     def _user(self, _: bool) -> Json:
         like = next((m for m in reversed(self.session.messages) if m.role == "user"), None)
@@ -151,18 +151,18 @@ def put_beside(folder: str, records: Iterable[tuple[str, Json | None, Json | Non
     say now: that names the file.
     """
     known = list(records)
-    now = [said for part_id, _, after in known if (said := whole_of(Part(part_id, "", after)))]
+    now = [said for part_id, _, after in known if (said := text_that_may_be_cut(Part(part_id, "", after)))]
     found: dict[str, str] = {}
     for part_id, before, _ in known:
         named = re.compile(f"{re.escape(folder)}/tool_[0-9a-f]{{12}}{re.escape(part_id[-14:])}")
-        whole = whole_of(Part(part_id, "", before))
+        whole = text_that_may_be_cut(Part(part_id, "", before))
         file = next((match[0] for said in now if (match := named.search(said))), None) if whole else None
         if whole and file:
             found[file] = whole
     return found
 
 
-def whole_of(part: Part) -> str | None:
+def text_that_may_be_cut(part: Part) -> str | None:
     """Return the text of a part that may be cut: of a text, or a tool's output."""
     data = part.data or {}
     state = data.get("state")

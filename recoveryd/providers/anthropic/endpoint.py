@@ -18,7 +18,7 @@ _OTHERS = re.compile(rf"{makers.MODELS}|gpt|codex")
 _OTHER_HOSTS = (*makers.HOSTS, "openai.com")
 
 
-def spoke(failure: Failure) -> bool:
+def rules_hold(failure: Failure) -> bool:
     """Tell whether Anthropic's rules hold for the request behind a failure.
 
     The address that was asked is the best witness: a proxy of any name that speaks Anthropic's Messages API gets that

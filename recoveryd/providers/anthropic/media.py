@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Json, Request, decoded, kind, pixels
+from recoveryd.core import Json, Request, from_base64, media_type, pixels
 
 MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
@@ -43,15 +43,15 @@ def media_fault(source: Json, *, many: bool) -> str | None:
     data, declared = str(source.get("data", "")), source.get("media_type")
     if len(data) > MAX_BASE64:
         return f"it has {len(data) / 1e6:.1f} MB, and the provider takes 5"
-    head = decoded(data[:_HEAD])
-    found = kind(head) if head is not None else None
+    head = from_base64(data[:_HEAD])
+    found = media_type(head) if head is not None else None
     if declared == "application/pdf":
         return None if found == declared else "it is no PDF document"
     if found not in _IMAGES or declared not in _IMAGES:
         return "it is no image that the provider can read"
     if found != declared:
         return f"it is declared as {declared} and is {found}"
-    size = pixels(head or b"") or pixels(decoded(data) or b"")
+    size = pixels(head or b"") or pixels(from_base64(data) or b"")
     if size is None:
         return "it is no image that the provider can read"
     return _too_wide(size, many)

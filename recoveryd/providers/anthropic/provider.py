@@ -77,7 +77,7 @@ ANTHROPIC = Anthropic(
     "Claude at Anthropic or on Vertex",
     frozenset({"anthropic.messages"}),
     OWN_LIMITS,
-    endpoint.spoke,
+    endpoint.rules_hold,
     endpoint.disowned,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core import Json, decoded, kind
+from recoveryd.core import Json, from_base64, media_type
 from recoveryd.providers.anthropic import media
 
 _HEAD = 4096  # of base64, a multiple of four
@@ -25,8 +25,8 @@ def media_fault(source: Json) -> str | None:
         return None
     if declared not in _KNOWN:
         return f"the provider does not take files of type {declared}"
-    head = decoded(str(source.get("data", ""))[:_HEAD])
-    found = kind(head) if head else None
+    head = from_base64(str(source.get("data", ""))[:_HEAD])
+    found = media_type(head) if head else None
     if found is None or (found == "application/pdf") != (declared == "application/pdf"):
         return "it is no image or document that the provider can read"
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Block, CallLimits, Claims, Kind, Refused, Request, Turn, Violation, decoded
+from recoveryd.core import Block, CallLimits, Claims, Kind, Refused, Request, Turn, Violation, from_base64
 from recoveryd.providers.anthropic.block_rules import half_character
 from recoveryd.providers.gemini import media
 
@@ -97,4 +97,4 @@ def accused(refused: Refused, request: Request) -> frozenset[str]:
 def _is_base64(text: str) -> bool:
     """Whether a signature can be decoded, also in the alphabet for URLs and without its end."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
-    return bool(plain) and decoded(plain + "=" * (-len(plain) % 4)) is not None
+    return bool(plain) and from_base64(plain + "=" * (-len(plain) % 4)) is not None

@@ -23,7 +23,7 @@ _OTHERS = re.compile(rf"{makers.MODELS}|gpt-oss|claude|opus|sonnet|haiku|fable")
 _OTHER_HOSTS = (*makers.HOSTS, "anthropic.com")
 
 
-def spoke(failure: Failure) -> bool:
+def rules_hold(failure: Failure) -> bool:
     """Tell whether OpenAI's rules hold for the request behind a failure: the address is the best witness.
 
     Proxies pass on to it, and local servers and other makers speak its API with rules of their own: there the name of

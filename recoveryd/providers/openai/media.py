@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from recoveryd.core import Json, Request, decoded, kind
+from recoveryd.core import Json, Request, from_base64, media_type
 
 MAX_URL = 20_971_520  # characters
 _HEAD = 4096  # of base64, a multiple of four
@@ -30,8 +30,8 @@ def media_fault(source: Json) -> str | None:
         return "it is no address of an image"
     if len(url) > MAX_URL:
         return f"it has {len(url) / 1e6:.1f} MB, and the provider takes 20"
-    data = decoded(url[head.end() : head.end() + _HEAD])
-    if not data or kind(data) not in _IMAGES or head[1].lower() not in _IMAGES:
+    data = from_base64(url[head.end() : head.end() + _HEAD])
+    if not data or media_type(data) not in _IMAGES or head[1].lower() not in _IMAGES:
         return "it is no image that the provider can read"
     return None
 

@@ -34,7 +34,7 @@ class Openai:
     call_limits = _LIMITS
 
     def spoke(self, failure: Failure) -> bool:
-        return endpoint.spoke(failure)
+        return endpoint.rules_hold(failure)
 
     def disowned(self, failure: Failure) -> str:
         return endpoint.disowned(failure)

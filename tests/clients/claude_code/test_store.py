@@ -17,7 +17,7 @@ from recoveryd.clients.claude_code import running
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
-from recoveryd.clients.store import Look, stand, untouched
+from recoveryd.clients.store import Look, all_written, untouched
 from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
 from recoveryd.diagnose import Context, Next, Triage
 from recoveryd.ledger import Ledger
@@ -155,7 +155,7 @@ def test_lines_are_written_over_and_all_else_stays_byte_for_byte(store: ClaudeCo
     assert json.loads(new[2])["recoveryd"] == {"recovery": "r1"}
     assert json.loads(new[2])["message"]["content"][0] == call(call_id="call_1")
     assert path.stat().st_mode & 0o777 == 0o640
-    assert stand(store, todo) and list(path.parent.iterdir()) == [path]
+    assert all_written(store, todo) and list(path.parent.iterdir()) == [path]
     store.apply([change.reversed() for change in todo])
     assert path.read_bytes() == before and untouched(store, todo)
 
@@ -197,7 +197,7 @@ def test_a_line_that_comes_at_any_step_is_kept(
     assert reached == [step]
     raw = path.read_bytes()
     assert raw.count(late) == 1 and raw.count(late.replace(b"late", b"last")) == 1
-    assert stand(store, todo)
+    assert all_written(store, todo)
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -230,7 +230,7 @@ def test_a_crash_at_any_step_leaves_all_or_nothing_and_no_line_is_lost(
         store.apply(todo)
     monkeypatch.setattr(os, "unlink", real)
     monkeypatch.setattr(failpoint, "reach", lambda _: None)
-    assert stand(store, todo) or untouched(store, todo)
+    assert all_written(store, todo) or untouched(store, todo)
     store.clean(todo)
     assert list(path.parent.iterdir()) == [path]
     raw = path.read_bytes()
@@ -361,24 +361,24 @@ def test_which_client_has_a_session_open_is_told_by_processes_that_run(store: Cl
     (notes / f"{os.getpid()}.json").write_text(json.dumps(note))
     (notes / "999999999.json").write_text(json.dumps({**note, "startedAt": 1000}))
     (notes / f"{os.getppid()}.json").write_text("{")
-    assert running.opened(store.home, "s1") == 5.0
-    assert running.opened(store.home, "s2") is None
+    assert running.open_since(store.home, "s1") == 5.0
+    assert running.open_since(store.home, "s2") is None
     (notes / f"{os.getpid()}.json").write_text(json.dumps({**note, "procStart": "1"}))
-    assert running.opened(store.home, "s1") is None
+    assert running.open_since(store.home, "s1") is None
 
 
 @pytest.mark.parametrize("name", ["²", "٣", "-1", "0", "9" * 10, "9" * 25])
 def test_a_note_that_no_process_can_have_tells_nothing(store: ClaudeCodeTranscripts, name: str) -> None:
     (store.home / "sessions").mkdir()
     (store.home / "sessions" / f"{name}.json").write_text('{"sessionId": "s1", "startedAt": 1}')
-    assert running.opened(store.home, "s1") is None
+    assert running.open_since(store.home, "s1") is None
 
 
 def test_a_note_may_tell_any_time(store: ClaudeCodeTranscripts) -> None:
     (store.home / "sessions").mkdir()
     file = store.home / "sessions" / f"{os.getpid()}.json"
     file.write_text(json.dumps({"sessionId": "s1", "startedAt": 10**400}))
-    assert running.opened(store.home, "s1") == 0.0
+    assert running.open_since(store.home, "s1") == 0.0
 
 
 def test_a_prompt_is_under_way_while_a_client_has_the_session_and_until_it_is_interrupted(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from recoveryd.clients import recorded
+from recoveryd.clients import read_error
 from recoveryd.core import Kind
 from recoveryd.providers import classify
 from tests.support.rollouts import NOT_VERIFIED
 
 
 def test_the_body_of_an_answer_is_read() -> None:
-    error = recorded({"message": NOT_VERIFIED, "codex_error_info": "other"})
+    error = read_error({"message": NOT_VERIFIED, "codex_error_info": "other"})
     refused = classify(error)
     assert (error.name, error.answered, error.blameless) == ("other", True, False)
     assert refused is not None
@@ -20,12 +20,12 @@ def test_the_body_of_an_answer_is_read() -> None:
 
 def test_another_status_is_told_with_its_address() -> None:
     message = "unexpected status 413 Payload Too Large: too big, url: http://127.0.0.1:1/v1/responses"
-    error = recorded({"message": message, "codex_error_info": {"http_connection_failed": {"http_status_code": 413}}})
+    error = read_error({"message": message, "codex_error_info": {"http_connection_failed": {"http_status_code": 413}}})
     assert (error.status, error.url, error.blameless) == (413, "http://127.0.0.1:1/v1/responses", False)
 
 
 def test_the_image_that_a_backend_says_nothing_of_is_an_image() -> None:
-    refused = classify(recorded({"message": '{"detail":"Bad Request"}', "codex_error_info": "other"}))
+    refused = classify(read_error({"message": '{"detail":"Bad Request"}', "codex_error_info": "other"}))
     assert refused is not None
     assert refused.kind is Kind.MEDIA_REJECTED
 
@@ -42,11 +42,11 @@ def test_the_image_that_a_backend_says_nothing_of_is_an_image() -> None:
     ],
 )
 def test_what_is_not_about_the_history_is_told(info: object) -> None:
-    error = recorded({"message": "tool_use ids were found without tool_result", "codex_error_info": info})
+    error = read_error({"message": "tool_use ids were found without tool_result", "codex_error_info": info})
     assert error.blameless
     assert classify(error) is None
 
 
 @pytest.mark.parametrize("info", [7, {}, None, [], "x" * 10_000])
 def test_anything_is_read(info: object) -> None:
-    assert recorded({"message": [info], "codex_error_info": info}).texts is not None
+    assert read_error({"message": [info], "codex_error_info": info}).texts is not None

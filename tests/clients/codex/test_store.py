@@ -17,7 +17,7 @@ from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
-from recoveryd.clients.store import Look, states
+from recoveryd.clients.store import Look, stored_images
 from recoveryd.core import Change, ConflictError, Edit, Marks, NotFoundError, StoreError, failpoint
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
@@ -391,7 +391,7 @@ def test_a_file_that_is_archived_while_it_is_read_is_written_where_it_is_then(
     there = rollout.path.rename(rollout.home / "archived_sessions" / rollout.path.name)
     store.apply(changes)
     assert b'{"type":"other"}' in there.read_bytes()
-    assert states(store, changes) == ["after"]
+    assert stored_images(store, changes) == ["after"]
 
 
 # What is written
@@ -412,7 +412,7 @@ def test_a_line_is_written_over_in_its_length_and_taken_back_to_the_very_bytes(
     end = at + len(change.before)
     assert (after[:at], after[end:]) == (before[:at], before[end:])
     assert json.loads(after[at:end])["payload"] == {"type": "other"}
-    assert states(store, changes) == ["after"]
+    assert stored_images(store, changes) == ["after"]
     store.apply([change.reversed()])
     assert rollout.bytes() == before
 
@@ -426,7 +426,7 @@ def test_what_the_client_appended_meanwhile_stays(rollout: Rollout, store: Codex
         store.apply(changes)
         client.write(b'{"timestamp":"y"}\n')
     assert rollout.bytes().endswith(b'{"timestamp":"x"}\n{"timestamp":"y"}\n')
-    assert states(store, changes) == ["after"]
+    assert stored_images(store, changes) == ["after"]
 
 
 def test_what_was_changed_meanwhile_is_a_conflict_and_nothing_is_written(rollout: Rollout, store: CodexThreads) -> None:
@@ -496,9 +496,9 @@ def test_a_line_that_a_crash_left_half_written_is_taken_back(rollout: Rollout, s
             file.write(half)
         expected = int(half not in (change.before, change.after))
         assert store.clean([change]) == expected
-        assert states(store, [change]) in (["before"], ["after"])
+        assert stored_images(store, [change]) in (["before"], ["after"])
         assert store.clean([change]) == 0
-        store.apply([change.reversed()] if states(store, [change]) == ["after"] else [])
+        store.apply([change.reversed()] if stored_images(store, [change]) == ["after"] else [])
         assert rollout.bytes() == before
 
 

@@ -12,7 +12,7 @@ import pytest
 from recoveryd.clients import Clients, Config, Whose, client_name, client_title, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.core import ConfigError, Kind, Outcome, StoreError
-from recoveryd.doctor.config_references import problems
+from recoveryd.doctor.config_references import reference_problems
 from recoveryd.ledger import Ended
 from recoveryd.settings import load, load_sound, show
 from recoveryd.tell import metrics
@@ -140,7 +140,7 @@ def test_a_fork_that_is_configured_has_its_own_name_everywhere(tmp_path: Path) -
     assert (store.client, store.live()) == ("opencode/My Fork", None)
     assert client_title(store.id, config) == Clients(config).of(store).title == "My Fork"
     assert (client_name(store.id, config), client_name(store.id)) == (store.client, "opencode")
-    assert problems(config) == []
+    assert reference_problems(config) == []
     file.write_text(show(config))
     assert load(Config, file, {}) == config
     told = metrics(
@@ -158,10 +158,10 @@ def test_a_database_of_other_tables_is_no_fork_whatever_its_name(tmp_path: Path)
     config = Config(opencode=OpencodeSettings(stores=(NamedStore(path=path, name="Notes"),)))
     (store,) = [s for s in find_stores(config, {"HOME": str(tmp_path)}) if s.id == str(path.resolve())]
     assert store.live() is not None
-    (problem,) = problems(config)
+    (problem,) = reference_problems(config)
     assert problem.key == "opencode.stores" and "Notes" in problem.next
     gone = Config(opencode=OpencodeSettings(stores=(NamedStore(path=tmp_path / "none.db", name="None"),)))
-    assert "is not there" in problems(gone)[0].says
+    assert "is not there" in reference_problems(gone)[0].says
 
 
 @pytest.mark.parametrize("entry", ['path = "x"\nname = "a"', 'path = "/x"\nname = " "', 'path = "/x"', 'name = "a"'])

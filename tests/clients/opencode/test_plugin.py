@@ -38,8 +38,8 @@ class Loaded:
     def __init__(self, root: Path, how: str = "", command: tuple[str, ...] = ("/bin/false",)) -> None:
         config = root / "config"
         config.mkdir(exist_ok=True)
-        state = private_files.folder(root / "state" / "recoveryd")
-        self.mailbox = private_files.folder(state / "plugin")
+        state = private_files.make_folder(root / "state" / "recoveryd")
+        self.mailbox = private_files.make_folder(state / "plugin")
         file = root / "recoveryd.mjs"
         given = {"GIVEN": "yes", **{name: os.environ[name] for name in os.environ if name.startswith("XDG_")}}
         file.write_text(OpencodePlugin("opencode", config, ()).text(Caller(command, given, state)))
@@ -152,7 +152,7 @@ def test_it_waits_for_its_folder(load: Callable[..., Loaded]) -> None:
     """recoveryd may have gone, or not be there yet: nothing is made for it, and it is found again."""
     there = load()
     shutil.rmtree(there.mailbox)
-    private_files.folder(there.mailbox)
+    private_files.make_folder(there.mailbox)
     deadline = time.monotonic() + 30
     while not plugin_mailbox.loaded("opencode", there.mailbox):
         assert time.monotonic() < deadline

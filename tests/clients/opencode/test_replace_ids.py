@@ -16,7 +16,7 @@ from recoveryd.clients.opencode import replace_ids
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.wrapped_ids import Wrapped, new_ids, wrapped
-from recoveryd.clients.store import Store, stand, states
+from recoveryd.clients.store import Store, all_written, stored_images
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, StoreError
 from recoveryd.core.model import Change, Session
@@ -90,7 +90,7 @@ def test_all_ids_change_and_nothing_else_and_back_to_the_very_store(plant: Plant
     assert isinstance(names, dict)
     changes = planting.changes()
     planting.store.apply(changes)
-    assert stand(planting.store, changes)
+    assert all_written(planting.store, changes)
     after = planting.session
     assert wrapped(after, NOW) is None
     assert plain_text(after, {}) == plain_text(session, names)
@@ -99,7 +99,7 @@ def test_all_ids_change_and_nothing_else_and_back_to_the_very_store(plant: Plant
     assert [old for old in names if old in now] == [], "an old id is still named somewhere, or an old folder is there"
     planting.store.apply(back(changes))
     assert planting.look() == before
-    assert set(states(planting.store, changes)) == {"before"}
+    assert set(stored_images(planting.store, changes)) == {"before"}
 
 
 def test_a_prompt_of_now_keeps_its_id_and_what_names_old_ones_is_changed(plant: Plant) -> None:
@@ -230,7 +230,7 @@ def test_what_a_staged_revert_will_take_comes_along_unchanged(plant: Plant) -> N
     assert len(same) == 2 and all(change.before for change in same)
     before = planting.look()
     planting.store.apply(changes)
-    assert stand(planting.store, changes)
+    assert all_written(planting.store, changes)
     planting.store.apply(back(changes))
     assert planting.look() == before
 

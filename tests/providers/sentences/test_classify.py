@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core.model import Kind
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.classify import candidates, named_ids
@@ -204,7 +204,7 @@ def test_ids_html_and_backticks_do_not_matter(change: Change, sample: tuple[Kind
 )
 def test_no_json_value_raises(value: object) -> None:
     assert kind_of(value) is None or isinstance(kind_of(value), Kind)
-    assert isinstance(named_ids(recorded(value)), tuple)
+    assert isinstance(named_ids(read_error(value)), tuple)
     assert position_of(value) is None or len(position_of(value) or ()) == 2
 
 
@@ -350,7 +350,7 @@ def test_a_text_that_fits_two_kinds_has_none(pair: tuple[str, str]) -> None:
     assert kind_of("\n".join(pair)) is None
     assert kind_of(api_error(pair[0], responseBody=pair[1])) is None
     assert position_of(api_error(pair[0], responseBody=pair[1])) is None
-    assert set(candidates(recorded("\n".join(pair)))) == {kind_of(text) for text in pair}
+    assert set(candidates(read_error("\n".join(pair)))) == {kind_of(text) for text in pair}
 
 
 @examples(200)
@@ -370,7 +370,7 @@ def test_two_causes_in_one_text_give_neither_a_third_nor_the_vaguer(
 
 def spoken(text: str) -> bool:
     """Whether a row of the sure table, a provider's own sentence, has the kind of a text."""
-    squeezed = squeeze(" ".join(recorded(text).texts))
+    squeezed = squeeze(" ".join(read_error(text).texts))
     return any(row.kind is not None and row.find(squeezed) for row in SURE)
 
 
@@ -457,9 +457,9 @@ def test_a_sentence_at_either_end_of_a_megabyte_is_found() -> None:
     ],
 )
 def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
-    assert named_ids(recorded(api_error(text))) == ids
+    assert named_ids(read_error(api_error(text))) == ids
     assert (
-        named_ids(recorded(api_error("Bad Request", responseBody=json.dumps({"error": json.dumps({"m": text})}))))
+        named_ids(read_error(api_error("Bad Request", responseBody=json.dumps({"error": json.dumps({"m": text})}))))
         == ids
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.providers.sentences.not_the_history import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
@@ -41,7 +41,7 @@ from tests.support.parts import api_error
     ],
 )
 def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: str | None) -> None:
-    told = other_cause(recorded(error))
+    told = other_cause(read_error(error))
     assert told is None if about is None else told is not None and about in told
 
 
@@ -62,7 +62,7 @@ def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: st
     ],
 )
 def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_else(words: str) -> None:
-    error = recorded(api_error(words, 400))
+    error = read_error(api_error(words, 400))
     assert (other_cause(error), turned_away(error)) == (None, False)
 
 
@@ -77,15 +77,15 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
     ],
 )
 def test_who_was_turned_away_was_not_read(words: str, status: int, away: bool) -> None:
-    assert turned_away(recorded(api_error(words, status))) is away
+    assert turned_away(read_error(api_error(words, status))) is away
 
 
 def test_most_of_what_is_not_about_the_history_gets_a_sentence() -> None:
     negatives = [row["message"] for rows in confusion.sets().values() for row in rows if row["kind"] == "negative"]
-    assert sum(other_cause(recorded(text)) is not None for text in negatives) > len(negatives) * 2 / 3
+    assert sum(other_cause(read_error(text)) is not None for text in negatives) > len(negatives) * 2 / 3
 
 
 @given(st.text() | st.dictionaries(st.text(max_size=9), st.text()))
 def test_any_error_is_read(error: object) -> None:
-    told = other_cause(recorded(error))
+    told = other_cause(read_error(error))
     assert told is None or (told.startswith("It seems to be about ") and told.endswith("."))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.find import recorded
+from recoveryd.clients.find import read_error
 from recoveryd.core.length import Size
 from recoveryd.core.model import Kind
 from recoveryd.providers import classify, size_of
@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 def _size(text: str, status: int = 400, name: str = "APIError") -> Size:
-    return size_of(recorded({"name": name, "data": {"message": text, "statusCode": status}}))
+    return size_of(read_error({"name": name, "data": {"message": text, "statusCode": status}}))
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_a_length_in_bytes(text: str) -> None:
 def test_a_rate_limit_that_counts_tokens_is_no_length(text: str) -> None:
     """OpenCode takes every 413 for a length, and says so."""
     for name in ("APIError", "ContextOverflowError"):
-        refused = classify(recorded({"name": name, "data": {"message": text, "statusCode": 413}}))
+        refused = classify(read_error({"name": name, "data": {"message": text, "statusCode": 413}}))
         assert refused is None or refused.kind is not Kind.CONTEXT_OVERFLOW

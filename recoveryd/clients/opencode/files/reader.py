@@ -43,7 +43,7 @@ class Reader:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise tree.trouble(error, f"list {self.root.joinpath(*below)}") from error
+            raise tree.error_of(error, f"list {self.root.joinpath(*below)}") from error
 
     def where(self, session_id: str) -> Folder:
         """Find the folder of a session's messages: `message/<session>`, in older trees

@@ -79,7 +79,7 @@ class OpencodeFiles:
         except StoreError as error:
             return error.message
         except OSError as error:
-            return tree.trouble(error, f"look at {self.root}").message
+            return tree.error_of(error, f"look at {self.root}").message
         if database:
             return f"{self.root} is dead: OpenCode keeps its sessions in {database.name} beside it."
         if owner != os.geteuid():
@@ -100,7 +100,7 @@ class OpencodeFiles:
         try:
             return generations.JSON_DEAD if self._moved_to() else generations.JSON
         except OSError as error:
-            raise tree.trouble(error, f"look at {self.root.parent}") from error
+            raise tree.error_of(error, f"look at {self.root.parent}") from error
 
     def session_ids(self) -> Iterator[str]:
         """List the ids of all folders with messages, of both depths."""
@@ -237,9 +237,9 @@ class OpencodeFiles:
         if dead:
             raise DiskError(dead)
         try:
-            file_transaction.apply(self.root, changes)
+            file_transaction.write_files(self.root, changes)
         except OSError as error:
-            raise tree.trouble(error, f"write to {self.root}") from error
+            raise tree.error_of(error, f"write to {self.root}") from error
 
     def read(self, key: str) -> bytes | None:
         """Read one file, by its path relative to `root`."""
@@ -257,7 +257,7 @@ class OpencodeFiles:
         try:
             return file_transaction.clean(self.root, (change.key for change in changes))
         except OSError as error:
-            raise tree.trouble(error, f"clean up in {self.root}") from error
+            raise tree.error_of(error, f"clean up in {self.root}") from error
 
     def _moved_to(self) -> Path | None:
         """Find the database beside the tree that the client keeps its sessions in now.
@@ -285,7 +285,7 @@ class OpencodeFiles:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise tree.trouble(error, f"look at {self.root.joinpath(*folder)}") from error
+            raise tree.error_of(error, f"look at {self.root.joinpath(*folder)}") from error
         return entries
 
     def _mode(self, *keys: str) -> int | None:

@@ -69,7 +69,7 @@ class Cursor:
 
         def work(db: sqlite3.Connection) -> _Place:
             schema = self._tables.understood(db)
-            foreign = rows.reason(schema, self._database.path)
+            foreign = rows.why_not_edited(schema, self._database.path)
             if foreign:
                 raise StoreError(foreign)
             found.clear()
@@ -133,7 +133,7 @@ def _at(column: object) -> float:
 def _unfinished(db: sqlite3.Connection, message: str) -> bool:
     try:
         data = db.execute(DATA, (message,)).fetchone()[0]
-        said = Message(message, records.parse(rows.content(data), message) or {})
+        said = Message(message, records.parse(rows.data_bytes(data), message) or {})
     except (sqlite3.DataError, StoreError):  # too large, or nested too deeply: the look at its session will say so
         return False
     return said.role == "assistant" and not said.completed and said.error is None

@@ -68,7 +68,7 @@ class RowReader:
 
     def images(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read the images of these rows, from one state of the database; None for one that is not there."""
-        named = [rows.split(key) for key in keys]
+        named = [rows.split_key(key) for key in keys]
 
         def work(db: sqlite3.Connection) -> list[bytes | None]:
             found = (rows.fetch(db, table, identifier, self._path) for table, identifier in named)
@@ -82,7 +82,7 @@ class RowReader:
         def work(db: sqlite3.Connection) -> Look:
             def parts(message_id: str) -> Iterator[Json | None]:
                 for (data,) in db.execute(PARTS_OF, (message_id,)):
-                    yield records.parse(rows.content(data), message_id)
+                    yield records.parse(rows.data_bytes(data), message_id)
 
             found = (rows.fetch(db, "message", str(i), self._path) for (i,) in db.execute(NEWEST, (session_id,)))
             newest = (self._message(row) for row in found if row is not None)
@@ -122,7 +122,7 @@ class RowReader:
             messages = list(self._limited("message", db.execute(MESSAGES, (session_id,)), session_id))
             if about is None and not messages:
                 raise self._missing(session_id)
-            size = sum(json_text.weight(rows.content(row["data"])) for row in messages)
+            size = sum(json_text.weight(rows.data_bytes(row["data"])) for row in messages)
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
@@ -169,7 +169,7 @@ class RowReader:
     ) -> Iterator[rows.Row]:
         for values in found:
             row = rows.row(table, values, self._path)
-            size += json_text.weight(rows.content(row["data"]))
+            size += json_text.weight(rows.data_bytes(row["data"]))
             if size > self._max_session:
                 limit = self._max_session
                 raise StoreError(
@@ -189,7 +189,7 @@ class RowReader:
         return Part(row["id"], row["message_id"], data, rows.image(row))
 
     def _named(self, table: str, row: rows.Row) -> str:
-        return f"{rows.key(table, row['id'])} of {self._path}"
+        return f"{rows.row_key(table, row['id'])} of {self._path}"
 
     def _revert(self, session_id: str, stored: object) -> Json | None:
         """Read the staged revert: it names the messages that the client is about to delete. StoreError when it can't be
@@ -197,7 +197,7 @@ class RowReader:
         """
         if stored is None:
             return None
-        raw = rows.content(stored)
+        raw = rows.data_bytes(stored)
         if raw.strip() == b"null":
             return None
         data = records.parse(raw, f"revert of session {session_id} of {self._path}")

@@ -110,7 +110,7 @@ class Tables:
         return found
 
 
-def reason(found: Schema, path: Path) -> str | None:
+def why_not_edited(found: Schema, path: Path) -> str | None:
     """Tell why a database with this schema is not edited; None when it may be."""
     if found.foreign:
         return f"{path} is of OpenCode 2, which keeps its sessions in other tables; recoveryd can't repair those yet."
@@ -121,12 +121,12 @@ def _refused(path: Path, unknown: str) -> tuple[str, str]:
     return f"{path} holds no sessions that recoveryd knows: {unknown}.", "It is left alone."
 
 
-def key(table: str, identifier: str) -> str:
+def row_key(table: str, identifier: str) -> str:
     """Make a record's key of table and id."""
     return f"{table}/{identifier}"
 
 
-def split(record: str) -> tuple[str, str]:
+def split_key(record: str) -> tuple[str, str]:
     """Cut a record's key into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
     if table not in RECORDS or not tree.valid_id(identifier):
@@ -169,10 +169,10 @@ def parse_image(table: str, raw: bytes) -> Row:
     except (ValueError, AttributeError, RecursionError) as error:
         raise StoreError(f"The image of a row of {table} can't be read: {error}") from error
     found = row(table, tuple(shown.values()), Path("An image"))
-    return {**found, "data": content(found["data"])} if blob else found
+    return {**found, "data": data_bytes(found["data"])} if blob else found
 
 
-def content(data: object) -> bytes:
+def data_bytes(data: object) -> bytes:
     """Return the bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
     if isinstance(data, str):
         return data.encode("utf-8", "surrogateescape")
@@ -181,7 +181,7 @@ def content(data: object) -> bytes:
 
 def data_of(table: str, found: Row, what: str) -> Json | None:
     """Return what a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
-    raw = content(found["data"])
+    raw = data_bytes(found["data"])
     said = records.parse_part(raw, what, null={}) if table == "part" else records.parse(raw, what)
     if said is None:
         return None

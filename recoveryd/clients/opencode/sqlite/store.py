@@ -77,7 +77,7 @@ class OpencodeSqlite:
             for path in (self.root, Path(f"{self.root}-wal"), Path(f"{self.root}-shm"), self.root.parent):
                 if path.exists() and not os.access(path, os.R_OK | os.W_OK):
                     return f"{path} can't be written to: check its owner and mode, and that its disk is not read-only."
-            return rows.reason(self._database.read(self._tables.schema), self.root)
+            return rows.why_not_edited(self._database.read(self._tables.schema), self.root)
         except BusyStoreError:
             raise
         except StoreError as error:
@@ -163,12 +163,12 @@ class OpencodeSqlite:
                 row = rows.parse_image(table, before) if before else _new_row(session, edit, now)
                 after = rows.image({**row, "time_updated": now, "data": text})
             if after != before:
-                found.append(Change(rows.key(table, identifier), before, after))
+                found.append(Change(rows.row_key(table, identifier), before, after))
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)
 
     def with_new_ids(self, session: Session, names: Mapping[str, str], keep: Collection[str] = ()) -> list[Change]:
         """Make the same rows under the new ids; the session's own row too, where a revert is staged."""
-        about = self.read(rows.key("session", session.id)) if session.revert else None
+        about = self.read(rows.row_key("session", session.id)) if session.revert else None
         return replace_ids.changes(session, about, names, keep)
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -176,7 +176,7 @@ class OpencodeSqlite:
         dead = self.live()
         if dead:
             raise DiskError(dead)
-        transaction.apply(self._database, changes)
+        transaction.write_rows(self._database, changes)
 
     def read(self, key: str) -> bytes | None:
         """Read one row, by its table and id, as JSON of its columns."""
@@ -192,7 +192,7 @@ class OpencodeSqlite:
     def clean(self, changes: Sequence[Change]) -> int:
         """Remove nothing: SQLite takes back what a crash cut off."""
         for change in changes:
-            rows.split(change.key)
+            rows.split_key(change.key)
         return 0
 
 

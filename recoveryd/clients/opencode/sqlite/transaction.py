@@ -20,7 +20,7 @@ class _Write:
     after: rows.Row | None
 
 
-def apply(database: Database, changes: Sequence[Change]) -> None:
+def write_rows(database: Database, changes: Sequence[Change]) -> None:
     """Write every change in the order given. ConflictError, BusyStoreError, StoreError: nothing was written then."""
     if len({change.key for change in changes}) != len(changes):
         raise StoreError("One record was to be changed twice at once.")
@@ -30,7 +30,7 @@ def apply(database: Database, changes: Sequence[Change]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("PRAGMA defer_foreign_keys = ON")  # a message under another id goes before its parts
-            refused = rows.reason(rows.schema(connection), database.path)
+            refused = rows.why_not_edited(rows.schema(connection), database.path)
             if refused:
                 raise StoreError(refused)
             for write in writes:
@@ -49,7 +49,7 @@ def apply(database: Database, changes: Sequence[Change]) -> None:
 
 
 def _write(change: Change) -> _Write:
-    table, identifier = rows.split(change.key)
+    table, identifier = rows.split_key(change.key)
     after = None if change.after is None else rows.parse_image(table, change.after)
     if after is not None and after["id"] != identifier:
         raise StoreError(f"The image of {change.key} is that of another record.")
@@ -100,7 +100,7 @@ def _carry_out(connection: sqlite3.Connection, write: _Write, database: Database
         return
     columns = list(write.after)
     texts = {c for c, value in write.after.items() if c in ("data", "revert") and isinstance(value, str)}
-    values = [rows.content(value) if column in texts else value for column, value in write.after.items()]
+    values = [rows.data_bytes(value) if column in texts else value for column, value in write.after.items()]
     places = ["CAST(? AS TEXT)" if column in texts else "?" for column in columns]
     if write.before is None:
         statement = f"INSERT INTO {write.table} ({', '.join(columns)}) VALUES ({', '.join(places)})"  # noqa: S608
@@ -126,4 +126,4 @@ def _has_parts(connection: sqlite3.Connection, message: str) -> bool:
 
 
 def _conflict(write: _Write, database: Database, why: str) -> ConflictError:
-    return ConflictError(f"{rows.key(write.table, write.id)} in {database.path} {why}.")
+    return ConflictError(f"{rows.row_key(write.table, write.id)} in {database.path} {why}.")

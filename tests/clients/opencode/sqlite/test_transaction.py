@@ -87,7 +87,7 @@ def test_a_set_is_written_and_taken_back_to_the_very_row(db: Base) -> None:
     changes = edits(db, asked, answered)
     before = db.rows()
     db.store.apply(changes)
-    assert store.stand(db.store, changes)
+    assert store.all_written(db.store, changes)
     assert [(m.id, [p.id for p in m.parts]) for m in db.store.load(SES).messages] == [
         (asked, ["prt_1"]),
         (name(NOW - 95), ["prt_9"]),
@@ -95,7 +95,7 @@ def test_a_set_is_written_and_taken_back_to_the_very_row(db: Base) -> None:
     ]
     db.store.apply(back(changes))
     assert db.rows() == before
-    assert set(store.states(db.store, changes)) == {"before"}
+    assert set(store.stored_images(db.store, changes)) == {"before"}
     assert db.beside() == []
 
 
@@ -232,7 +232,7 @@ def test_after_a_kill_between_any_two_statements_it_is_all_or_nothing(tmp_path: 
         command = [sys.executable, "-c", KILL, str(db.path), str(at)]
         killed = subprocess.run(command, input=pickle.dumps(changes), timeout=30, check=False, cwd=Path.cwd())
         assert killed.returncode == -signal.SIGKILL
-        states = set(store.states(db.store, changes))
+        states = set(store.stored_images(db.store, changes))
         assert states == ({"after"} if at == 17 else {"before"})
         ended += states == {"after"}
     db.store.apply(back(changes))
