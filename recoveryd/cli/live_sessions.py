@@ -10,7 +10,7 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, find
-from recoveryd.clients import Config, Look, Store, dead
+from recoveryd.clients import Config, Look, Store, is_abandoned
 from recoveryd.core import UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
 from recoveryd.doctor import watched_by
@@ -87,7 +87,7 @@ class LiveSessions:
         return sorted((row for row in self._rows.values() if row.at >= since), key=lambda row: -row.at)
 
     def _list_stores(self) -> None:
-        found = {store.id: store for store in self._find_stores() if not dead(store)}
+        found = {store.id: store for store in self._find_stores() if not is_abandoned(store)}
         self._stores = {name: self._stores.get(name, store) for name, store in found.items()}  # each has its place
         for of_stores in (self._marks, self._due, self.problems):
             for gone in of_stores.keys() - found.keys():
