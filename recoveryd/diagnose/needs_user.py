@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from recoveryd.clients import Store, is_abandoned
 from recoveryd.core import Entry, Outcome, RecoverydError, keep_newest
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
+from recoveryd.settings import ignored
 
 _HOUR_MS = 3_600_000
+Found: TypeAlias = Assessment | None
 _UNHEALED = frozenset(Outcome) - {Outcome.HEALED}
 
 
@@ -27,10 +30,10 @@ class Needing:
 
 
 class NeedsUser:
-    """Finds them. One object is to be asked again and again: what it found in order is not read twice."""
+    """Finds them. One object is to be asked again and again: what did not change is not read twice."""
 
     def __init__(self) -> None:
-        self._sound: dict[tuple[str, str], str] = {}  # sessions by what they were like then
+        self._known: dict[tuple[str, str], tuple[str, Found]] = {}  # sessions, and what they were like then
 
     def find(self, context: Context, stores: Iterable[Store]) -> list[Needing]:
         """List the stuck sessions that `scan` lists, of those written to within `lookback_hours` and of those whose
@@ -51,19 +54,22 @@ class NeedsUser:
             of_old = {session for session, entry in newest.items() if entry.outcome in _UNHEALED and store.has(session)}
         except RecoverydError:
             return
+        alone = _ignored(context)
         for session in sorted(recent | of_old):
-            found = self._look(context, store, session)
+            entry = newest.get(session)
+            found = self._look(context, store, session, entry, alone)
             if found is not None and found.stuck and not found.ignored:
-                entry = newest.get(session)
                 yield Needing(store.id, session, found.title, None if entry is None else entry.id)
 
-    def _look(self, context: Context, store: Store, session: str) -> Assessment | None:
+    def _look(self, context: Context, store: Store, session: str, newest: Entry | None, ignored: str) -> Found:
         key, state = (store.id, session), _state(store, session)
-        if state and self._sound.get(key) == state:
-            return None
+        basis = f"{state}/{newest and (newest.id, newest.outcome)}/{context.config.digest}/{ignored}"
+        known = self._known.get(key)
+        if state and known is not None and known[0] == basis:
+            return known[1]
         found = assess(context, store, session)
-        if found is None and state and _at_rest(store, session):
-            keep_newest(self._sound, key, state)
+        if state and _lasts(store, session, found):
+            keep_newest(self._known, key, (basis, found))
         return found
 
 
@@ -74,10 +80,18 @@ def _state(store: Store, session: str) -> str:
         return ""
 
 
-def _at_rest(store: Store, session: str) -> bool:
-    """Whether all was answered: what waits may be found stuck though nothing is written any more."""
+def _lasts(store: Store, session: str, found: Found) -> bool:
+    """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, and
+    what can't be read now may be read later.
+    """
     try:
-        look = store.look(session)
+        return not store.look(session).newer and not (found is not None and (found.late or found.trouble))
     except RecoverydError:
         return False
-    return look.failure is None and not look.newer
+
+
+def _ignored(context: Context) -> str:
+    try:
+        return repr(ignored(context.state_dir))
+    except RecoverydError:
+        return ""

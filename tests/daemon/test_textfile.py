@@ -15,6 +15,7 @@ from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings.overrides import ignore
 from recoveryd.settings.schema import Metrics
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
@@ -104,7 +105,7 @@ def test_what_is_refused_again_after_an_undo_needs_the_user(run: Run, tree: Tree
     assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
 
 
-def test_what_was_found_in_order_is_not_read_again(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_did_not_change_is_not_read_again(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.answered(tree.stuck())
     with Ledger(tmp_path / "ledger.db") as ledger:
         context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
@@ -114,3 +115,9 @@ def test_what_was_found_in_order_is_not_read_again(tree: Tree, tmp_path: Path, m
             assert asked.find(context, [tree.store]) == []
         session = tree.stuck()
         assert [one.session for one in asked.find(context, [tree.store])] == [session]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
+            assert [one.session for one in asked.find(context, [tree.store])] == [session]
+            ignore(tmp_path, session)
+            patch.undo()
+        assert asked.find(context, [tree.store]) == []
