@@ -24,7 +24,8 @@ def edited(session: Session, edits: Iterable[Edit]) -> Session:
             messages[edit.message_id] = _message(edit.message_id, edit.after, old, session)
     for message_id, of_message in parts.items():
         message = messages[message_id]
-        messages[message_id] = replace(message, parts=_parts(message.parts, of_message))
+        parts_now = _parts(message.parts, of_message)
+        messages[message_id] = Message(message.id, message.data, parts_now, message.raw, message.at)
     return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: (message.at, message.id))))
 
 
@@ -48,7 +49,8 @@ def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
 def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tuple[Edit, ...]:
     """Join two sets of edits of `session` into one: one edit for each record, none that changes nothing."""
     latest = {edit.record: edit for edit in (*first, *then)}
-    known = stored(session)
+    # To list the records takes longer than all else here.
+    known = stored(session) if any(edit.after is None for edit in latest.values()) else frozenset()
     return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
 
 

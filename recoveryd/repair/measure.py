@@ -6,7 +6,7 @@ each stretch between two answers has its own tokens a character: code, words and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -50,11 +50,16 @@ class Measure:
     scales: _Scales = field(default_factory=_Scales, repr=False, compare=False)
 
     def tokens(self, block: Block) -> float:
-        return self.scales.weight(block.body) * self.rates.get(block.message_id, self.usual)
+        return self.scales.weight(block.body) * self.rate(block)
+
+    def rate(self, block: Block) -> float:
+        return self.rates.get(block.message_id, self.usual)
 
     def total(self, request: Request) -> float:
         """Return the tokens of a request, also of one that was edited."""
-        return self.base + sum(map(self.tokens, request.blocks()))
+        weight, rates, usual = self.scales.weight, self.rates, self.usual
+        blocks = (block for turn in request.turns for block in turn.blocks)
+        return self.base + sum(weight(block.body) * rates.get(block.message_id, usual) for block in blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +89,16 @@ class _Line:
     scales: _Scales = field(default_factory=_Scales)
 
 
-def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without_base: bool = False) -> Measure:
-    """Measure what the blocks of `request` take. `refused` is what its refusal told.
+def measure(
+    request: Request, usages: Sequence[Usage], refused: Size, *, sent: Request, without_base: bool = False
+) -> Measure:
+    """Measure what the blocks of `request` take. `refused` is what the refusal told of it, or of `sent`: less of it,
+    where a failed compaction hides some.
 
     `without_base`: what was refused had neither system nor tools, as a client asks for a summary.
     """
-    line = _lined(request)
+    scales = _Scales()
+    line = _lined(request, scales)
     known = [usage for usage in usages if usage.message_id in line.before and usage.given > 0]
     stretches = list(_stretches(line, known))
     usual = _usual(stretches)
@@ -104,11 +113,15 @@ def measure(request: Request, usages: Sequence[Usage], refused: Size, *, without
     plain = Measure(base, rates, rate, measured, scales=line.scales)
     if not refused.asked:
         return plain
-    return _closed(plain, line, known, refused.asked + (base if without_base else 0))
+    asked = refused.asked + (base if without_base else 0)
+    if sent is not request:
+        lines = line, _lined(sent, scales)
+        line = min(lines, key=lambda one: abs(asked - base - _taken(one, plain)))
+    return _closed(plain, line, [usage for usage in known if usage.message_id in line.before], asked)
 
 
-def _lined(request: Request) -> _Line:
-    line = _Line()
+def _lined(request: Request, scales: _Scales) -> _Line:
+    line = _Line(scales=scales)
     for block in request.blocks():
         if block.message_id not in line.before:
             line.messages.append(block.message_id)
@@ -174,15 +187,11 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     newest = [message for message in line.messages if last is None or line.before[message] >= last]
     since = line.whole - (last or 0)
     of_this_model = last is not None and all(usage.same_model for usage in known)
-    before = sum(
-        plain.rates.get(message, plain.usual) * characters
-        for message, characters in _sizes(line)
-        if message not in set(newest)
-    )
+    before = _taken(line, plain, without=set(newest))
     rate = (asked - plain.base - before) / since if since else 0.0
     if of_this_model and plain.usual / _APART <= rate <= plain.usual * _APART:
         return replace(plain, rates={**plain.rates, **dict.fromkeys(newest, rate)}, measured=True, exact=True)
-    whole = sum(plain.rates.get(message, plain.usual) * characters for message, characters in _sizes(line))
+    whole = _taken(line, plain)
     factor = (asked - plain.base) / whole if whole else 0.0
     if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
         return replace(plain, base=asked - whole, measured=True, exact=True)
@@ -192,6 +201,12 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     return replace(plain, rates=rates, usual=plain.usual * factor, measured=True, exact=True)
 
 
+def _taken(line: _Line, plain: Measure, *, without: Collection[str] = ()) -> float:
+    """Return the tokens of all messages of a line but some."""
+    sizes = (pair for pair in _sizes(line) if pair[0] not in without)
+    return sum(plain.rates.get(message, plain.usual) * characters for message, characters in sizes)
+
+
 def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
     ends = [*(line.before[message] for message in line.messages[1:]), line.whole]
     return ((message, end - line.before[message]) for message, end in zip(line.messages, ends, strict=True))
@@ -199,18 +214,23 @@ def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
 
 def weight(body: Json) -> int:
     """Return the characters of a block, an image counting as those that take as many tokens."""
-    return _OVERHEAD + _characters(body)
+    return _OVERHEAD + characters(body)
 
 
-def _characters(value: Any) -> int:
+def characters(value: Any) -> int:
+    """Return the characters of a part of a block, as `weight` counts them."""
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if value.get("type") in ("image", "document"):
             return _IMAGE_CHARACTERS
-        return sum(len(key) + 4 + _characters(item) for key, item in value.items() if key not in ("type", "signature"))
+        found = 0
+        for key, item in value.items():
+            if key not in ("type", "signature"):
+                found += len(key) + 4 + (len(item) if isinstance(item, str) else characters(item))
+        return found
     if isinstance(value, (list, tuple)):
-        return sum(map(_characters, value))
+        return sum(map(characters, value))
     return 6
 
 

@@ -7,7 +7,9 @@ aside. Only where all that can't do it, and then instead of it, all before a poi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from recoveryd.core import (
     KINDS,
@@ -25,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.measure import Measure, heavy_bytes, measure
-from recoveryd.repair.shorten_steps import ShortenInput, Work
+from recoveryd.repair.shorten_steps import Option, ShortenInput, Work
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
@@ -33,6 +35,7 @@ _ESTIMATED = 0.6  # of what was refused, where no limit is known
 _OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
 _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
 _SHORT = 20_000  # tokens: less is short for any model
+_LOOKS = 3  # at what was done: by then it fits, or never does
 MAX_BYTES = 32 * 1024 * 1024
 
 
@@ -67,7 +70,9 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
         fewer = _fewer_bytes(case, request)
         if fewer is not None:
             return fewer
-    size = _measured(case, request)
+    given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
+    whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
+    size = _measured(case, whole, request)
     before = size.total(request)
     limit = case.size.limit - case.size.output if case.size.limit else 0
     target = _target(case, before)
@@ -75,7 +80,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     if obstacle is not None:
         return obstacle
     work = Work(case, size, target, request)
-    work.add(work.editor.give_back())
+    work.add([given_back])
     _make_room(work, limit or max(before, target))
     if not work.fits:
         return Refusal(f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens")
@@ -89,12 +94,17 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size)
 
 
-def _measured(case: ShortenInput, request: Request) -> Measure:
+def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
+    """Measure by what answers took of all that is given back: most were asked for before it was hidden."""
+
+    def by(known: Size) -> Measure:
+        return measure(whole, case.usages, known, sent=sent, without_base=case.without_base)
+
     known = Size() if case.cleared_since else case.size
-    found = measure(request, case.usages, known, without_base=case.without_base)
-    if case.refused and not case.cleared_since and not known.asked and found.total(request) <= known.limit:
+    found = by(known)
+    if case.refused and not case.cleared_since and not known.asked and found.total(sent) <= known.limit:
         # It was refused, so it is longer than the limit: by how much is not told.
-        return measure(request, case.usages, Size(asked=known.limit + 1), without_base=case.without_base)
+        return by(Size(asked=known.limit + 1))
     return found
 
 
@@ -150,23 +160,29 @@ def _make_room(work: Work, limit: float) -> None:
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    all_do = steps.most_saved(option for step in sorts for option in step(work)) >= work.need
-    for step in sorts if all_do else ():
-        if work.fits:
-            return
-        ordered = step is steps.oldest_thinking
-        work.add(steps.enough_of_the_oldest(list(step(work)), work.need, work.target, ordered=ordered))
+    if steps.most_saved(option for step in sorts for option in step(work)) >= work.need:
+        _take(work, sorts)
     if work.fits:
         return
     stripped = work.edits
     if stripped != whole:
         work.back_to(whole)
-    if not steps.replace_by_extract(work):
+    if steps.replace_by_extract(work):
+        _take(work, [partial(step, spare=1) for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs)])
+    else:
         work.back_to(stripped)
-        return
-    for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs):
-        if not work.fits:
-            work.add(steps.enough_of_the_oldest(list(step(work, spare=1)), work.need, work.target))
+
+
+def _take(work: Work, sorts: Sequence[Callable[[Work], Iterable[Option]]]) -> None:
+    """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little."""
+    for _ in range(_LOOKS):
+        for step in sorts:
+            if work.fits:
+                break
+            work.take(step(work), ordered=step is steps.oldest_thinking)
+        if not work.taken:
+            return
+        work.look()
 
 
 def _sound(work: Work, request: Request) -> Refusal | None:
@@ -227,7 +243,7 @@ def _fewer_bytes(case: ShortenInput, request: Request) -> Shorter | None:
             left -= heavy_bytes(block.body)
     if left > limit / 2 or not chosen:
         return None
-    size = measure(request, case.usages, Size())
+    size = measure(request, case.usages, Size(), sent=request)
     work = Work(case, size, float("inf"), request)
     work.add([work.editor.take_out_media(chosen, lambda _: None, "the request had too many bytes")])
     if _sound(work, request) is not None:

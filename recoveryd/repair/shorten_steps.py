@@ -10,14 +10,14 @@ from recoveryd.core import Block, Edits, Request, Session, Shortener, Size, Usag
 from recoveryd.core import edited as with_edits
 from recoveryd.providers import Provider
 from recoveryd.repair.extract import extract
-from recoveryd.repair.measure import Measure
+from recoveryd.repair.measure import Measure, characters
 from recoveryd.repair.outline import Outline
 
 ALONE = 0.25  # of the limit: one thing that is longer is cut first
 OUTPUTS_KEPT = 40_000  # tokens of the newest outputs before the last two turns
 LONGEST_INPUT = 2_000  # characters of a text in an old input
 _LEAST_KEPT = 8_000  # characters of a thing that is cut
-_CLEARED = 16  # tokens of the words in the place of an output
+_CLEARED = 33  # characters of the words in the place of an output
 _EXTRACT = 0.04  # of the target: the extract
 SLACK = 0.01  # of the target, for what words in the place of others take
 
@@ -47,44 +47,86 @@ class ShortenInput:
     refused: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that may be done, to `block`, and the tokens that it saves."""
+
+    block: Block
+    saves: float
+    do: Callable[[], Edits]
+
+    @property
+    def what(self) -> tuple[str, str]:
+        """What it is done to: a call and its output are two of a part."""
+        return self.block.type, self.block.part_id
+
+
 @dataclass(slots=True)
 class Work:
-    """A session edited so far, and what it would send."""
+    """A session edited so far, and what it would send.
+
+    `taken` is what was done since the request was built last: `total` is an estimate then.
+    """
 
     case: ShortenInput
     measure: Measure
     target: float
     request: Request  # without any edit, at first
     edits: Edits = ()
-    session: Session = field(init=False)
-    editor: Shortener = field(init=False)
     outline: Outline = field(init=False)
     total: float = field(init=False)  # tokens
+    taken: set[tuple[str, str]] = field(default_factory=set)
+    _edited: tuple[Edits, Session, Shortener] | None = None
 
     def __post_init__(self) -> None:
-        self.session = self.case.session
         self._weigh()
 
-    def _look(self) -> None:
-        self.session = with_edits(self.case.session, self.edits)
+    @property
+    def session(self) -> Session:
+        """The session with all edits."""
+        return self._now()[0]
+
+    @property
+    def editor(self) -> Shortener:
+        """The editor of the session with all edits."""
+        return self._now()[1]
+
+    def _now(self) -> tuple[Session, Shortener]:
+        if self._edited is None or self._edited[0] is not self.edits:
+            session = with_edits(self.case.session, self.edits) if self.edits else self.case.session
+            self._edited = self.edits, session, self.case.editor(session)
+        return self._edited[1:]
+
+    def look(self) -> None:
+        """Build the request of what is edited so far, and weigh it."""
         self.request = self.case.wires[0].build(self.session)
         self._weigh()
 
     def _weigh(self) -> None:
-        self.editor = self.case.editor(self.session)
         self.outline = Outline.of(self.request)
         self.total = self.measure.total(self.request)
+        self.taken.clear()
 
     def add(self, deeds: Iterable[Edits]) -> None:
         new = [edit for deed in deeds for edit in deed]
         if new:
             self.edits = merged(self.edits, new, self.case.session)
-            self._look()
+            self.look()
+
+    def take(self, options: Iterable[Option], *, ordered: bool = False) -> None:
+        """Do so many of `options` that the target is met, by what each is said to save."""
+        done = enough_of_the_oldest(
+            [o for o in options if o.what not in self.taken], self.need, self.target, ordered=ordered
+        )
+        if done:
+            self.edits = merged(self.edits, [edit for _, edits in done for edit in edits], self.case.session)
+            self.total -= sum(option.saves for option, _ in done)
+            self.taken.update(option.what for option, _ in done)
 
     def back_to(self, edits: Edits) -> None:
         """Go back to where these were all its edits."""
         self.edits = edits
-        self._look()
+        self.look()
 
     @property
     def need(self) -> float:
@@ -97,28 +139,19 @@ class Work:
         return self.need <= self.target * SLACK
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One thing that may be done, to `block`, and the tokens that it saves."""
-
-    block: Block
-    saves: float
-    do: Callable[[], Edits]
-
-
 def most_saved(options: Iterable[Option]) -> float:
     """Count the tokens that all of them together save, each of a block but once."""
-    return sum({(option.block.type, option.block.part_id): option.saves for option in options}.values())
+    return sum({option.what: option.saves for option in options}.values())
 
 
 def enough_of_the_oldest(
     options: Sequence[Option], need: float, target: float, *, ordered: bool = False
-) -> list[Edits]:
+) -> list[tuple[Option, Edits]]:
     """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 
     `ordered`: the oldest in any case, as a provider that binds thinking takes it away from the start alone.
     """
-    done: list[Edits] = []
+    done: list[tuple[Option, Edits]] = []
     for at, option in enumerate(options):
         if need <= 0:
             break
@@ -128,7 +161,7 @@ def enough_of_the_oldest(
             chosen = min(fitting, key=lambda other: other.saves)
         edits = chosen.do()
         if edits:
-            done.append(edits)
+            done.append((chosen, edits))
             need -= chosen.saves
     return done
 
@@ -140,10 +173,10 @@ def cut_what_is_huge(work: Work, limit: float) -> None:
         need = work.need
         if need <= 0:
             return
-        characters = _length(block)
+        length = _length(block)
         # Half a hundredth more: what is put in its place takes some.
-        kept = max(_LEAST_KEPT, int(characters * (1 - (need + work.target * SLACK / 2) / tokens)))
-        if kept < characters:
+        kept = max(_LEAST_KEPT, int(length * (1 - (need + work.target * SLACK / 2) / tokens)))
+        if kept < length:
             work.add([work.editor.cut(block, kept)])
 
 
@@ -172,7 +205,8 @@ def present_outputs(work: Work, spare: int = 3) -> Iterable[Option]:
 
 
 def _cleared(work: Work, block: Block) -> Option:
-    return Option(block, work.measure.tokens(block) - _CLEARED, partial(work.editor.clear_output, block))
+    fewer = characters(block.body.get("content")) - _CLEARED
+    return Option(block, fewer * work.measure.rate(block), partial(work.editor.clear_output, block))
 
 
 def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
@@ -209,8 +243,7 @@ def replace_by_extract(work: Work) -> bool:
     place = work.outline.last_that_fit(room, work.measure.tokens)
     if place is None:
         return False
-    characters = int(work.target * _EXTRACT / work.measure.usual)
-    words = extract(work.outline, place, characters)
+    words = extract(work.outline, place, int(work.target * _EXTRACT / work.measure.usual))
     try:
         edits = work.editor.compact(place, words)
     except ValueError:  # no room between two records

@@ -1,4 +1,6 @@
-"""How long the plan for a session of 20,000 messages takes that is ten times too long for its model."""
+"""How long the plan for a session of 20,000 messages takes that is many times too long for its model: one that puts an
+extract in the place of most of it, and one that clears thousands of outputs for a model that takes 2 million tokens.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,21 @@ from tests.support.values import as_failure, as_session
 
 def plan(turns: int = 5_000) -> list[Figure]:
     """Seconds of the processor, against those to parse the records of the session once."""
-    session = _session(turns)
+    replaced = _plan("plan_of_a_long_session", _session(turns, 200), 40 * turns, "compact")
+    return [replaced, _plan("plan_that_clears_outputs", _session(turns, 1_500), 400 * turns, "clear_output")]
+
+
+def _plan(name: str, session: Session, limit: int, action: str) -> Figure:
     wire = AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named("new"))
     failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
     editor = partial(OpencodeShortener, marks=Marks("rbench", 1), folder="/x")
     usages = tuple(compactions.usages(session, failure))
-    case = ShortenInput(session, (wire,), ANTHROPIC, editor, usages, Size(0, 200_000), 0.7)
+    case = ShortenInput(session, (wire,), ANTHROPIC, editor, usages, Size(0, limit), 0.7)
     began = time.process_time()
     made = shorten(case)
     took = time.process_time() - began
     assert isinstance(made, Shorter)
+    assert action in {edit.action for edit in made.edits}
     began = time.process_time()
     for message in session.messages:
         json.loads(message.raw or b"0")
@@ -46,15 +53,15 @@ def plan(turns: int = 5_000) -> list[Figure]:
         "tokens_after": made.after,
     }
     said = "the records of the session parsed once"
-    return [Figure("plan_of_a_long_session", "s", took, floor, said, took / floor, 8.0, more=more)]
+    return Figure(name, "s", took, floor, said, took / floor, 8.0, more=more)
 
 
-def _session(turns: int) -> Session:
+def _session(turns: int, output: int) -> Session:
     rng = random.Random(1)
     builder = SessionBuilder(seed=7)
     builder.user(FIRST)
     for turn in range(turns):
         for _ in range(3):
-            builder.assistant(reasoning("so"), bash(rng, 200))
+            builder.assistant(reasoning("so"), bash(rng, output))
         builder.user(f"on, {turn}")
     return as_session(spent(builder.planted()))

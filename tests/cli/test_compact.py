@@ -88,8 +88,8 @@ def test_other_ways_to_say_that_it_is_too_long(run: Run, tree: Tree, how: str) -
 
 
 TOLD = {
-    "many-turns": "217k of 200k tokens: the outputs of 20 old tool calls are no longer sent; nothing is deleted, "
-    "and about 140k are sent now; no longer seen: bash 20",
+    "many-turns": "217k of 200k tokens: the outputs of 21 old tool calls are no longer sent; nothing is deleted, "
+    "and about 136k are sent now; no longer seen: bash 21",
     "talk": "put an extract in the place of the oldest messages; nothing is deleted, and about 135k are sent now; "
     "no longer seen: 38 messages",
     "inputs": "cut the long inputs of 17 old tool calls; nothing is deleted, and about 139k are sent now; "

@@ -297,6 +297,34 @@ def test_three_compactions() -> None:
         assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made, form)) <= 1.03 * SHARE * LIMIT
 
 
+@pytest.mark.parametrize("refused", ["", "the rest", "all"])
+def test_what_a_failed_compaction_hid_is_measured_by_what_answers_took_of_it(refused: str) -> None:
+    """The tail that is left was asked for behind all that is hidden: what it took is no measure of system and tools."""
+    builder, rng = SessionBuilder(seed=7), random.Random(7)
+    builder.user(FIRST)
+    for turn in range(14):
+        builder.assistant(reasoning("so"), bash(rng, 52_000))
+        builder.assistant(f"step {turn}")
+        tail = builder.user(f"on {turn}")
+    builder.assistant("done")
+    builder.user("go on")
+    planted = spent(builder.planted())
+    whole = as_session(planted)
+    marker = builder.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+    builder.assistant(error={"name": "APIError"}, finish=None, summary=True, parentID=marker["id"])
+    session = as_session(planted)
+    wire = _wire("new")
+    left, all_ = (OWN + count(body(wire.build(one), thinking=True)) for one in (session, whole))
+    assert left < 15_000
+    assert all_ > 185_000
+    asked = {"": 0, "the rest": left, "all": all_}[refused]
+    made = _shorter(_long(session, size=Size(asked, 180_000), refused=refused == "all"))
+    assert {"give_back", "clear_output"} <= set(_actions(made))
+    tokens = OWN + count(_sent(session, made))
+    assert 0.85 * SHARE * 180_000 <= tokens <= 1.03 * SHARE * 180_000
+    assert abs(made.after - tokens) < 0.03 * tokens
+
+
 def test_a_part_that_can_not_be_sent_comes_first() -> None:
     builder = SessionBuilder(seed=7)
     builder.user(FIRST)

@@ -140,9 +140,10 @@ class OpencodeServer:
 
     def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any]:
         """Return what a client that has the session of `failure` says at `path` of its settings; empty where none
-        answers.
+        answers. May take seconds: a plan hangs on it, and the first answer takes a client that is at work longest.
         """
-        talk = _Talk(self._servers, store, failure.session, directory, None, time.monotonic() + LIMIT_S)
+        asked, deadline = (store, failure.session, directory, None), time.monotonic() + PROMPT_LIMIT_S
+        talk = _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
         return next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:

@@ -26,16 +26,18 @@ class OpencodeShortener(OpencodeEditor):
     _messages: dict[str, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
     _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        for message in self.session.messages:
-            self._messages[message.id] = message
-            self._parts.update((part.id, part) for part in message.parts)
-
     def _message(self, message_id: str) -> Message:
+        if not self._messages:
+            self._messages.update((message.id, message) for message in self.session.messages)
         return self._messages[message_id]
 
     def _part(self, part_id: str) -> Part:
-        return self._parts[part_id]
+        return self._all_parts()[part_id]
+
+    def _all_parts(self) -> dict[str, Part]:
+        if not self._parts:
+            self._parts.update((part.id, part) for message in self.session.messages for part in message.parts)
+        return self._parts
 
     def give_back(self) -> Sequence[Edits]:
         return [(Edit(part.message_id, part.id, None, "give_back"),) for part in compactions.failed(self.session)]
@@ -121,8 +123,8 @@ class OpencodeShortener(OpencodeEditor):
 
     def wholes(self, edits: Edits) -> Mapping[str, str]:
         """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
-        cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._parts]
-        parts = [self._parts[part_id] for part_id in cut if part_id]
+        cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._all_parts()]
+        parts = [self._part(part_id) for part_id in cut if part_id]
         return {self._file(part): text for part in parts if (text := text_that_may_be_cut(part)) is not None}
 
     def _user(self, _: bool) -> Json:

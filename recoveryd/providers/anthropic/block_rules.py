@@ -30,7 +30,7 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
                 yield Violation(Kind.FOREIGN_ITEM, index, block, why, field=field)
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
-            for source in sources(block.body):
+            for source in sources(block.body) if media else ():
                 problem = media_fault(source, many=excess > 0)
                 if problem is None and source is heaviest:
                     problem = "the images of the conversation have more than 32 MB together"
@@ -100,7 +100,7 @@ def half_character(value: object) -> bool:
         if isinstance(item, str):
             if not item.isascii() and HALF.search(item):
                 return True
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             stack.extend(item.keys())
             stack.extend(item.values())
         elif isinstance(item, (list, tuple)):

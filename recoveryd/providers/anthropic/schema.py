@@ -7,6 +7,7 @@ of another provider's answers in a transcript does not (anthropics/claude-code 7
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from recoveryd.core import Json
@@ -55,7 +56,7 @@ _CITATIONS: Mapping[str, str] = {
 
 def faults(body: Json) -> Iterator[Fault]:
     """List all of a block that is not taken. Ids, names and inputs of calls are `block_rules`'s."""
-    yield from _block(body, "")
+    return _block(body, "")
 
 
 def _block(body: Json, way: str) -> Iterator[Fault]:
@@ -71,18 +72,14 @@ def _block(body: Json, way: str) -> Iterator[Fault]:
         return
     for name in body.keys() - known - _ANYWHERE:
         yield _deeper(way, name), f"the provider takes no field {name!r} in a block of the type {kind!r}"
-    for name in sorted(body.keys() & known):
-        yield from _CHECKS.get(name, _nothing)(kind, name, body[name], way)
+    for name in sorted(body.keys() & known & _CHECKS.keys()):
+        yield from _CHECKS[name](kind, name, body[name], way)
 
 
+@cache
 def _read(fields: str) -> tuple[frozenset[str], frozenset[str]]:
     names = fields.split()
     return frozenset(name.rstrip("!") for name in names), frozenset(name[:-1] for name in names if name[-1] == "!")
-
-
-def _nothing(kind: str, name: str, value: Any, way: str) -> Iterator[Fault]:
-    del kind, name, value, way
-    yield from ()
 
 
 def _words(kind: str, name: str, value: Any, way: str) -> Iterator[Fault]:

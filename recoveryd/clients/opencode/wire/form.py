@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 
@@ -24,7 +25,7 @@ class Form:
     mends_calls: bool  # the SDK for Bedrock makes names legal and inputs objects
     spreads_files: bool  # the files of a tool, beside its result, are announced as media; before, as images
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
-    drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits
+    drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits, by the model's name
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 
@@ -38,6 +39,15 @@ class Form:
         names = _MISTRALS if self.knows_mistral else _MISTRALS[:2]
         return provider == "mistral" or any(name in model.lower() for name in names)
 
+    def has_bound_dropped(self, model: str) -> bool:
+        """Whether the client asks the provider of `model` to drop thinking that no longer fits: for names it knows."""
+        match = _BINDING.search(model) if self.drops_bound_thinking else None
+        if match is None:
+            return False
+        first, number, minor, then = match.groups()
+        version = int(number), int(minor or 0)
+        return version > (5, 1) or (version == (5, 1) and (first or then or "").lower() != "mythos")
+
     @classmethod
     def named(cls, name: str) -> Form:
         """Return the form "old": files (held to 1.1.53); "paged": databases before about 1.14 (1.2.1); "new": since
@@ -48,6 +58,10 @@ class Form:
 
 # For models of these names the client sends short ids, and an answer between a tool's result and a prompt.
 _MISTRALS = ("mistral", "devstral", "codestral", "pixtral", "mixtral")
+# How the client reads the version of a Claude from its name: none from `claude_opus-5-1`, as a proxy may call it.
+_BINDING = re.compile(
+    r"claude-(?:([a-z]+)-)?([0-9]+)(?:[.-]([0-9]{1,2}))?(?:-([a-z]+))?(?:[.@-]|\Z)", re.IGNORECASE | re.ASCII
+)
 _FLAGS = len(Form.__dataclass_fields__) - 1
 
 

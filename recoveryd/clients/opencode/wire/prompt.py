@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from recoveryd.clients.opencode.wire.form import Form
@@ -44,8 +45,8 @@ class Piece:
 
     def marks_of(self, sdk: str) -> Json:
         """Return what the SDK of this name finds beside the piece."""
-        found = (self.marks or {}).get(sdk)
-        return found if isinstance(found, Mapping) else {}
+        found = self.marks.get(sdk) if self.marks else None
+        return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Said:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """Who is asked, and in which form of the client. `in_results` tells whether a tool's result may hold a type."""
 
@@ -66,6 +67,11 @@ class Asked:
     form: Form
     in_results: Callable[[str], bool]
     reads: frozenset[str] = frozenset({"image", "pdf"})
+
+    @cached_property
+    def mends_for_mistral(self) -> bool:
+        """As `Form` has it."""
+        return self.form.mends_for_mistral(self.provider, self.model)
 
 
 Fail = Callable[[Part, CannotSend], object]
@@ -123,7 +129,7 @@ def _assistant(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
     data, form = message.data, asked.form
     foreign = (data.get("providerID"), data.get("modelID")) != (asked.provider, asked.model)
     # An empty text is sent as a blank where there is thinking that Anthropic signed.
-    blank = " " if form.spaces_empty_text and any(_signed(part) for part in message.parts) else ""
+    blank = " " if form.spaces_empty_text and any(map(_signed, message.parts)) else ""
     files: list[Piece] = []
     for parts in steps(message.parts):
         step, origin = _Step(), (message.id, parts[-1].id)
@@ -143,27 +149,29 @@ def _assistant(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
 
 
 def _signed(part: Part) -> bool:
+    if part.type != "reasoning":
+        return False
     metadata = (part.data or {}).get("metadata")
-    anthropic = metadata.get("anthropic") if isinstance(metadata, Mapping) else None
-    return part.type == "reasoning" and isinstance(anthropic, Mapping) and anthropic.get("signature") is not None
+    anthropic = metadata.get("anthropic") if isinstance(metadata, dict) else None
+    return isinstance(anthropic, dict) and anthropic.get("signature") is not None
 
 
 def _of_assistant(part: Part, step: _Step, asked: Asked, foreign: bool, blank: str) -> None:
-    data = part.data or {}
-    if part.type not in ("text", "reasoning", "tool"):
+    data, kind = part.data or {}, part.type
+    if kind not in ("text", "reasoning", "tool"):
         return
     marks = None if foreign else data.get("metadata")
-    if asked.form.drops_provider_calls and isinstance(marks, Mapping):
+    if asked.form.drops_provider_calls and isinstance(marks, dict) and "providerExecuted" in marks:
         marks = {key: value for key, value in marks.items() if key != "providerExecuted"}
     if not _sound(marks):
         raise CannotSend("metadata", "its metadata is not an object of objects")
-    if part.type == "text":
+    if kind == "text":
         body = _text(data, asked.form)
         body = {"text": body["text"] or blank}
         step.spoken = True
         if body["text"] or marks is not None:
             step.answer.append(Piece("text", body, part, marks))
-    elif part.type == "reasoning":
+    elif kind == "reasoning":
         _reasoning(part, step, asked.form, marks, foreign)
     else:
         _tool(part, step, asked, marks)
@@ -171,9 +179,9 @@ def _of_assistant(part: Part, step: _Step, asked: Asked, foreign: bool, blank: s
 
 def _sound(metadata: object) -> bool:
     """Whether the SDK takes a value: only objects of objects; it refuses the whole conversation for anything else."""
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, dict):
         return metadata is None
-    return all(isinstance(value, Mapping) for value in metadata.values())
+    return all(isinstance(value, dict) for value in metadata.values())
 
 
 def _well_formed(text: str, form: Form) -> str:
@@ -204,14 +212,14 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
     state = data.get("state")
     if state is None:
         raise CannotSend("state", "the tool call has no state")
-    status = state.get("status") if isinstance(state, Mapping) else None
-    if not isinstance(state, Mapping) or status not in ("completed", "error", "pending", "running"):
+    status = state.get("status") if isinstance(state, dict) else None
+    if not isinstance(state, dict) or status not in ("completed", "error", "pending", "running"):
         return
     call_id, name = data.get("callID"), _spelled(data)
     if not isinstance(call_id, str):
         raise CannotSend("name", "the tool call has no id")
     metadata = data.get("metadata")
-    executed = form.drops_provider_calls and isinstance(metadata, Mapping) and bool(metadata.get("providerExecuted"))
+    executed = form.drops_provider_calls and isinstance(metadata, dict) and bool(metadata.get("providerExecuted"))
     call_id = _sent_id(call_id, asked)
     call: dict[str, Any] = {"id": call_id, "name": name}
     if "input" in state and (state["input"] is not None or status == "completed"):
@@ -229,7 +237,7 @@ def _sent_id(call_id: str, asked: Asked) -> str:
     """Return the id of a call, which the client mends for models of some names only."""
     if "claude" in asked.model:
         call_id = _ILLEGAL_ID.sub("_", call_id)
-    if asked.form.mends_for_mistral(asked.provider, asked.model):
+    if asked.mends_for_mistral:
         call_id = _NO_LETTER.sub("", call_id)[:9].ljust(9, "0")
     return call_id
 
@@ -248,7 +256,7 @@ def _result(part: Part, state: Json, status: str, asked: Asked) -> tuple[str | l
     if status == "completed":
         return *_output(part, state, asked), False
     metadata = state.get("metadata")
-    if form.plain_interrupted and status == "error" and isinstance(metadata, Mapping):
+    if form.plain_interrupted and status == "error" and isinstance(metadata, dict):
         output = metadata.get("output")
         if metadata.get("interrupted") is True and isinstance(output, str):
             return _well_formed(output, form), [], False
@@ -259,7 +267,7 @@ def _result(part: Part, state: Json, status: str, asked: Asked) -> tuple[str | l
 
 def _output(part: Part, state: Json, asked: Asked) -> tuple[str | list[Json], list[Piece]]:
     time, form = state.get("time"), asked.form
-    if not isinstance(time, Mapping):
+    if not isinstance(time, dict):
         raise CannotSend("time", "the finished tool call has no time")
     if time.get("compacted"):
         return _CLEARED, []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.form import OLD, Form
@@ -55,6 +56,10 @@ class SdkWire(ABC):
     protocol: ClassVar[str]
     # By identity of the message, which is held, so it stays its own.
     _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self.provider, self.model, self.form, self.in_results)
 
     @property
     def form_name(self) -> str:
@@ -112,8 +117,7 @@ class SdkWire(ABC):
         for part in message.parts:
             if part.data is None:
                 draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
-        asked = Asked(self.provider, self.model, self.form, self.in_results)
-        draft.out = [entry for one in said(message, asked, draft.fail) for entry in self._entry(one, draft)]
+        draft.out = [entry for one in said(message, self._asked, draft.fail) for entry in self._entry(one, draft)]
         self._drafts[id(message)] = message, draft
         return draft
 

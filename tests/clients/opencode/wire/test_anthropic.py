@@ -403,3 +403,25 @@ def test_every_block_remembers_its_part_and_every_turn_where_its_steps_end(form:
     parts = session.messages[1].parts
     assert [block.part_id for block in answer.blocks] == [part.id for part in parts[1:4]]
     assert answer.origins == ((session.messages[1].id, parts[-1].id),)
+
+
+@pytest.mark.parametrize(
+    ("model", "dropped"),
+    [
+        ("claude-opus-5-1", True),
+        ("claude-sonnet-5.1", True),
+        ("Claude-Opus-6", True),
+        ("us.anthropic.claude-opus-5-1-20260801-v1:0", True),
+        ("claude-5.1-mythos", False),
+        ("claude-mythos-5-1", False),
+        ("claude-mythos-5-2", True),
+        ("claude-opus-5", False),
+        ("claude-opus-5-20260101", False),
+        ("claude_opus-5-1", False),
+        ("opus-5-1", False),
+    ],
+)
+def test_for_which_names_the_client_has_bound_thinking_dropped(model: str, dropped: bool) -> None:
+    """As `blockBinding` in the binary of 1.18.33 does it: a name that it can't read, as of a proxy, is none."""
+    assert Form.named("new").has_bound_dropped(model) is dropped
+    assert not Form.named("old").has_bound_dropped(model)
