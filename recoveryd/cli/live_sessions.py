@@ -10,7 +10,7 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, find
-from recoveryd.clients import Config, Look, Store, is_abandoned
+from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
 from recoveryd.core import UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
 from recoveryd.doctor import watched_by
@@ -172,7 +172,7 @@ class LiveSessions:
         return row(title=store.about(session).title, state=state)
 
 
-def _look(store: Store, session: str) -> Look | None:
+def _look(store: Store, session: str) -> SessionStatus | None:
     try:
         return store.look(session)
     except RecoverydError:  # said by the finding

@@ -55,13 +55,15 @@ def _running(one: plugins.PlacedPlugin) -> dict[str, object]:
 
 
 def install(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
-    """Put the plugins into the clients that are here; whether there are any. RefusedError: one was edited."""
+    """Put the plugins into the clients that are here, telling each step; return whether there are any. RefusedError:
+    one was edited.
+    """
     state = paths.state_dir()
     return _each(config, arguments, "replaced", lambda one, over: plugins.put_plugin(one, state, say, over=over))
 
 
 def remove(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
-    """Take them out again."""
+    """Take the plugins out of the clients again, telling each step."""
     return _each(config, arguments, "removed", lambda one, over: plugins.take_plugin(one, say, over=over))
 
 

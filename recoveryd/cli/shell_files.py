@@ -23,7 +23,9 @@ _FILES = {
 
 
 def put_shell_files(say: base.Say) -> None:
-    """Write them for each of these programs that there is. What can't be written is said: the service does without."""
+    """Write the completion and the manual page for each of these programs that there is. What can't be written is said:
+    the service does without.
+    """
     for name, file in _FILES.items():
         if shutil.which(name):
             try:
@@ -33,7 +35,7 @@ def put_shell_files(say: base.Say) -> None:
 
 
 def take_shell_files(say: base.Say) -> list[Path]:
-    """Remove them; the folders that may be empty now."""
+    """Remove the completion and the manual page; return the folders that may be empty now."""
     folders = []
     for place in {_folder(), _usual()}:
         for file in _FILES.values():
@@ -43,7 +45,7 @@ def take_shell_files(say: base.Say) -> list[Path]:
 
 
 def what_is_left_to_do() -> Iterator[str]:
-    """Tell what a person has to do that the files are found, and the program by its name."""
+    """Tell what a person has to do that the shell finds its completion, and the program by its name."""
     if not shutil.which("recoveryd"):
         program = base.command()[0]
         yield f"recoveryd is not on the PATH; `ln -s {program} ~/.local/bin/` has it answer to its name."

@@ -8,7 +8,7 @@ from recoveryd.cli.output import console, print_wrapped
 
 
 class Steps:
-    """What was done, told at once to a person."""
+    """The steps of a command that were done, each told at once to a person."""
 
     def __init__(self, *, shown: bool) -> None:
         self.said: list[str] = []

@@ -42,7 +42,7 @@ _STYLES = {State.STUCK: "bold red", State.HEALED: "green", State.RUNNING: "cyan"
 
 @dataclass
 class View:
-    """What is on the screen. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`.
+    """What is on the screen of `watch`. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`.
 
     `ended`: by what fault of the program the worker ended; then what is shown stands still.
     """
@@ -205,7 +205,7 @@ def _told(answer: Answer) -> str:
 
 
 def drawn(view: View, out: Console) -> RenderableType:
-    """Draw all of it for a terminal of this size: half of it for the list at the most."""
+    """Draw the view of `watch` for a terminal of this size: half of it for the list at the most."""
     rows, row, problems = view.rows, view.row, view.problems[:2]
     free = out.size.height - len(problems) - 5  # what is always there
     room = max(1, min(len(rows), free // 2))

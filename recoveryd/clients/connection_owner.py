@@ -20,7 +20,7 @@ _End = tuple[str, int]  # address and port
 
 
 class Owner(StrEnum):
-    """Whose process gets what is sent."""
+    """Who owns the process at the other end of a connection."""
 
     SELF = "self"  # this user's
     OTHER = "other"

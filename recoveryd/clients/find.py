@@ -182,7 +182,7 @@ def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[St
 
 
 def read_error(error: object) -> RecordedError:
-    """Read an error in the form of any client, or a text that somebody copied."""
+    """Read an error as any client records it, or a text that somebody copied."""
     if isinstance(error, Mapping) and "codex_error_info" in error:
         from recoveryd.clients.codex import error_record as codex_error_record
 
@@ -191,7 +191,7 @@ def read_error(error: object) -> RecordedError:
 
 
 def is_abandoned(store: Store) -> bool:
-    """Whether its client keeps these sessions elsewhere by now. What can't be told is not."""
+    """Whether a store was left behind: its client keeps these sessions elsewhere by now. What can't be told is not."""
     try:
         return store.generation().use == "left"
     except RecoverydError:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A whole line: where it begins, and its bytes without the newline."""
+    """A whole line of a file that only grows: where it begins, and its bytes without the newline."""
 
     offset: int
     raw: bytes
@@ -34,8 +34,8 @@ class Place:
 
 
 def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) -> Iterator[Line]:
-    """Go through every whole line, or those in the first `most` bytes. What comes behind the last newline may still be
-    being written: it comes, too, where `torn` is asked for.
+    """Read a file of lines forward: every whole line, or those in the first `most` bytes. What comes behind the last
+    newline may still be being written: it comes, too, where `torn` is asked for.
 
     StoreError for a line of more than MAX_LINE bytes; OSError.
     """
@@ -55,8 +55,8 @@ def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) 
 
 
 def backward(fd: int, start: int, end: int) -> Iterator[Place]:
-    """Go through every whole line between `start` and `end`, the last one first; no more than a block is held.
-    OSError.
+    """Read a file of lines backward: every whole line between `start` and `end`, the last one first; no more than a
+    block is held. OSError.
     """
     newline = -1  # where the line in hand ends
     at = end

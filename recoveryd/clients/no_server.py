@@ -14,7 +14,7 @@ from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Se
 
 @dataclass(frozen=True, slots=True)
 class NoServer:
-    """`go_on` says how a user goes on with a session, given its id."""
+    """The `Server` of a client that does not listen. `go_on` says how a user goes on with a session, given its id."""
 
     title: str
     go_on: Callable[[str], str]

@@ -15,7 +15,7 @@ State = Literal["before", "after", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SessionStatus:
     """The state of the newest end of a session: failed, running, answered. All times are milliseconds since the
     epoch.
     """
@@ -176,9 +176,9 @@ class Store(Protocol):
         Unlike `fresh` it remembers nothing.
         """
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell whether a session is stuck now, from as few records as possible. An unknown session is an empty
-        `Look`.
+        `SessionStatus`.
         """
 
     def about(self, session_id: str) -> About:
@@ -259,7 +259,7 @@ def stored_images(store: Store, changes: Sequence[Change]) -> list[State]:
 
 
 def all_written(store: Store, changes: Sequence[Change]) -> bool:
-    """Whether all of `changes` are in the store as they were written."""
+    """Whether all of `changes` are in the store as they were written, and nobody wrote over one."""
     return all(found == "after" for found in stored_images(store, changes))
 
 

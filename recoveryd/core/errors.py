@@ -25,39 +25,41 @@ class RecoverydError(Exception):
 
 
 class UsageError(RecoverydError):
-    """What was typed makes no sense as a command."""
+    """An error: what was typed makes no sense as a command."""
 
     exit_code, code = 2, "usage"
 
 
 class NotFoundError(RecoverydError):
-    """A recovery, session or store that the user named is not there."""
+    """An error: a recovery, session or store that the user named is not there."""
 
     exit_code, code = 3, "not_found"
 
 
 class RefusedError(RecoverydError):
-    """The thing asked for would lose something: what it would replace has changed since."""
+    """An error: what was asked for would lose something, as what it would replace has changed since."""
 
     exit_code, code = 4, "refused"
 
 
 class BusyError(RecoverydError):
-    """Another process holds the lock. Trying again may help."""
+    """An error: another process holds the lock. Trying again may help."""
 
     exit_code, code = 75, "busy"
 
 
 class LeftAloneError(RefusedError):
-    """The user said to leave this session alone, and may take that back at any moment."""
+    """An error: the user said to leave this session alone, and may take that back at any moment."""
 
 
 class ActiveError(RefusedError):
-    """A turn of the session is running: whatever is edited now, the client may be about to write."""
+    """An error: a turn of the session is running, and the client may be about to write whatever is edited now."""
 
 
 class UnreadError(ActiveError):
-    """A client may not have read the last repair of the session yet: nothing is to be done until it writes again."""
+    """An error: a client may not have read the last repair of the session yet; nothing is to be done until it writes
+    again.
+    """
 
 
 class ConfigError(RecoverydError):
@@ -65,20 +67,22 @@ class ConfigError(RecoverydError):
 
 
 class StoreError(RecoverydError):
-    """A store can't be read or written."""
+    """An error: a store can't be read or written."""
 
 
 class BusyStoreError(StoreError):
-    """Another program holds the store. Nothing was written; trying again may help."""
+    """An error: another program holds the store. Nothing was written; trying again may help."""
 
     exit_code, code = 75, "busy"
 
 
 class DiskError(StoreError):
-    """The system did not let a store be read or written: a full or broken disk, a permission. It may pass."""
+    """An error: the system did not let a store be read or written: a full or broken disk, a permission. It may pass."""
 
 
 class ConflictError(StoreError):
-    """A record is not what was read from it: the client wrote since. Nothing of the set was left half written."""
+    """An error: a record is not what was read from it, as the client wrote since. Nothing of the set was left half
+    written.
+    """
 
     exit_code, code = 4, "refused"

@@ -301,7 +301,7 @@ class Try:
 class Resumed:
     """A session was told to go on after a recovery. `time` in seconds since the epoch.
 
-    `answered`: `Look.last_answer` when the recovery was begun.
+    `answered`: `SessionStatus.last_answer` when the recovery was begun.
     """
 
     recovery: str

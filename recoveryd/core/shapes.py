@@ -12,7 +12,7 @@ _JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", in
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Cut a list of words at the blanks."""
+    """Make the list of words that a shape may name, of a text with blanks between them."""
     return tuple(text.split())
 
 

@@ -13,13 +13,13 @@ from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Config, Store, client_title, find_stores, sole
 from recoveryd.core import RecoverydError
-from recoveryd.daemon.attend_session import Healer
+from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
-from recoveryd.daemon.sweep import Sweeper
+from recoveryd.daemon.sweeper import Sweeper
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, private_files

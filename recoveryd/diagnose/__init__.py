@@ -10,9 +10,9 @@ from recoveryd.diagnose.case import Case
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import standing_repair, tries, undone_repair, unread_repair
-from recoveryd.diagnose.guard import state_of
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
+from recoveryd.diagnose.retry_policy import state_of
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import unsendable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from recoveryd.clients import Look
+from recoveryd.clients import SessionStatus
 from recoveryd.core import Diagnosis, Failure, Json
 from recoveryd.providers import classify, provider_of, turned_away
 
@@ -35,7 +35,7 @@ class Finder(Protocol):
         """Find a prompt that nothing came of, where nothing else explains it."""
 
 
-def standing_failure(look: Look) -> tuple[Look, Diagnosis | None]:
+def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | None]:
     """Choose the recorded failure that the next prompt would meet again: the look with that one, and its diagnosis.
 
     No failure where another provider was asked since; no diagnosis where its words are not known. A request that is
@@ -59,7 +59,7 @@ def evidence_of(failure: Failure) -> Json:
     return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}
 
 
-def _asks_another(look: Look, failure: Failure) -> bool:
+def _asks_another(look: SessionStatus, failure: Failure) -> bool:
     """Whether the newest prompt asks another provider than failed, or one model of it that has other rules."""
     provider, model = look.asked
     if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
@@ -68,7 +68,7 @@ def _asks_another(look: Look, failure: Failure) -> bool:
     return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
 
 
-def find_cause(look: Look, recorded: Diagnosis | None, find: Finder, *, spoke: bool) -> Diagnosis | None:
+def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder, *, spoke: bool) -> Diagnosis | None:
     """Find what keeps a session from going on; None when nothing does.
 
     `recorded`: the diagnosis of the recorded failure, if its words are known; `spoke`: whether a provider answered with
@@ -88,7 +88,7 @@ def find_cause(look: Look, recorded: Diagnosis | None, find: Finder, *, spoke: b
     return found or find.unreadable() or (None if look.running else find.hidden())
 
 
-def _unanswered(look: Look, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
+def _unanswered(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
     """Find the cause where no provider is known to have answered or refused the newest prompt."""
     old = None if look.running else find.ids_started_again()
     if old is not None and old.ignored:

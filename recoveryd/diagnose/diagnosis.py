@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from recoveryd.clients import Look, Store
+from recoveryd.clients import SessionStatus, Store
 from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.cause import evidence_of, find_cause, standing_failure
@@ -25,7 +25,7 @@ def diagnose(context: Context, store: Store, session: str) -> Diagnosis | None:
 class _Finder:
     """Looks everything up at once, for a person who waits for the answer."""
 
-    def __init__(self, context: Context, store: Store, session: str, look: Look) -> None:
+    def __init__(self, context: Context, store: Store, session: str, look: SessionStatus) -> None:
         self._context = context
         self._client = context.clients.of(store)
         self._store = store

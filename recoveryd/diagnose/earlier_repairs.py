@@ -5,7 +5,7 @@ from __future__ import annotations
 from recoveryd.clients import Store, is_of
 from recoveryd.core import Diagnosis, Entry, Failure, Outcome, Try, kind_info
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.guard import since_success
+from recoveryd.diagnose.retry_policy import since_success
 from recoveryd.ledger import Ledger, digest
 
 _RECENT = 20  # recoveries of a session that are looked at
@@ -62,7 +62,7 @@ def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Ent
 
 
 def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[Try]:
-    """List what was tried on a session in vain. `answered`: its `Look.last_answer`."""
+    """List what was tried on a session in vain. `answered`: its `SessionStatus.last_answer`."""
     made = context.ledger.tries(store.id, failure.session, answered, failure.message)
     return since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.clients import SETTLE_S, Look, Quiet, Store
+from recoveryd.clients import SETTLE_S, Quiet, SessionStatus, Store
 from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.cause import find_cause, standing_failure
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread_repair
-from recoveryd.diagnose.guard import Admit, GiveUp, decide, state_of
+from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, state_of
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
 
@@ -43,7 +43,7 @@ class Verdict:
     diagnosis: Diagnosis | None = None
     state: str = ""
     handled: Handled | None = None
-    answered: int = 0  # `Look.last_answer`
+    answered: int = 0  # `SessionStatus.last_answer`
 
     @property
     def kind(self) -> Kind | None:
@@ -118,7 +118,7 @@ class Triage:
         handled = self._handled(failure)
         # What broke behind a repair that is still stored has the same message, and is new.
         new = KINDS[kind].by_client and self.repaired(store, failure)
-        verdict = decide(
+        verdict = decide_retry(
             failure,
             None if new else handled,
             tries=tries(context, store, failure, answered),
@@ -147,7 +147,7 @@ class _Later(Exception):
 class _Finder:
     """Looks for what a daemon repairs by itself: once nobody writes any more, and nothing twice. Raises `_Later`."""
 
-    def __init__(self, triage: Triage, store: Store, session: str, look: Look) -> None:
+    def __init__(self, triage: Triage, store: Store, session: str, look: SessionStatus) -> None:
         self._triage = triage
         self._context = triage.context
         self._client = triage.context.clients.of(store)

@@ -30,7 +30,9 @@ def _temporary(name: str) -> str:
 
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
-    """Read one record below `root`; None where it is not there. Raises StoreError as `tree.read`, and for a bad key."""
+    """Read one file of the set, below `root`; None where it is not there. Raises StoreError as `tree.read`, and for a
+    bad key.
+    """
     *folders, name = tree.split_key(key)
     try:
         with tree.folder(root, *folders) as fd:
@@ -40,7 +42,7 @@ def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
 
 
 def write_files(root: Path, changes: Sequence[Change]) -> None:
-    """Write every change, durably, or leave every record as it was.
+    """Write a set of files: every change, durably, or leave every file as it was.
 
     ConflictError: a record is not its `before` any more; StoreError: it can't be written. Both name the file.
     """

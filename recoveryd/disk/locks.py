@@ -24,7 +24,7 @@ _TRIES = 100  # to lock a file that is still there then; each lost one is a lock
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """Who has a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
+    """Who holds a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
 
     Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
     `idle` is why it repairs nothing; "" when it repairs.
@@ -115,7 +115,7 @@ def watcher(place: Path, folder: Path) -> LockOwner | None:
 
 
 def is_left_over(place: Path, folder: Path) -> bool:
-    """Whether a crash left a note. The next `run` writes over it."""
+    """Whether a crash left the note of a lock. The next `run` writes over it."""
     try:
         file = _run_file(place, folder)
         return file.stat().st_size > 0 and _believed(file) is None

@@ -16,7 +16,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(path: Path) -> Path:
-    """Make the state folder `path` (0700), or take the permissions of others from the one that is there.
+    """Make a private folder (0700) for recoveryd's own files, or take the permissions of others from the one that is
+    there.
 
     Raises `RecoverydError` when it can't be made, or belongs to another user: as root in somebody's home (sudo keeps
     some variables) we would leave files behind that its owner can no longer write.
@@ -35,7 +36,7 @@ def make_folder(path: Path) -> Path:
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
-    """Replace or make the file at `path`: a reader sees the old bytes or the new ones, never half of either.
+    """Replace or make the private file at `path`: a reader sees the old bytes or the new ones, never half of either.
 
     A symlink at `path` is replaced, not followed. `lasting`: it is on the disk when this returns, whatever happens to
     the machine then. Raises OSError.
@@ -45,7 +46,7 @@ def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True
 
 
 def holds(path: Path, content: bytes) -> bool:
-    """Whether `path` is a regular file of exactly this content; a symlink is none. Raises OSError."""
+    """Whether a private file has exactly this content; a symlink is none. Raises OSError."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         about = os.fstat(file.fileno())
         return stat.S_ISREG(about.st_mode) and about.st_size == len(content) and file.read() == content
@@ -53,7 +54,8 @@ def holds(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = True) -> Iterator[tuple[int, Path]]:
-    """Open a file to fill (descriptor, path), which takes the place of `path` when the block ends without an error.
+    """Open a private file to fill (descriptor, path), which takes the place of `path` when the block ends without an
+    error.
 
     It is made for this in the same folder, private until it is complete, and gets `mode` then. `new`: nothing is
     replaced, but FileExistsError raised. `lasting` and errors as `write`.

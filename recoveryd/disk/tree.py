@@ -39,8 +39,8 @@ _LASTING = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELO
 
 
 def error_of(error: OSError, what: str) -> StoreError:
-    """Turn an errno into an error with a sentence. `what` could not be done ("read /a/b"). DiskError for what may
-    pass.
+    """Turn an errno of reading a tree into an error with a sentence. `what` could not be done ("read /a/b"). DiskError
+    for what may pass.
     """
     reason, hint = _SENTENCES.get(error.errno or 0, (error.strerror or str(error), ""))
     kind = StoreError if error.errno in _LASTING else DiskError
@@ -48,7 +48,9 @@ def error_of(error: OSError, what: str) -> StoreError:
 
 
 def split_key(key: str) -> tuple[str, ...]:
-    """Cut a record's key into folders and a file name. Raises StoreError for a key that could lead anywhere else."""
+    """Cut the key of a file in a tree into folders and a file name. Raises StoreError for a key that could lead
+    anywhere else.
+    """
     *folders, name = key.split("/")
     if not folders or not _RECORD.fullmatch(name) or not all(map(valid_id, folders)):
         raise StoreError(f"{key!r} is no record of this store.")
@@ -57,8 +59,8 @@ def split_key(key: str) -> tuple[str, ...]:
 
 @contextmanager
 def folder(root: Path, *names: str) -> Iterator[int]:
-    """Open a folder below `root` as a descriptor. Raises FileNotFoundError; StoreError for a symlink or what is no
-    folder.
+    """Open a folder of a tree, below `root`, as a descriptor. Raises FileNotFoundError; StoreError for a symlink or
+    what is no folder.
     """
     path = "/".join((str(root), *names[:1]))
     fd = _open_folder(path, None, path, _FOLDER if names else _ROOT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.doctor.config_references import reference_problems
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status, watched_by
 
 __all__ = [

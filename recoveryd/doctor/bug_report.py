@@ -28,7 +28,7 @@ from recoveryd.core import (
     is_session_id,
 )
 from recoveryd.diagnose import Case, Context, unsendable
-from recoveryd.doctor.redacted import Shaper, model_shape
+from recoveryd.doctor.report_shapes import Shaper, model_shape
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
 from recoveryd.providers import VERSION, classify, provider_of

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from recoveryd.core import FAIL, Check, RecoverydError, fail
 from recoveryd.doctor import client_checks, host_checks, ledger_checks, store_checks
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 
 # Public (`doctor --json`) and stable: what each check is about, in the order in which they are made.
 CODES: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from recoveryd.clients import Caller
 from recoveryd.core import Check, fail, ok, warn
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 from recoveryd.service import base, plugins
 from recoveryd.tell import Desktop, Toast, can_show
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from recoveryd.core import Check, RecoverydError, fail, ok, warn
 from recoveryd.disk import watchers
 from recoveryd.doctor.config_references import reference_problems
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
 from recoveryd.settings import ignored, paths, paused

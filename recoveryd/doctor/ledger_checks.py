@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import books, watched_by
 from recoveryd.ledger import Upkeep, damage, peek
 

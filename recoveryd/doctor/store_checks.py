@@ -7,7 +7,7 @@ from itertools import islice
 
 from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
 from recoveryd.disk import is_left_over, lockers
-from recoveryd.doctor.patient import Patient
+from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
 from recoveryd.settings import paths
 from recoveryd.watch import folders

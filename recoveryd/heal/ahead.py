@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Client, Look, Store
+from recoveryd.clients import Client, SessionStatus, Store
 from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
 from recoveryd.diagnose import Case, Context, undone_repair
 from recoveryd.providers import NO_RULES, rules_for, turned_away
@@ -12,7 +12,7 @@ FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
 _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 
-def turn_ended(look: Look) -> bool:
+def turn_ended(look: SessionStatus) -> bool:
     """Whether the last turn of a session ended, and nothing was asked since.
 
     Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.

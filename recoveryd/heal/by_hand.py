@@ -21,7 +21,7 @@ class Answer:
 
 
 def case_from_ledger(store: Store, entry: Entry) -> Case:
-    """Return the case of a recovery of the ledger. Errors of the store pass."""
+    """Make the case of a recovery anew of what the ledger has of it. Errors of the store pass."""
     failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
     return Case.of_entry(store, entry, failed.created if failed is not None else 0)
 

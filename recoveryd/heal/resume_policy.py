@@ -20,7 +20,7 @@ class Situation:
     """All that is known right before the prompt. Times are seconds since the epoch.
 
     `session` is as it is stored now, `resumes` are the earlier ones of it. `started`: when the daemon started.
-    `last_answer`: `Look.last_answer`, by the client's clock: it is only compared with that of the resumes.
+    `last_answer`: `SessionStatus.last_answer`, by the client's clock: it is only compared with that of the resumes.
     """
 
     recovery: str
@@ -53,7 +53,7 @@ class Leave:
     reason: str
 
 
-def decide(situation: Situation) -> Resume | Leave:
+def decide_resume(situation: Situation) -> Resume | Leave:
     """Decide how to prompt the session, or return the first reason not to."""
     streak = [resumed for resumed in situation.resumes if resumed.answered == situation.last_answer]
     reason = _in_the_way(situation) or (

@@ -6,10 +6,10 @@ import time
 
 from loguru import logger
 
-from recoveryd.clients import Asked, Look
+from recoveryd.clients import Asked, SessionStatus
 from recoveryd.core import Outcome, RecoverydError
 from recoveryd.diagnose import Case, Context, left_alone
-from recoveryd.heal.resume_policy import Leave, Resume, Situation, decide
+from recoveryd.heal.resume_policy import Leave, Resume, Situation, decide_resume
 from recoveryd.ledger import Resumes
 from recoveryd.providers import provider_of
 from recoveryd.tell import marked
@@ -61,7 +61,7 @@ class Resumer:
             stopped=newest is not None and client.stopped(newest),
             asked=asked,
         )
-        verdict = decide(situation)
+        verdict = decide_resume(situation)
         if isinstance(verdict, Leave):
             return self._left(case, verdict.reason, asked=asked)
         return self._prompt(case, session.directory, verdict, look, asked=asked)
@@ -72,7 +72,7 @@ class Resumer:
         may = case.outcome is Outcome.HEALED or known
         return may and not left_alone(self._context, case.store, case.session)
 
-    def _prompt(self, case: Case, directory: str, how: Resume, before: Look, *, asked: bool) -> Case:
+    def _prompt(self, case: Case, directory: str, how: Resume, before: SessionStatus, *, asked: bool) -> Case:
         def sending() -> None:
             self._resumes.add(case.recovery, case.store.id, case.session, thinking_off=how.thinking_off)
 
@@ -91,7 +91,7 @@ class Resumer:
         logger.info("{}: not resumed: {}", marked(case.event), reason)
         return case.updated(not_resumed=reason) if asked else case
 
-    def _arrived(self, case: Case, before: Look) -> bool:
+    def _arrived(self, case: Case, before: SessionStatus) -> bool:
         """Whether the prompt is in the store: the client's word is not enough."""
         store, client = case.store, self._clients.of(case.store)
         deadline = time.monotonic() + ARRIVES_S

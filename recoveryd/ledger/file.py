@@ -112,7 +112,9 @@ def _in_words(path: Path) -> Iterator[None]:
 
 
 def as_value(value: Any) -> Any:
-    """Make a value that SQLite takes. A text with surrogates (a key or title that was no UTF-8) becomes a BLOB."""
+    """Make a value that the ledger's file takes. A text with surrogates (a key or title that was no UTF-8) becomes a
+    BLOB.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -123,7 +125,7 @@ def as_value(value: Any) -> Any:
 
 
 def as_text(value: str | bytes) -> str:
-    """Return the text that `put` was given."""
+    """Return the text that `as_value` was given."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
@@ -155,8 +157,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def check(db: sqlite3.Connection, path: Path) -> int:
-    """Return the schema's version. Raises `LedgerError` for one that is not known, and for another program's
-    database.
+    """Check that the ledger's file is ours and of a known schema, and return its version. Raises `LedgerError` for one
+    that is not known, and for another program's database.
     """
     version = _version(db)
     if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:

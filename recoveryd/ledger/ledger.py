@@ -54,8 +54,8 @@ class Handled:
 class Judged:
     """The state in which a recovery was decided.
 
-    `answered`: `Look.last_answer`, which tells one stretch without an answer from the next; `root`: the session whose
-    title the recovery is told under.
+    `answered`: `SessionStatus.last_answer`, which tells one stretch without an answer from the next; `root`: the
+    session whose title the recovery is told under.
     """
 
     session_state: str = ""
@@ -140,7 +140,7 @@ class Ledger:
         """Keep that the user wants a recovery undone, before the undo is written: the wish holds whatever becomes of
         the undo.
 
-        `answered`: `Look.last_answer` now. The wish is over when a prompt was answered since.
+        `answered`: `SessionStatus.last_answer` now. The wish is over when a prompt was answered since.
         """
         with self.file.write() as db:
             query = "UPDATE recovery SET undone = ?, answered = ? WHERE id = ?"
@@ -197,7 +197,8 @@ class Ledger:
         return Handled(Outcome(rows[0][0]), as_text(rows[0][1]), rows[0][2]) if rows else None
 
     def tries(self, store: str, session: str, answered: int, message: str = "") -> list[Try]:
-        """List what was tried on a session since its last answer (`Look.last_answer`), in the order of the ledger.
+        """List what was tried on a session since its last answer (`SessionStatus.last_answer`), in the order of the
+        ledger.
 
         No two clocks are compared: tries belong together that saw the same last answer, or failed at this `message`.
         """
@@ -208,7 +209,8 @@ class Ledger:
         return [_try(row) for row in rows]
 
     def taken_back(self, session: str, answered: int, message: str) -> Try | None:
-        """Return the newest repair of a session, if the user took it back since its last answer (`Look.last_answer`).
+        """Return the newest repair of a session, if the user took it back since its last answer
+        (`SessionStatus.last_answer`).
 
         The session may be in any store: a copy of it is not repaired against the user's wish either.
         """

@@ -60,7 +60,7 @@ class LedgerError(RecoverydError):
 
 
 def make(db: sqlite3.Connection, application_id: int) -> None:
-    """Create the tables, in an empty file."""
+    """Create the tables of the ledger, in an empty file."""
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("BEGIN IMMEDIATE")
@@ -94,7 +94,7 @@ def remove_copies(path: Path) -> None:
 
 
 def unknown(path: Path, version: int | None) -> LedgerError:
-    """Make the error for a file that is not used: it is of another program (None), or of a schema that is not known
+    """Make the error for a ledger that is not used: it is of another program (None), or of a schema that is not known
     here.
     """
     if version is None:

@@ -16,7 +16,7 @@ _TRIED = (Outcome.HEALED, Outcome.UNDONE, Outcome.CONFLICT, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The figures of one kind (None: not known).
+    """The figures of the recoveries of one kind of failure (None: not known).
 
     `success`: healed of those tried, 0 to 1; None when nothing was tried. `median_seconds`: from the start of a repair
     to the disk, of those where it was recorded.

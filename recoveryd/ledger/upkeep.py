@@ -20,8 +20,9 @@ _UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One recovery in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded; `store`: its
-    id."""
+    """One recovery that ended, in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded;
+    `store`: its id.
+    """
 
     kind: Kind | None
     outcome: Outcome

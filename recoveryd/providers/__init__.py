@@ -20,7 +20,7 @@ from recoveryd.providers.find import (
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, excerpt
-from recoveryd.providers.sentences.not_the_history import other_cause, turned_away
+from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from recoveryd.providers.sentences.rows import squeeze
 
 __all__ = [

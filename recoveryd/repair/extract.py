@@ -19,7 +19,7 @@ _SAID = 0.15
 _PATHS = ("filePath", "file_path", "path", "notebook_path")
 
 
-def extract(outline: Outline, until: str, characters: int) -> str:
+def extract_before(outline: Outline, until: str, characters: int) -> str:
     """Tell what stands before the message `until` in at most so many characters, about."""
     placed = outline.placed
     end = next((at for at, one in enumerate(placed) if one.block.message_id == until), len(placed))

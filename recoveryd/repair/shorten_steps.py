@@ -9,7 +9,7 @@ from functools import partial
 from recoveryd.core import Block, Edits, Request, Session, Shortener, Size, Usage, Wire, merged
 from recoveryd.core import edited as with_edits
 from recoveryd.providers import Provider
-from recoveryd.repair.extract import extract
+from recoveryd.repair.extract import extract_before
 from recoveryd.repair.measure import Measure, characters
 from recoveryd.repair.outline import Outline
 
@@ -243,7 +243,7 @@ def replace_by_extract(work: Work) -> bool:
     place = work.outline.last_that_fit(room, work.measure.tokens)
     if place is None:
         return False
-    words = extract(work.outline, place, int(work.target * _EXTRACT / work.measure.usual))
+    words = extract_before(work.outline, place, int(work.target * _EXTRACT / work.measure.usual))
     try:
         edits = work.editor.compact(place, words)
     except ValueError:  # no room between two records

@@ -74,7 +74,9 @@ def no_manager(what: str, hint: str = "") -> RecoverydError:
 
 
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
-    """Run a command of a manager; returns its answer. Raises TimeoutExpired after `limit` seconds, RecoverydError."""
+    """Run a command of the service manager; returns its answer. Raises TimeoutExpired after `limit` seconds,
+    RecoverydError.
+    """
     try:
         return subprocess.run(  # noqa: S603
             command, env=dict(env), capture_output=True, errors="surrogateescape", timeout=limit, check=False
@@ -96,7 +98,7 @@ def refuse_sudo(env: Mapping[str, str]) -> None:
 
 
 def template(*names: str) -> str:
-    """Read a file of `systemd/` or `launchd/`: from the wheel, or from the source tree."""
+    """Read the template of a service, a file of `systemd/` or `launchd/`: from the wheel, or from the source tree."""
     shipped = files("recoveryd").joinpath("units", *names)
     if shipped.is_file():
         return shipped.read_text("utf-8")
@@ -115,7 +117,9 @@ def command() -> tuple[str, ...]:
 
 
 def try_out(command: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """Start recoveryd away from this shell. Raises `RecoverydError` if that fails, or it is another version."""
+    """Try the service out: start recoveryd away from this shell. Raises `RecoverydError` if that fails, or it is
+    another version.
+    """
     bare = {name: env[name] for name in ("HOME", "PATH", "LANG") if name in env}
     words = [*command, "--version"]
     try:
@@ -142,7 +146,7 @@ def environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def write(path: Path, text: str, say: Say) -> None:
-    """Write a file of ours. RefusedError: there is one that is not; RecoverydError."""
+    """Write a file of the service, which is ours. RefusedError: there is one that is not; RecoverydError."""
     try:
         there = path.read_text("utf-8", "replace") if path.exists() else None
         if there == text:
@@ -158,7 +162,7 @@ def write(path: Path, text: str, say: Say) -> None:
 
 
 def remove(path: Path, say: Say) -> None:
-    """Remove a file if it is there and ours."""
+    """Remove a file of the service, if it is there and ours."""
     try:
         if MARK in path.read_text("utf-8", "replace"):
             path.unlink()

@@ -33,7 +33,7 @@ class PlacedPlugin:
 
 
 def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> Iterator[PlacedPlugin]:
-    """List them. Raises RecoverydError for a file that can't be read."""
+    """List the plugins of the clients that this user has. Raises RecoverydError for a file that can't be read."""
     for client in clients.all():
         plugin = client.plugin(env)
         path = plugin.path if plugin is not None else None
@@ -78,7 +78,7 @@ def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
 
 
 def remove_mailboxes(state: Path, say: Say) -> None:
-    """Remove what clients and recoveryd left for each other."""
+    """Remove the mailboxes of plugins: the files by which clients and recoveryd ask each other."""
     folder = state / _FOLDER
     if not folder.is_dir() or folder.is_symlink():
         return

@@ -23,7 +23,9 @@ Found = Mapping[str, ShellSettings]  # by the section of the configuration
 
 
 def settings_of_shell(here: Config, there: Config, env: Mapping[str, str], state: Path) -> Found:
-    """Ask each client what the configuration as the service reads it (`there`) lacks, next to this shell's (`here`)."""
+    """Ask each client what this shell tells it that the configuration as the service reads it (`there`) lacks, next to
+    this shell's (`here`).
+    """
     service = {client.name: client for client in Clients(there).all()}
     found: dict[str, ShellSettings] = {}
     for client in Clients(here).all():
@@ -34,7 +36,8 @@ def settings_of_shell(here: Config, there: Config, env: Mapping[str, str], state
 
 
 def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
-    """Write what was `found` into `config`, keeping all that is there; each secret into a file of its own.
+    """Write what this shell tells the clients (`found`) into `config`, keeping all that is there; each secret into a
+    file of its own.
 
     RecoverydError: it can't be written; no configuration was changed then, and the hint says what to write by hand.
     """
@@ -78,7 +81,9 @@ def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
 
 
 def with_shell_settings(text: str, found: Found) -> str:
-    """Write what was found into a configuration; comments and all else stay. ValueError: that can't be had."""
+    """Write what a shell tells the clients into the text of a configuration; comments and all else stay. ValueError:
+    that can't be had.
+    """
     import tomlkit
 
     mark = "\ufeff" if text.startswith("\ufeff") else ""  # of an editor on Windows; no part of TOML
@@ -113,7 +118,9 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
 
 
 def take_back(state: Path, say: Say) -> set[Path]:
-    """Take back what `adopt` wrote. Returns the configuration that it wrote to, if there was one."""
+    """Take out of the configuration what `adopt` wrote there of a shell. Returns the configuration that it wrote to, if
+    there was one.
+    """
     note = _note(state)
     if "config" not in note:
         return set()

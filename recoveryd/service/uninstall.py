@@ -81,7 +81,7 @@ def remove_everything(state: Path, config: Path, say: Say) -> None:
 
 
 def drop_empty(folders: Iterable[Path]) -> None:
-    """Remove the folders that nothing is left in."""
+    """Remove the folders of recoveryd that nothing is left in."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

@@ -19,7 +19,7 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def written(text: str) -> str:
-    """Return `text`. Raises ValueError where it is blank."""
+    """Return a setting that is a text, checked not to be blank. Raises ValueError where it is blank."""
     if not text.strip():
         raise ValueError("blank")
     return text

@@ -94,7 +94,9 @@ class Commands:
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """Write an event as a command gets it: what `history --json` says of it, and nothing of the conversation."""
+    """Write an event as a command of a hook gets it: what `history --json` says of it, and nothing of
+    the conversation.
+    """
     return {
         "event": "complete",
         "id": event.id,

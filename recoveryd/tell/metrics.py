@@ -22,7 +22,9 @@ Titles = Callable[[str], str]  # what people call the client of a store, by the 
 
 
 def metrics(ended: Iterable[Ended], stuck: Iterable[str], titles: Titles = client_title) -> str:
-    """Write the text, with a line for each series. `stuck`: the store of each session that needs its user."""
+    """Write the metrics as a text, with a line for each series. `stuck`: the store of each session that
+    needs its user.
+    """
     known = [(titles(one.store), one) for one in ended]
     waiting = Counter(titles(store) for store in stuck)
     clients = sorted({client for client, _ in known} | waiting.keys())

@@ -88,8 +88,8 @@ def count_watches() -> int | None:
 
 
 def watch_limits() -> tuple[int | None, int | None]:
-    """Return how many folders a user may watch, and with how many inotify instances; None where the kernel does not
-    tell.
+    """Return the kernel's limits: how many folders a user may watch, and with how many inotify instances; None where
+    the kernel does not tell.
     """
     found: list[int | None] = []
     for file in (_LIMIT, _INSTANCES):

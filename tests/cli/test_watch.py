@@ -17,7 +17,7 @@ from recoveryd.cli import watch as watch_module
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
 from recoveryd.cli.watch import View, _obey, _Worker, drawn, shown
-from recoveryd.clients import Config, Look, Whose
+from recoveryd.clients import Config, SessionStatus, Whose
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
@@ -131,7 +131,7 @@ def test_a_session_that_cannot_be_read_is_told_beside_the_others(
 ) -> None:
     odd, fine, look = tree.stuck(), tree.stuck(), tree.store.look
 
-    def fails(_: object, session: str) -> Look:
+    def fails(_: object, session: str) -> SessionStatus:
         if session == odd:
             raise StoreError("It is odd.")
         return look(session)

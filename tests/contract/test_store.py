@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.store import About, Look, all_written, stored_images, untouched
+from recoveryd.clients.store import About, SessionStatus, all_written, stored_images, untouched
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ConflictError, NotFoundError, StoreError
 from recoveryd.core.model import PAGE, Change, Edit, Entry, Kind, Outcome
@@ -184,7 +184,7 @@ def test_a_session_that_is_not_there_is_not_found_and_nothing_is_known_of_it(kep
     for read in (kept.store.load, kept.store.stamp):
         with pytest.raises(NotFoundError, match=none):
             read(none)
-    assert kept.store.look(none) == Look()
+    assert kept.store.look(none) == SessionStatus()
     assert kept.store.about(none) == About()
     assert not kept.store.unreadable(none)
     assert not kept.store.has(none) and kept.store.has(kept.id(SES))
@@ -196,7 +196,7 @@ def test_what_can_be_no_id_is_refused(kept: Kept, bad: str) -> None:
     for read in (kept.store.load, kept.store.stamp):
         with pytest.raises(NotFoundError):
             read(bad)
-    assert (kept.store.look(bad), kept.store.about(bad)) == (Look(), About())
+    assert (kept.store.look(bad), kept.store.about(bad)) == (SessionStatus(), About())
     assert (kept.store.unreadable(bad), kept.store.has(bad)) == (False, False)
     session = kept.store.load(kept.id(SES))
     for edit in (
@@ -462,7 +462,7 @@ def test_a_refused_turn_is_the_failure_and_a_later_answer_clears_it(kept: Kept) 
     assert (found.running, found.newest_user, found.last_answer) == (0, None, NOW - 395)
     assert (found.newer, found.waits) == (False, True)
     kept.answers(NOW - 100)
-    assert replace(kept.store.look(kept.id(SES)), asked=("", "")) == Look(None, 0, None, NOW - 95)
+    assert replace(kept.store.look(kept.id(SES)), asked=("", "")) == SessionStatus(None, 0, None, NOW - 95)
 
 
 def test_the_newest_of_several_failures_is_meant_and_a_newer_prompt_and_a_running_turn_are_told(kept: Kept) -> None:

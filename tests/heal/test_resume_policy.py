@@ -12,7 +12,7 @@ from recoveryd.clients.client import Prompt
 from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
 from recoveryd.core.failure_kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
-from recoveryd.heal.resume_policy import A_DAY, Leave, Resume, Situation, decide
+from recoveryd.heal.resume_policy import A_DAY, Leave, Resume, Situation, decide_resume
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}
@@ -60,7 +60,7 @@ def resumed(count: int, ago: float = 30, **fields: Any) -> tuple[Resumed, ...]:
 
 
 def test_a_healed_session_goes_on_as_its_user_last_asked() -> None:
-    assert decide(case()) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case()) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_what_the_prompt_holds() -> None:
@@ -76,7 +76,7 @@ def test_what_the_prompt_holds() -> None:
 def test_the_newer_client_keeps_the_variant_in_the_model() -> None:
     asked = prompt(10, agent="build", model={**MODEL, "variant": "max"})
     session = replace(case().session, messages=(asked, FAILED))
-    assert decide(case(session=session)) == Resume(Prompt("build", MODEL, "max"))
+    assert decide_resume(case(session=session)) == Resume(Prompt("build", MODEL, "max"))
 
 
 @pytest.mark.parametrize(
@@ -84,19 +84,19 @@ def test_the_newer_client_keeps_the_variant_in_the_model() -> None:
 )
 def test_what_the_last_prompt_does_not_say_is_left_to_the_client(fields: dict[str, Any]) -> None:
     session = replace(case().session, messages=(prompt(10, **fields), FAILED))
-    assert decide(case(session=session)) == Resume(Prompt())
+    assert decide_resume(case(session=session)) == Resume(Prompt())
 
 
 def test_a_prompt_of_our_own_is_not_what_the_user_asked() -> None:
     own = prompt(5, "continue", OURS, agent="build", model=MODEL)
     session = replace(case().session, messages=(ASKED, answer(8, "APIError"), own, FAILED))
-    assert decide(case(session=session)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case(session=session)) == Resume(Prompt("build", MODEL, "high"))
     assert (resumed_by(own), resumed_by(ASKED), resumed_by(FAILED)) == ("r0", None, None)
     assert resumed_by(prompt(5, "x", {"recoveryd": {"recovery": "r0"}})) is None, "a placeholder, in the user's own"
 
 
 def reason(given: Situation) -> str:
-    decided = decide(given)
+    decided = decide_resume(given)
     assert isinstance(decided, Leave)
     return decided.reason
 
@@ -145,39 +145,39 @@ def test_never(name: str) -> None:
 
 
 def test_the_last_moments_in_which_it_still_is() -> None:
-    assert isinstance(decide(case(started=FAILED.completed / 1000)), Resume)
-    assert isinstance(decide(case(now=FAILED.completed / 1000 + 60)), Resume)
-    assert isinstance(decide(case(resumes=resumed(2))), Resume)
-    assert isinstance(decide(case(resumes=resumed(A_DAY - 1, 3600, answered=1))), Resume)
-    assert isinstance(decide(case(resumes=resumed(A_DAY, 86_400, answered=1))), Resume), "yesterday"
+    assert isinstance(decide_resume(case(started=FAILED.completed / 1000)), Resume)
+    assert isinstance(decide_resume(case(now=FAILED.completed / 1000 + 60)), Resume)
+    assert isinstance(decide_resume(case(resumes=resumed(2))), Resume)
+    assert isinstance(decide_resume(case(resumes=resumed(A_DAY - 1, 3600, answered=1))), Resume)
+    assert isinstance(decide_resume(case(resumes=resumed(A_DAY, 86_400, answered=1))), Resume), "yesterday"
 
 
 def test_what_was_answered_since_does_not_count_against_the_cap() -> None:
-    assert isinstance(decide(case(resumes=resumed(3, answered=ANSWERED - 1000))), Resume)
+    assert isinstance(decide_resume(case(resumes=resumed(3, answered=ANSWERED - 1000))), Resume)
 
 
 def test_a_turn_that_the_client_tried_for_a_minute_failed_at_its_end() -> None:
     failed = Message(FAILED.id, {**FAILED.data, "time": {"created": at(70), "completed": at(3)}})
-    assert isinstance(decide(case(session=replace(case().session, messages=(prompt(99), failed)))), Resume)
+    assert isinstance(decide_resume(case(session=replace(case().session, messages=(prompt(99), failed)))), Resume)
 
 
 @pytest.mark.parametrize("kind", [Kind.ASSISTANT_PREFILL, Kind.TRAILING_WHITESPACE])
 def test_what_a_prompt_clears_needs_no_edit(kind: Kind) -> None:
-    assert decide(case(outcome=Outcome.REFUSED, kind=kind)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case(outcome=Outcome.REFUSED, kind=kind)) == Resume(Prompt("build", MODEL, "high"))
     assert reason(case(outcome=Outcome.REFUSED, kind=kind, resumes=resumed(3))).startswith("it was resumed 3 times")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if KINDS[kind].thinking])
 def test_after_a_second_refusal_of_thinking_it_is_turned_off_once(kind: Kind) -> None:
-    assert decide(case(kind=kind)) == Resume(Prompt("build", MODEL, "high"))
-    assert decide(case(kind=kind, resumes=resumed(1))) == Resume(Prompt("build", MODEL, None), thinking_off=True)
+    assert decide_resume(case(kind=kind)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case(kind=kind, resumes=resumed(1))) == Resume(Prompt("build", MODEL, None), thinking_off=True)
     tried = (*resumed(1), *resumed(1, 20, thinking_off=True))
-    assert decide(case(kind=kind, resumes=tried)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case(kind=kind, resumes=tried)) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_thinking_is_turned_off_even_where_there_is_nothing_left_to_repair() -> None:
     kind, outcome = Kind.THINKING_SIGNATURE_INVALID, Outcome.NOT_UNDERSTOOD
-    assert decide(case(kind=kind, outcome=outcome, resumes=resumed(1))) == Resume(
+    assert decide_resume(case(kind=kind, outcome=outcome, resumes=resumed(1))) == Resume(
         Prompt("build", MODEL, None), thinking_off=True
     )
     tried = resumed(1, thinking_off=True)
@@ -185,13 +185,13 @@ def test_thinking_is_turned_off_even_where_there_is_nothing_left_to_repair() -> 
 
 
 def test_thinking_stays_on_for_what_is_not_about_it() -> None:
-    assert decide(case(kind=Kind.EMPTY_CONTENT, resumes=resumed(1))) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(case(kind=Kind.EMPTY_CONTENT, resumes=resumed(1))) == Resume(Prompt("build", MODEL, "high"))
 
 
 def test_where_there_was_no_thinking_none_is_turned_off() -> None:
     session = replace(case().session, messages=(prompt(10, agent="build", model=MODEL), FAILED))
     given = case(kind=Kind.THINKING_BLOCK_ORDER, resumes=resumed(1), session=session)
-    assert decide(given) == Resume(Prompt("build", MODEL, None))
+    assert decide_resume(given) == Resume(Prompt("build", MODEL, None))
     assert reason(replace(given, outcome=Outcome.NOT_UNDERSTOOD)) == "it was not repaired"
 
 
@@ -205,7 +205,7 @@ def test_order_is_by_time_for_ids_start_again() -> None:
 @pytest.mark.parametrize("name", NEVER)
 def test_what_a_person_asks_for_is_done_unless_something_is_in_the_way(name: str) -> None:
     make, why = NEVER[name]
-    decided = decide(replace(make(), asked=True))
+    decided = decide_resume(replace(make(), asked=True))
     if any(word in why for word in ("newer prompt", "went on", "user stopped", "is gone", "would delete")):
         assert decided == Leave(why)
     else:
@@ -214,5 +214,5 @@ def test_what_a_person_asks_for_is_done_unless_something_is_in_the_way(name: str
 
 def test_a_turn_that_was_cut_off_is_an_abort_and_goes_on_only_when_a_person_says_so() -> None:
     ended = case(kind=Kind.INTERRUPTED_TURN)
-    assert decide(ended) == Leave("it was cut off, not refused")
-    assert decide(replace(ended, asked=True)) == Resume(Prompt("build", MODEL, "high"))
+    assert decide_resume(ended) == Leave("it was cut off, not refused")
+    assert decide_resume(replace(ended, asked=True)) == Resume(Prompt("build", MODEL, "high"))

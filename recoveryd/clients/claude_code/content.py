@@ -23,22 +23,22 @@ _ERRORS = words(
 
 
 def is_part(key: str) -> bool:
-    """Whether the record of this key is a line of the conversation: all are."""
+    """Whether the record of this key is a line of a transcript: all are."""
     return "#" in key
 
 
 def said(image: bytes) -> Json | None:
-    """Return the line as JSON; None when it is none."""
+    """Return what a line of a transcript says, as JSON; None when it is none."""
     return parse(image)
 
 
 def shown(image: bytes) -> Any:
-    """Return all of a line as JSON, for people."""
+    """Return all of a transcript's line as JSON, for people."""
     return parse(image)
 
 
 def sole(changes: Sequence[Change]) -> bool:
-    """Whether a before-image says something that none of the after-images says."""
+    """Whether lines of a transcript said something before an edit that none says behind it."""
     return leaves.says_more(changes, parse, _FRAME)
 
 

@@ -15,8 +15,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
-    """Make one change for each line that is edited. What changes nothing is left out. StoreError: an edit of a line
-    that is not there.
+    """Make one change for each line of a transcript that is edited. What changes nothing is left out. StoreError: an
+    edit of a line that is not there.
     """
     messages = {message.id: message for message in session.messages}
     of_line: dict[str, dict[str, Edit]] = {}
@@ -29,12 +29,14 @@ def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
 
 
 def line_key(file: str, uuid: str) -> str:
-    """Return what names a line in the ledger."""
+    """Make the key by which the ledger names a line of a transcript."""
     return f"{file}#{uuid}"
 
 
 def split_key(name: str) -> tuple[tuple[str, ...], str]:
-    """Return the file's names below `projects`, and the line's id. StoreError for what is no key."""
+    """Cut the key of a transcript's line: the file's names below `projects`, and the line's id. StoreError for what is
+    no key.
+    """
     file, mark, uuid = name.partition("#")
     if not mark or not uuid:
         raise StoreError(f"{name!r} is no record of this store.")

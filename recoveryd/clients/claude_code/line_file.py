@@ -40,8 +40,8 @@ class Place:
 
 
 def lines_of(fd: int, path: str, wanted: Collection[str]) -> dict[str, Place]:
-    """Find where the lines of these ids are in the file. No more than a line is held, but for those. StoreError: an id
-    is on two.
+    """Find where the lines of these ids are in a transcript's file. No more than a line is held, but for those.
+    StoreError: an id is on two.
     """
     found: dict[str, Place] = {}
     for line in json_lines.forward(fd, path, torn=True):
@@ -63,7 +63,9 @@ def _named(raw: bytes, wanted: Collection[str]) -> str | None:
 
 
 def write_lines(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> None:
-    """Write over the lines of these ids, durably, all or none. ConflictError: one is not as it was read. OSError."""
+    """Write over lines of a transcript, by their ids: durably, all or none. ConflictError: one is not as it was read.
+    OSError.
+    """
     *folders, name = file
     path = "/".join((str(root), *file))
     with tree.folder(root, *folders) as fd:
@@ -81,7 +83,9 @@ def write_lines(root: Path, file: Sequence[str], changes: Mapping[str, Change]) 
 
 
 def read_lines(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict[str, bytes]:
-    """Read the lines of these ids. FileNotFoundError; StoreError for what is no regular file, or too large; OSError."""
+    """Read lines of a transcript by their ids. FileNotFoundError; StoreError for what is no regular file, or too large;
+    OSError.
+    """
     path = "/".join((str(root), *file))
     with tree.folder(root, *file[:-1]) as fd:
         found = opened(fd, file[-1], path)

@@ -14,7 +14,7 @@ _NAME = re.compile(r"([1-9][0-9]{0,8})\.json")  # a process, within what every s
 
 
 def open_since(home: Path, session: str) -> float | None:
-    """Tell since when, in seconds since the epoch, a process that still runs has this session; None when none has.
+    """Tell since when, in seconds since the epoch, a running Claude Code has this session open; None when none has.
 
     Of several the one that was started first. Only the notes are read, not the keys that lie beside them.
     """

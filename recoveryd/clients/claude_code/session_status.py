@@ -9,7 +9,7 @@ from functools import partial
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
 from recoveryd.clients.claude_code.transcript import Line
-from recoveryd.clients.store import Look
+from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure
 
 PROVIDER = "anthropic"
@@ -19,7 +19,9 @@ _LINE = b'{"parentUuid":'
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known up to the byte `end` of the file with the number `inode`. Times: milliseconds since the epoch."""
+    """What is known of a transcript up to the byte `end` of the file with the number `inode`. Times: milliseconds since
+    the epoch.
+    """
 
     inode: int
     end: int = 0
@@ -30,11 +32,11 @@ class Status:
     model: str = ""  # that answered last; where none did, that was asked
     served: bool = False  # one answered
 
-    def look(self, *, open_now: bool) -> Look:
+    def look(self, *, open_now: bool) -> SessionStatus:
         """Return it as the store tells it; `open_now`: a client has the session, so a turn without an end may be under
         way.
         """
-        return Look(
+        return SessionStatus(
             failure=self.failures[0] if self.failures else None,
             running=self.working if open_now else 0,
             newest_user=self.prompt or None,
@@ -46,7 +48,7 @@ class Status:
 
 
 def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bool) -> Status:
-    """Return what is known once the file is read to its end: on from `known`, or back to the last answer. OSError.
+    """Read a transcript to its end: on from what is `known`, or back from there to the last answer. OSError.
 
     `side`: it is a subagent's own transcript; in another one the lines of subagents are passed over.
     """

@@ -20,7 +20,7 @@ from recoveryd.clients.claude_code import (
 from recoveryd.clients.claude_code.session_status import Status
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
 from recoveryd.clients.growing_files import GrowingFiles
-from recoveryd.clients.store import About, Content, Generation, Look
+from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
 from recoveryd.disk import tree
 
@@ -55,7 +55,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     def generation(self) -> Generation:
         return TRANSCRIPTS
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell what is stuck now; read what was written since the last look, or else back to the last answer."""
         try:
             with self._open(session_id) as (fd, path, found):
@@ -65,7 +65,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
                 except OSError as error:
                     raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
-            return Look()
+            return SessionStatus()
         keep_newest(self._status, session_id, status)
         return status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
 

@@ -29,7 +29,7 @@ _MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A whole line that is part of a conversation. `raw` is without its newline."""
+    """A whole line of a transcript that is part of a conversation. `raw` is without its newline."""
 
     uuid: str
     data: Json
@@ -96,7 +96,8 @@ class Transcript:
 
 
 def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Transcript:
-    """Read a file's lines, without their newlines. A line that is no JSON object is passed over, as the client does.
+    """Read a transcript from its file's lines, without their newlines. A line that is no JSON object is passed over, as
+    the client does.
 
     Of several lines with one id the last one counts, in the place of the first. StoreError: a line is nested so deeply
     that only the client can read it, or the lines would take more than `most` bytes of memory.
@@ -146,7 +147,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """Read a line as the client does; None for what is no JSON object, or nested too deeply."""
+    """Read a transcript's line as Claude Code does; None for what is no JSON object, or nested too deeply."""
     try:
         data = json_text.parse(raw)
     except (ValueError, RecursionError):
@@ -155,7 +156,7 @@ def parse(raw: bytes) -> dict[str, Any] | None:
 
 
 def chain(found: Transcript) -> list[Line]:
-    """Return the conversation that the client goes on with, its first line first.
+    """List the lines of the conversation that Claude Code goes on with, the first one first.
 
     From the newest leaf back. A parent that is not there, or was passed already, is the line before in the file. Beside
     the chain belong the other lines of an answer that is in it, and what came back from their calls.
@@ -225,7 +226,9 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
 
 
 def session(store: str, name: str, found: Transcript, parent: str | None) -> Session:
-    """Make values of the conversation: a message for each line, a part for each block. Times never stand still."""
+    """Make a session of a transcript's conversation: a message for each line, a part for each block. Times never stand
+    still.
+    """
     messages: list[Message] = []
     at, prompt = 0, ""
     for line in chain(found):
@@ -261,7 +264,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
 
 
 def part_id(uuid: str, index: int) -> str:
-    """Make the name of a block: its line, and its place in that."""
+    """Make the id of a block of a transcript: its line, and its place in that."""
     return f"{uuid}.{index:05d}"
 
 

@@ -18,7 +18,7 @@ Found = tuple[str, ...]  # the names below `projects`, the file's last
 
 
 def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """List the client's configuration folders, each once: the one of its environment first, then those that are
+    """List Claude Code's configuration folders, each once: the one of its environment first, then those that are
     configured.
     """
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
@@ -28,7 +28,7 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
 
 
 def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
-    """Whether this machine has sessions of it, or is told of some."""
+    """Whether this machine has sessions of Claude Code, or is told of some."""
     return bool(settings.config_dirs) or any((home / PROJECTS).is_dir() for home in homes(env))
 
 
@@ -43,5 +43,5 @@ def session_of(names: Sequence[str]) -> str | None:
 
 
 def parent_of(found: Found) -> str | None:
-    """Return the session whose subagent wrote this file."""
+    """Return the session whose subagent wrote this transcript."""
     return found[1] if len(found) == 4 else None

@@ -71,7 +71,8 @@ class ClaudeCodeWire:
 
 
 def heals(kind: Kind, block: Block | None = None) -> bool:
-    """Whether the client sends the next request without such a fault; `block` None: whatever block has it.
+    """Whether Claude Code mends such a fault by itself, and sends the next request without it; `block` None: whatever
+    block has it.
 
     51 broken shapes were tried. Images that are stored, it takes away once they are refused; of what is elsewhere, it
     knows nothing.

@@ -24,24 +24,24 @@ _ERRORS = words(
 
 
 def is_part(key: str) -> bool:
-    """Whether the record of this key is a line: all are."""
+    """Whether the record of this key is a line of a rollout: all are."""
     return key.startswith("line/")
 
 
 def said(image: bytes) -> Json | None:
-    """Return what a line carries; None when it is no JSON."""
+    """Return what a line of a rollout carries; None when it is no JSON."""
     line = shown(image)
     carried = line.get("payload") if isinstance(line, dict) else None
     return carried if isinstance(carried, dict) else None
 
 
 def shown(image: bytes) -> Any:
-    """Return a line as JSON; None when it is none."""
+    """Return a rollout's line as JSON, for people; None when it is none."""
     return json_of(image)
 
 
 def sole(changes: Sequence[Change]) -> bool:
-    """Whether a before-image says something that none of the after-images says."""
+    """Whether lines of a rollout said something before an edit that none says behind it."""
     return leaves.says_more(changes, shown, _FRAME)
 
 

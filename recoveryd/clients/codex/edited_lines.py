@@ -16,12 +16,14 @@ _NOTHING: Json = {"type": "other"}  # an item that the client passes over
 
 
 def line_key(session: str, offset: int) -> str:
-    """Make the key of a line: its thread, and the byte that it begins at."""
+    """Make the key of a rollout's line: its thread, and the byte that it begins at."""
     return f"line/{session}/{offset:013d}"
 
 
 def split_key(text: str) -> tuple[str, int]:
-    """Return the thread and the byte of a key. StoreError for a text that is none."""
+    """Cut the key of a rollout's line into its thread and the byte that it begins at. StoreError for a text that is
+    none.
+    """
     found = _KEY.fullmatch(text)
     if found is None:
         raise StoreError(f"{text!r} is no record of this store.")
@@ -29,8 +31,8 @@ def split_key(text: str) -> tuple[str, int]:
 
 
 def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
-    """Make one change for each line, in its length. StoreError for what does not fit into it, and for no line of the
-    thread.
+    """Make one change for each line of a rollout that is edited, in its length. StoreError for what does not fit into
+    it, and for no line of the thread.
     """
     stored = {part.id: part for message in session.messages for part in message.parts}
     messages = {message.id for message in session.messages}

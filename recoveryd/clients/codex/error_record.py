@@ -30,7 +30,8 @@ _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
 
 def read(error: object) -> RecordedError:
-    """Read the `error` of a completed turn: `{"message": <the answer's body>, "codex_error_info": <its name for it>}`.
+    """Read the `error` that Codex recorded of a turn: `{"message": <the answer's body>, "codex_error_info": <its name
+    for it>}`.
 
     Any other JSON value is read as far as it holds text. Never raises.
     """

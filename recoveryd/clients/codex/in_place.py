@@ -15,7 +15,7 @@ Placed = tuple[int, Change]  # where its line begins
 
 
 def write_in_place(fd: int, path: str, changes: Sequence[Placed]) -> None:
-    """Write every change, durably, or leave every line as it was.
+    """Write lines of a rollout over where they stand: every change, durably, or none.
 
     ConflictError: a line is not its `before` any more. StoreError: it would not keep its length. What can't be written
     whole is put back; a crash in the middle leaves lines that `finish` knows.

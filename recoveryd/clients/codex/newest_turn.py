@@ -11,7 +11,7 @@ from functools import partial
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import error_record, rollout_lines
 from recoveryd.clients.json_lines import Place
-from recoveryd.clients.store import Look
+from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure, Json
 
 PROTOCOL = "openai.responses"
@@ -22,7 +22,9 @@ _LARGE = 1 << 20  # bytes of an event's line that is still read
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What is known up to the byte `end` of the file of this number. Times are milliseconds since the epoch."""
+    """What is known of a rollout's newest turns, up to the byte `end` of the file of this number. Times are
+    milliseconds since the epoch.
+    """
 
     inode: int
     end: int = 0
@@ -34,13 +36,13 @@ class Turns:
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
     asked: tuple[str, str] = ("", "")
 
-    def look(self, *, open_now: bool) -> Look:
+    def look(self, *, open_now: bool) -> SessionStatus:
         """Return it as a store tells it; `open_now`: a client has the thread, so a turn without an end may be under
         way.
         """
         failure = self.failures[0] if self.failures else None
         running = self.running if open_now else 0
-        return Look(
+        return SessionStatus(
             failure=failure,
             running=running,
             newest_user=self.prompt or None,
@@ -67,7 +69,7 @@ class _Seen:
 
 
 def read_on(fd: int, store: str, thread: str, known: Turns | None) -> Turns:
-    """Read a file to its end: from where `known` ends, else only back to the last answer. OSError."""
+    """Read a rollout to its end: from where `known` ends, else only back to the last answer. OSError."""
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
         known = None

@@ -15,7 +15,7 @@ _LOCKS = Path("/proc/locks")
 
 
 def open_since(lock: Path) -> float | None:
-    """Tell when the thread of this lock was loaded, in seconds since the epoch; None when nobody has it open."""
+    """Tell when a client opened the thread of this lock, in seconds since the epoch; None when nobody has it open."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

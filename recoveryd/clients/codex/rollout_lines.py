@@ -20,13 +20,15 @@ _TYPE = re.compile(
 
 
 def types(head: bytes) -> tuple[str, str] | None:
-    """Read the type of a line, and of what it carries, from its first bytes; None where those do not tell."""
+    """Read the type of a rollout's line, and of what it carries, from its first bytes; None where those do not tell."""
     found = _TYPE.match(head)
     return (found[1].decode(), found[2].decode()) if found else None
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """Read a line as the client does; None for what it passes over: no JSON object, or half of a character in it."""
+    """Read a rollout's line as Codex does; None for what it passes over: no JSON object, or half of a
+    character in it.
+    """
     try:
         data = json.loads(raw, parse_constant=_no_constant)
         if _HALF.search(raw):
@@ -41,19 +43,23 @@ def _no_constant(name: str) -> Any:
 
 
 def tidied(raw: bytes) -> bytes:
-    """Return a line with spaces in the place of what some editors and crashes leave in it: a byte order mark, NULs."""
+    """Return a rollout's line with spaces in the place of what some editors and crashes leave in it: a byte order mark,
+    NULs.
+    """
     mark = b"\xef\xbb\xbf"
     return (b"   " + raw[3:] if raw.startswith(mark) else raw).replace(b"\0", b" ")
 
 
 def payload(line: Mapping[str, Any]) -> Json:
-    """Return what a line carries; nothing where that is no object."""
+    """Return the payload of a rollout's line; nothing where that is no object."""
     found = line.get("payload")
     return found if isinstance(found, dict) else {}
 
 
 def dump(data: Mapping[str, Any]) -> bytes:
-    """Write JSON as the client does, on one line. UnicodeEncodeError: it holds half of a character. StoreError."""
+    """Write a line of a rollout as Codex does: JSON on one line. UnicodeEncodeError: it holds half of a character.
+    StoreError.
+    """
     try:
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict, allow_nan=False).encode()
     except UnicodeEncodeError:
@@ -63,6 +69,6 @@ def dump(data: Mapping[str, Any]) -> bytes:
 
 
 def written_over(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
-    """Write `line` as JSON in the length of `raw`; None where it is longer."""
+    """Write a rollout's `line` as JSON in the length of `raw`, the one that it replaces; None where it is longer."""
     new = dump(line)
     return new + b" " * (len(raw) - len(new)) if len(new) <= len(raw) else None

@@ -22,7 +22,7 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
 
 
 def there(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
-    """List the homes that this machine has."""
+    """List the homes of Codex that this machine has."""
     return [home for home in homes(env, configured) if home.is_dir()]
 
 
@@ -33,5 +33,5 @@ def thread_of(name: str) -> str | None:
 
 
 def is_thread(text: str) -> bool:
-    """Whether this can be the id of a thread."""
+    """Whether this can be the id of a thread of Codex."""
     return _IS_THREAD.fullmatch(text) is not None

@@ -21,7 +21,7 @@ from recoveryd.clients.codex import (
 )
 from recoveryd.clients.codex.newest_turn import Turns
 from recoveryd.clients.growing_files import GrowingFiles
-from recoveryd.clients.store import About, Content, Generation, Look
+from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
 from recoveryd.disk import tree
 
@@ -65,7 +65,7 @@ class CodexThreads(GrowingFiles[Found]):
     def generation(self) -> Generation:
         return ROLLOUTS
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell what is stuck now; read what was written since the last look, or else back to the last answer."""
         try:
             with self._open(session_id) as (fd, path):
@@ -76,7 +76,7 @@ class CodexThreads(GrowingFiles[Found]):
                 except OSError as error:
                     raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
-            return Look()
+            return SessionStatus()
         keep_newest(self._turns, session_id, turns)
         return turns.look(open_now=bool(turns.running) and self.opened(session_id) is not None)
 

@@ -28,12 +28,12 @@ MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
 def part_id(offset: int, index: int | None = None) -> str:
-    """Make the id of the line at a byte, or of an item in it; ids sort in the order of the file."""
+    """Make the id of a part of a thread: the line at a byte, or an item in it; ids sort in the order of the file."""
     return f"{offset:013d}" if index is None else f"{offset:013d}-{index:06d}"
 
 
 def place(part: str) -> tuple[int, int | None]:
-    """Return the byte of a part's line, and its place in it. ValueError."""
+    """Cut the id of a part of a thread: the byte of its line, and its place in that. ValueError."""
     offset, _, index = part.partition("-")
     return int(offset), int(index) if index else None
 
@@ -176,7 +176,9 @@ _READ = frozenset(
 
 
 def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line]) -> Session:
-    """Make the thread of these lines. StoreError where it is not safe to say what the client makes of them."""
+    """Make a session of the lines of a rollout. StoreError where it is not safe to say what the client
+    makes of them.
+    """
     reader = _Reader(path)
     for line in lines:
         reader.read(line)
@@ -194,7 +196,7 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
 
 
 def first_line_fault(raw: bytes) -> str | None:
-    """Tell what of its bytes keeps the client from reading a first line."""
+    """Tell what of its bytes keeps Codex from reading the first line of a rollout."""
     return (
         None
         if rollout_lines.tidied(raw) == raw
@@ -203,7 +205,7 @@ def first_line_fault(raw: bytes) -> str | None:
 
 
 def last_line_fault(first: Json, last: Json) -> bool:
-    """Whether a last line lacks the number that the first one has."""
+    """Whether the last line of a rollout lacks the number that the first one has."""
     return "ordinal" in first and "ordinal" not in last
 
 
@@ -222,7 +224,7 @@ def about(lines: Iterable[Line], longest: int) -> About:
 
 
 def is_prompt(item: Json) -> bool:
-    """Whether an item is what a person asked, and not what the client tells the model of itself."""
+    """Whether an item of a thread is what a person asked, and not what the client tells the model of itself."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
     first = next((text for text in _texts(item) if isinstance(text, str)), "")

@@ -75,7 +75,7 @@ def _replayed(session: Session) -> list[Block]:
 
 
 def sent_item(data: Json | None) -> Json | None:
-    """Return what of a stored item is sent; None where the client passes over it."""
+    """Return what Codex sends of a stored item; None where it passes over it."""
     complete = _COMPLETE.get(str(data.get("type"))) if data is not None else None
     if data is None or complete is None or not complete(data):
         return None

@@ -22,7 +22,7 @@ from recoveryd.core import Check, ConfigProblem, Failure, Wire
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One of them: its database is below the user's data, or where `variable` says.
+    """A client made from OpenCode: its database is below the user's data, or where `variable` says.
 
     `home`: a variable that names the folder of all that it keeps, with its data in `data`.
     """
@@ -57,7 +57,7 @@ FORKS = (KILO, MIMO_CODE)
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredFork:
-    """One that the configuration names: `[[opencode.stores]]`."""
+    """A client made from OpenCode that the configuration names: `[[opencode.stores]]`."""
 
     name: str
     title: str

@@ -24,7 +24,7 @@ def open_turn(session: Session) -> Message | None:
 
 
 def evidence(message: Message) -> Json:
-    """Tell which message and which tools are open."""
+    """Tell which message and which tools of an interrupted turn are open."""
     return {
         "message": message.id,
         "created": moment(message.created),
@@ -33,7 +33,7 @@ def evidence(message: Message) -> Json:
 
 
 def end_open_turn(session: Session, recovery: str, now: int) -> tuple[Edit, ...]:
-    """Make the edits that end the open turn; none when there is none. `now` in milliseconds since the epoch."""
+    """Make the edits that end an interrupted turn; none when no turn is open. `now` in milliseconds since the epoch."""
     message = open_turn(session)
     if message is None:
         return ()

@@ -133,7 +133,7 @@ def taken_out_note(item: Json, reason: str) -> str:
 
 
 def without_half_characters(value: Any) -> Any:
-    """Replace every half character in `value` by U+FFFD, in keys too."""
+    """Replace every half character in the `value` of a part by U+FFFD, in keys too."""
     if isinstance(value, str):
         return HALF.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, Mapping):

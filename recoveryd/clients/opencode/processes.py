@@ -109,6 +109,6 @@ def _data(process: Any) -> str:
 
 
 def has_files_of_its_own(process: Any) -> bool:
-    """Whether it has a mount namespace of its own: there its paths and its environment name other files."""
+    """Whether a process has a mount namespace of its own: there its paths and its environment name other files."""
     where = "/proc/{}/ns/mnt"
     return sys.platform == "linux" and os.readlink(where.format(process.pid)) != os.readlink(where.format("self"))  # noqa: PTH115

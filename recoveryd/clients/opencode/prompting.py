@@ -81,7 +81,7 @@ def last_prompt(session: Session) -> Prompt:
 
 
 def stopped(message: Message) -> bool:
-    """Whether its user ended it (a provider's abort lands there, too)."""
+    """Whether a user stopped the answer (a provider's abort lands there, too)."""
     return message.error is not None and message.error.get("name") == "MessageAbortedError"
 
 

@@ -10,13 +10,13 @@ from recoveryd.clients.opencode import endless_compaction
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
-from recoveryd.clients.store import Look
+from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused
 
 Parts = Callable[[str], Iterable[Json | None]]
 
 
-def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
+def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> SessionStatus:
     """Go through the newest messages (see `newest_first`) until one tells whether the session failed, runs, or was
     answered.
 
@@ -46,7 +46,7 @@ def _endless(store: str, session: str, newest: Iterable[Message], parts: Parts) 
     return Diagnosis(failure, Refused(Kind.ENDLESS_COMPACTION), {"compactions": found.compactions})
 
 
-def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Look:
+def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -> SessionStatus:
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
@@ -79,7 +79,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
             answered = message.completed or message.created
             break
     failure = failures[0] if failures else None
-    return Look(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked)
+    return SessionStatus(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked)
 
 
 def _asks(message: Message) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def count(request: Request) -> int:
 
 
 def media_fault(source: Json, *, many: bool) -> str | None:
-    """Tell why a provider refuses an image or document, as half a sentence; None. `many`: the request has more than 20
+    """Tell why Anthropic refuses an image or document, as half a sentence; None. `many`: the request has more than 20
     images.
     """
     if source.get("type") != "base64":

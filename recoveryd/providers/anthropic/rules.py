@@ -15,7 +15,7 @@ from recoveryd.providers.anthropic.media import sources
 
 
 def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> list[Violation]:
-    """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    """List what breaks Anthropic's rules in a request, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     turns = request.turns
     for index, turn in enumerate(turns):

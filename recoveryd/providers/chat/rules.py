@@ -37,7 +37,9 @@ class Dialect:
 
 
 def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]:
-    """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    """List what breaks the rules of chat completions in a request, in its order; what the client can't send at all
+    comes first.
+    """
     from recoveryd.providers.anthropic.rules import calls_without_result  # late: only a stuck session needs them
 
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]

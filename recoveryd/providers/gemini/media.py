@@ -14,12 +14,12 @@ _UNKNOWN = ("image/heic", "image/heif", "text/", "audio/", "video/", "applicatio
 
 
 def sources(body: Json) -> Iterator[Json]:
-    """Go through the source of each image or document in a part, also of those in a function's response."""
+    """Go through the source of each image or document in a part for Gemini, also of those in a function's response."""
     return media.sources(body)
 
 
 def media_fault(source: Json) -> str | None:
-    """Tell why it is refused, as half a sentence; None where nothing tells."""
+    """Tell why Gemini refuses an image or document, as half a sentence; None where nothing tells."""
     declared = str(source.get("media_type"))
     if source.get("type") != "base64" or declared.startswith(_UNKNOWN):
         return None

@@ -21,7 +21,7 @@ _NONE = "skip_thought_signature_validator"
 
 
 def check(request: Request, claims: Claims) -> list[Violation]:
-    """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    """List what breaks Gemini's rules in a request, in its order; what the client can't send at all comes first."""
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     turns = request.turns
     for index, turn in enumerate(turns):
@@ -85,7 +85,9 @@ def _call_fault(block: Block) -> str | None:
 
 
 def accused(refused: Refused, request: Request) -> frozenset[str]:
-    """List the parts that an error means: those with a signature that can't be read, or the one image that there is."""
+    """List the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
+    there is.
+    """
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
         return frozenset({held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ())

@@ -30,7 +30,9 @@ _TOO_LARGE = ("status 413", "total image size", "request body size", "too large"
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
-    """Return what an error says of a request; `named` is the item at `refused.position`, as the request had it."""
+    """Tell what an error of OpenAI's says of a request; `named` is the item at `refused.position`, as the request had
+    it.
+    """
     blocks = [block for block in request.blocks() if block.part_id]
     match refused.kind:
         case Kind.REASONING_ITEM:

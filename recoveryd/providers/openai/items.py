@@ -41,7 +41,7 @@ def items(request: Request) -> list[Block]:
 
 
 def text_field(body: Json, field: str) -> str:
-    """Return a field that is a text; "" where it is none."""
+    """Return a field of an item that is a text; "" where it is none."""
     value = body.get(field)
     return value if isinstance(value, str) else ""
 

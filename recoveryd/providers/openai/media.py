@@ -19,7 +19,7 @@ UNSEEN = 64 * 1024  # bytes of a request beside its items: instructions and tool
 
 
 def media_fault(source: Json) -> str | None:
-    """Tell why an image is refused, as half a sentence; None where nothing tells."""
+    """Tell why the Responses API refuses an image, as half a sentence; None where nothing tells."""
     url = source.get("image_url")
     if not isinstance(url, str) or url.startswith(("http://", "https://")):
         return None

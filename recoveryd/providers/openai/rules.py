@@ -27,7 +27,9 @@ _FIELD = {"content": "it may hold no text beside what is encrypted", "arguments"
 
 
 def check(request: Request, claims: Claims) -> list[Violation]:
-    """List every violation of `request`, in its order; what the client can't send at all comes first."""
+    """List what breaks the Responses API's rules in a request, in its order; what the client can't send at all comes
+    first.
+    """
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
     blocks = items(request)
     calls = {text_field(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from recoveryd.core import Kind, RecordedError, Refused, clean
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
-from recoveryd.providers.sentences.not_the_history import of_a_limit
+from recoveryd.providers.sentences.other_causes import of_a_limit
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 

@@ -48,7 +48,7 @@ Position = tuple[int, int | None]
 
 
 def calls(texts: Iterable[str]) -> tuple[str, ...]:
-    """List ids of tool calls, each once, in the order of the texts."""
+    """List the ids of tool calls that an error names, each once, in the order of the texts."""
     ids: dict[str, None] = {}
     for text in texts:
         for match in _ID.finditer(text):
@@ -60,8 +60,8 @@ def calls(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def items(texts: Iterable[str]) -> tuple[str, ...]:
-    """List ids of items and files ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is encrypted ("gAA..c9="),
-    and a value that is called invalid ("agent_message").
+    """List the ids of items and files that an error names ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is
+    encrypted ("gAA..c9="), and a value that is called invalid ("agent_message").
     """
     found: dict[str, None] = {}
     for text in texts:
@@ -93,7 +93,7 @@ def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[
 
 
 def most_images(texts: Iterable[str]) -> int:
-    """Tell how many images a request may have; 0 where that is not told."""
+    """Tell how many images a request may have, as an error names it; 0 where that is not told."""
     found = next(filter(None, (_MOST.search(text) for text in texts)), None)
     return int(found[1] or found[2]) if found else 0
 
@@ -105,7 +105,7 @@ def _only_item(text: str) -> re.Match[str] | None:
 
 
 def sizes(texts: Iterable[str]) -> tuple[int, int]:
-    """Tell how many bytes a request may have, and how many it had; 0 for what is not told."""
+    """Tell how many bytes a request may have, and how many it had, as an error names them; 0 for what is not told."""
     for text in texts:
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]
         told = [size for _, size in found if size >= 1024]

@@ -17,7 +17,7 @@ from recoveryd.clients.claude_code import running
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
-from recoveryd.clients.store import Look, all_written, untouched
+from recoveryd.clients.store import SessionStatus, all_written, untouched
 from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
 from recoveryd.diagnose import Context, Next, Triage
 from recoveryd.ledger import Ledger
@@ -324,7 +324,7 @@ def test_what_is_no_regular_file_is_left_alone_with_a_reason(store: ClaudeCodeTr
 def test_bytes_that_are_no_transcript_are_no_session_that_is_stuck(store: ClaudeCodeTranscripts, raw: bytes) -> None:
     made, path = session(store)
     path.write_bytes(raw)
-    assert store.look(made.session) == Look(asked=("anthropic", ""))
+    assert store.look(made.session) == SessionStatus(asked=("anthropic", ""))
     assert store.load(made.session).messages == ()
     assert store.about(made.session).title == ""
 

@@ -17,7 +17,7 @@ from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
-from recoveryd.clients.store import Look, stored_images
+from recoveryd.clients.store import SessionStatus, stored_images
 from recoveryd.core import Change, ConflictError, Edit, Marks, NotFoundError, StoreError, failpoint
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
@@ -177,7 +177,7 @@ def test_a_refused_turn_is_the_failure_and_an_answer_clears_it(rollout: Rollout,
     )
     assert (look.failure.time, look.running, look.newest_user, look.newer) == (rollout.ms, 0, None, False)
     rollout.healthy()
-    assert store.look(THREAD) == Look(last_answer=rollout.ms, asked=("openai", "gpt-5.2"))
+    assert store.look(THREAD) == SessionStatus(last_answer=rollout.ms, asked=("openai", "gpt-5.2"))
     assert threads(rollout.home).look(THREAD).failure is None, "read from the end"
 
 

@@ -23,7 +23,7 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Failure, Kind, Outcome
 from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
-from recoveryd.heal.resume_policy import Leave, Situation, decide
+from recoveryd.heal.resume_policy import Leave, Situation, decide_resume
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.support.build import MODEL, Planted, SessionBuilder, compaction, file, raw, reasoning, text, tool
@@ -510,7 +510,7 @@ def test_an_answered_session_that_is_healed_is_not_told_to_go_on(tree: Tree) -> 
         max_retries=3,
         prompt=Prompt(),
     )
-    assert decide(case) == Leave("its last prompt was answered")
+    assert decide_resume(case) == Leave("its last prompt was answered")
 
 
 @pytest.mark.parametrize(("later", "does"), [(False, Next.RECOVER), (True, Next.NOTHING)])

@@ -20,7 +20,7 @@ from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Reader
 from recoveryd.clients.opencode.files.replace_ids import Move
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.clients.store import About, Content, Generation, Look, Stamp
+from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
 from recoveryd.disk import file_transaction, tree
 from recoveryd.disk import tree as tree_module
@@ -135,7 +135,7 @@ class OpencodeFiles:
                     seen.add(session[0])
                     yield session
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
         try:
             where = self._reader.where(session_id)
@@ -147,7 +147,7 @@ class OpencodeFiles:
                 newest = ids_module.newest_first(tree.ids(tree.listing(fd)), read, int(self._clock() * 1000))
                 return look_module.look(self.id, session_id, newest, self._reader.parts)
         except (FileNotFoundError, NotFoundError):
-            return Look()
+            return SessionStatus()
 
     def about(self, session_id: str) -> About:
         """Return title, folder and parent. An unknown session is an empty `About`. StoreError."""

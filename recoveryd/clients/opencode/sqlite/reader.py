@@ -10,7 +10,7 @@ from recoveryd.clients import json_text
 from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.clients.store import About, Look, Stamp
+from recoveryd.clients.store import About, SessionStatus, Stamp
 from recoveryd.core import Json, Message, NotFoundError, Part, Session, StoreError, model
 from recoveryd.disk import Database, tree
 
@@ -76,10 +76,10 @@ class RowReader:
 
         return self._read(work)
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
 
-        def work(db: sqlite3.Connection) -> Look:
+        def work(db: sqlite3.Connection) -> SessionStatus:
             def parts(message_id: str) -> Iterator[Json | None]:
                 for (data,) in db.execute(PARTS_OF, (message_id,)):
                     yield records.parse(rows.data_bytes(data), message_id)
@@ -88,7 +88,7 @@ class RowReader:
             newest = (self._message(row) for row in found if row is not None)
             return look_module.look(self._store, session_id, newest, parts)
 
-        return self._read(work) if tree.valid_id(session_id) else Look()
+        return self._read(work) if tree.valid_id(session_id) else SessionStatus()
 
     def about(self, session_id: str) -> About:
         """Read title, folder and parent of a session. An unknown session is an empty `About`."""

@@ -11,7 +11,9 @@ from recoveryd.core import Change, Session
 
 
 def changes(session: Session, about: bytes | None, names: Names, keep: Collection[str]) -> list[Change]:
-    """Make the changes. `about` is the image of the session's own row; the messages `keep` come along as they are."""
+    """Make the changes that give rows other ids, in the order in which they are written. `about` is the image of the
+    session's own row; the messages `keep` come along as they are.
+    """
     found: list[Change] = []
     for message in session.messages:
         kept = message.id in keep

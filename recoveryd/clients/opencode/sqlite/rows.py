@@ -35,7 +35,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a database holds. `unknown` and `foreign` are sentences that end in a name: why it isn't read, or edited."""
+    """What OpenCode's database holds: its tables, their columns, its generation. `unknown` and `foreign` are sentences
+    that end in a name: why it isn't read, or edited.
+    """
 
     unknown: str = ""  # nothing of it can be understood
     foreign: str = ""  # OpenCode 2.x: what we know of is there, and nobody uses it any more
@@ -43,7 +45,7 @@ class Schema:
 
 
 def schema(connection: sqlite3.Connection) -> Schema:
-    """Tell which generation a database is of; never guessed."""
+    """Tell which generation OpenCode's database is of; never guessed."""
     tables: dict[str, dict[str, str]] = {}
     for table, column, declared in connection.execute(_TABLES):
         tables.setdefault(table, {})[column] = declared
@@ -122,12 +124,12 @@ def _refused(path: Path, unknown: str) -> tuple[str, str]:
 
 
 def row_key(table: str, identifier: str) -> str:
-    """Make a record's key of table and id."""
+    """Make the key of a row of its table and id."""
     return f"{table}/{identifier}"
 
 
 def split_key(record: str) -> tuple[str, str]:
-    """Cut a record's key into table and id. StoreError for any other text."""
+    """Cut the key of a row into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
     if table not in RECORDS or not tree.valid_id(identifier):
         raise StoreError(f"{record!r} is no record of this store.")
@@ -144,7 +146,7 @@ def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
 
 
 def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Path) -> Row | None:
-    """Read one row as it is now; None when it is not there. `table` is a key of `RECORDS`."""
+    """Read one row of OpenCode's database as it is now; None when it is not there. `table` is a key of `RECORDS`."""
     query = f"SELECT {', '.join(RECORDS[table])} FROM {table} WHERE id = ?"  # noqa: S608
     found = connection.execute(query, (identifier,)).fetchone()
     return None if found is None else row(table, found, path)

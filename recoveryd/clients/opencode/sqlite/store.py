@@ -16,7 +16,7 @@ from recoveryd.clients.opencode import generations, records, store_paths
 from recoveryd.clients.opencode.sqlite import replace_ids, rows, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
-from recoveryd.clients.store import About, Content, Generation, Look, Stamp
+from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
 from recoveryd.disk import BUSY_S, Database, tree
 
@@ -108,7 +108,7 @@ class OpencodeSqlite:
     def written_since(self, since_ms: int) -> Iterator[str]:
         return iter(self._reader.sessions_since(since_ms, int(self._clock() * 1000)))
 
-    def look(self, session_id: str) -> Look:
+    def look(self, session_id: str) -> SessionStatus:
         """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
         return self._reader.look(session_id)
 

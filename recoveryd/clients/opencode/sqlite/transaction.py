@@ -21,7 +21,9 @@ class _Write:
 
 
 def write_rows(database: Database, changes: Sequence[Change]) -> None:
-    """Write every change in the order given. ConflictError, BusyStoreError, StoreError: nothing was written then."""
+    """Write rows in one transaction: every change in the order given, or none. ConflictError, BusyStoreError,
+    StoreError: nothing was written then.
+    """
     if len({change.key for change in changes}) != len(changes):
         raise StoreError("One record was to be changed twice at once.")
     writes = [_write(change) for change in changes]

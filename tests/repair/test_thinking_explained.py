@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recoveryd.core.model import Edit, Kind, Message, Part, Session
-from recoveryd.repair.kept_thinking import explain_thinking
+from recoveryd.repair.thinking_explained import explain_thinking
 
 SESSION = Session(
     "st",

@@ -12,7 +12,7 @@ from loguru import logger
 
 from recoveryd.clients import Store, client_title, is_of
 from recoveryd.core import BusyError, RecoverydError
-from recoveryd.daemon.attend_session import Healer
+from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, recovery_lock

@@ -24,8 +24,8 @@ _PLACE = re.compile(r"messages\.(\d{1,5})(?:\.content\.(\d{1,5}))?")
 
 
 class Ordinals:
-    """Replaces ids by numbers in the order in which they are met: an id tells when something was made, and perhaps by
-    whom.
+    """Replaces ids in a report by numbers, in the order in which they are met: an id tells when something was made, and
+    perhaps by whom.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -107,7 +107,9 @@ def error_shape(error: RecordedError, names: Collection[str]) -> dict[str, Any]:
 
 
 def known_wording(text: str) -> list[str]:
-    """List the sentences of recoveryd's own tables that are in a text. Nothing of the text itself is returned."""
+    """List, for a report, the sentences of an error that recoveryd's own tables know: they hold nothing of the user's.
+    Nothing of the text itself is returned.
+    """
     letters = squeeze(text[:100_000])
     return [piece for piece, squeezed in _pieces() if squeezed in letters]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
-from recoveryd.providers.sentences.not_the_history import other_cause, turned_away
+from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
 

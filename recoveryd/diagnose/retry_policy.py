@@ -64,7 +64,7 @@ class GiveUp:
     reason: str
 
 
-def decide(
+def decide_retry(
     failure: Failure,
     handled: Seen | None,
     *,

@@ -1,4 +1,4 @@
-"""The guard: once, ever; never in a loop."""
+"""The retry policy: once, ever; never in a loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core import Kind
 from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
-from recoveryd.diagnose.guard import Admit, GiveUp, Skip, decide, since_success
+from recoveryd.diagnose.retry_policy import Admit, GiveUp, Skip, decide_retry, since_success
 from recoveryd.ledger.ledger import Handled
 
 NOW = 2_000_000_000.0
@@ -23,7 +23,7 @@ HOUR = 3600.0
 def ask(handled: Handled | None = None, *, age: float = 0, **said: Any) -> Admit | Skip | GiveUp:
     failure = Failure("st", "ses_1", "msg_1", int((NOW - age) * 1000))
     usual = {"tries": (), "max_retries": 3, "session_state": "s1", "rules_version": 1}
-    return decide(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
+    return decide_retry(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
 
 
 def made(*outcomes: Outcome) -> list[Try]:
