@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 
-from recoveryd.daemon.healer import Healer
-
 from recoveryd import clients, providers, repair
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Outcome
 from recoveryd.daemon.daemon import Daemon
+from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.diagnose import Context, triage

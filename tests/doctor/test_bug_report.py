@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recoveryd.doctor.report_shapes import Shaper, error_shape, known_wording, model_shape
 
 from recoveryd.clients import Config, Content, content_of, read_error
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
+from recoveryd.doctor.report_shapes import Shaper, error_shape, known_wording, model_shape
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.providers.find import SURE
 from recoveryd.settings import LedgerLimits

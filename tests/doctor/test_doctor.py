@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recoveryd.doctor.examined import Patient
 
 from recoveryd.clients import Config
 from recoveryd.clients.connection_owner import Owner
@@ -38,6 +37,7 @@ from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor import client_checks as doctor_client
 from recoveryd.doctor import host_checks
 from recoveryd.doctor.checks import CODES, examine, sound
+from recoveryd.doctor.examined import Patient
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
 from recoveryd.service.systemd import Systemd

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from recoveryd.doctor.examined import Patient
 
 from recoveryd.clients import Config
 from recoveryd.clients.opencode import plugin_file, processes
 from recoveryd.doctor import client_checks
+from recoveryd.doctor.examined import Patient
 from recoveryd.settings import paths
 from tests.cli.contract import faults
 from tests.service.test_service import Run, fakes, home, run, tree  # noqa: F401 - fixtures

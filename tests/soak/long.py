@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recoveryd.daemon.healer import REST_S
-
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Refusal
+from recoveryd.daemon.healer import REST_S
 from recoveryd.diagnose import Context
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.heal.recovery import Recovery
