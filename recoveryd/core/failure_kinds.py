@@ -43,6 +43,7 @@ class KindInfo:
     stopped: bool = False  # the client repeats it until it is stopped, which is all that is done
     shortened: bool = False  # no part is to blame but the length of all of them
     foreseen: bool = False  # what is stored tells it before anybody prompts, and a repair may only add to it
+    left_open: bool = False  # the client went away in the middle of a turn, and nobody is answered
     opt_in: bool = False  # repaired only if the configuration names it
 
     @property
@@ -192,6 +193,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         not_resumed="it was cut off, not refused",
         open_turn=True,
         cured_by_client=True,
+        left_open=True,
         opt_in=True,
     ),
 }

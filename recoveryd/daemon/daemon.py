@@ -11,16 +11,15 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Config, Store, client_title, find_stores, sole
+from recoveryd.clients import SETTLE_S, Config, Store, find_stores, sole
 from recoveryd.core import RecoverydError
+from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
-from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweeper import Sweeper
-from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, private_files
 from recoveryd.ledger import Ledger, Upkeep
@@ -114,7 +113,7 @@ class Daemon:
             self._schedule,
             notifier,
             self._log_once,
-            self._callbacks.then(self._otel.callbacks),
+            self._callbacks.then(self._figures.callbacks),
             self._inbox.put,
             lambda store: self._sweeper.mine(store),
         )
@@ -133,8 +132,7 @@ class Daemon:
                 self._loop(context)
             self._healer.finish()
         finally:
-            self._textfile.remove()
-            self._otel.close()
+            self._figures.close()
             notifier.close()
 
     def _begin_anew(self) -> None:
@@ -144,9 +142,7 @@ class Daemon:
         self._swept.clear()
         self._sweeping.clear()
         self._service_status.unready()
-        titles = partial(client_title, config=self.config)
-        self._textfile = Textfile(self.config.metrics.textfile, titles)
-        self._otel = Otel(self.config.otel.endpoint, titles)
+        self._figures = Figures(self.config)
 
     def _loop(self, context: Context) -> None:
         self._tick_later()
@@ -186,8 +182,7 @@ class Daemon:
         self._alive()
         if self.stores.keys() <= self._swept.keys():
             self._service_status.ready(self.stores.values(), context.ledger, self._healer.told)
-            self._textfile.write(context, self.stores.values(), self._healer.told)
-            self._otel.count(context, self.stores.values(), self._healer.told)
+            self._figures.tell(context, self.stores.values(), self._healer.told)
 
     def _alive(self) -> None:
         """Tell the service manager that this thread lives."""

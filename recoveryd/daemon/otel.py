@@ -16,22 +16,20 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from recoveryd.clients import Store, client_title
+from recoveryd.clients import client_title
 from recoveryd.core import Event, __version__
-from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.tell import DURABLE_BOUNDS, Callbacks
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
     from requests import Session
 
-_EVERY_S = 50.0  # less than a sweep
 _PATIENCE_S = 2.0  # for what is still to be sent when the daemon ends
 _MISSING = "[otel] is set, but its libraries are missing, so nothing is sent: pip install '.[otel]' in a copy of it"
 
 
 class Otel:
-    """Sends each recovery that came to an end, and once a minute how many sessions are stuck.
+    """Sends each recovery that came to an end, and, when asked for its metrics, how many sessions were stuck last.
 
     It sends in threads of its own; what can't be sent is logged once, and lost. `endpoint` is the address that OTLP's
     `/v1/traces` and `/v1/metrics` stand below; None: nothing is sent.
@@ -39,33 +37,27 @@ class Otel:
 
     def __init__(self, endpoint: str | None, titles: Callable[[str], str] = client_title) -> None:
         self._titles = titles
-        self._needs_user = NeedsUser()
-        self._told, self._counted = -1, float("-inf")
         self._stuck: Counter[str] = Counter()
-        self._on = False
+        self.on = False
         if endpoint is not None:
             try:
                 self._start(endpoint.rstrip("/"))
-                self._on = True
+                self.on = True
             except ImportError:
                 logger.warning("{}", _MISSING)
 
     @property
     def callbacks(self) -> Callbacks:
         """What tells it of a recovery that came to an end."""
-        return Callbacks(on_complete=self._complete) if self._on else Callbacks()
+        return Callbacks(on_complete=self._complete) if self.on else Callbacks()
 
-    def count(self, context: Context, stores: Iterable[Store], told: int) -> None:
-        """Count the sessions that need their user, if it is time to. `told`: how many recoveries came to an end."""
-        now = time.monotonic()
-        if not self._on or (told == self._told and now - self._counted < _EVERY_S):
-            return
-        self._told, self._counted = told, now
-        self._stuck = Counter(self._titles(one.store) for one in self._needs_user.find(context, stores))
+    def count(self, stuck: Iterable[str]) -> None:
+        """Count for each client the sessions that need their user; `stuck` is the store of each."""
+        self._stuck = Counter(map(self._titles, stuck))
 
     def close(self) -> None:
         """Send what is left, for two seconds at the most."""
-        if self._on:
+        if self.on:
             sending = threading.Thread(target=self._end, daemon=True, name="otel")
             sending.start()
             sending.join(_PATIENCE_S)

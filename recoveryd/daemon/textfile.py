@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients import Store, client_title
+from recoveryd.clients import client_title
 from recoveryd.core import DiskError
-from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.disk import private_files
-from recoveryd.ledger import Upkeep
+from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.tell import METRICS_BEGIN, metrics
-
-_EVERY_S = 50.0  # less than a sweep: so its time of change tells that the daemon is alive
 
 
 class Textfile:
-    """Written when a recovery came to an end, and at each sweep; removed when the daemon ends. None: there is none."""
+    """Writes the metrics to `path`, and removes the file when the daemon ends. None: there is none."""
 
     def __init__(self, path: Path | None, titles: Callable[[str], str] = client_title) -> None:
         self._titles = titles
-        self._needs_user = NeedsUser()
         self._path = path
-        self._told = -1
-        self._written = float("-inf")
 
-    def write(self, context: Context, stores: Iterable[Store], told: int) -> None:
-        """Write it if it is time to. `told`: how many recoveries came to an end. DiskError."""
-        now = time.monotonic()
-        if self._path is None or (told == self._told and now - self._written < _EVERY_S):
+    @property
+    def on(self) -> bool:
+        """Whether there is such a file."""
+        return self._path is not None
+
+    def write(self, ledger: Ledger, stuck: Iterable[str]) -> None:
+        """Write the file anew. `stuck`: the store of each session that needs its user. DiskError."""
+        if self._path is None:
             return
-        self._told, self._written = told, now
-        stuck = [one.store for one in self._needs_user.find(context, stores)]
-        text = metrics(Upkeep(context.ledger).ended(), stuck, self._titles)
+        text = metrics(Upkeep(ledger).ended(), stuck, self._titles)
         try:
             if self._path.exists() and not self._ours():
                 raise DiskError(f"{self._path} is no file of recoveryd, so no metrics are written there.")

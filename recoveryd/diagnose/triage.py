@@ -158,7 +158,7 @@ class _Finder:
 
     def cut_off(self) -> Diagnosis | None:
         """Look for it only where such turns are to be ended."""
-        if Kind.INTERRUPTED_TURN not in self._context.config.kinds:
+        if not any(KINDS[kind].left_open for kind in self._context.config.kinds):
             return None
         if self._client.under_way(self._store, self._session):
             return None

@@ -12,6 +12,7 @@ from prometheus_client.openmetrics import parser
 
 from recoveryd.clients import Config
 from recoveryd.core.errors import ConfigError, DiskError
+from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.ledger.ledger import Ledger
@@ -46,20 +47,20 @@ def test_it_is_written_as_it_goes_and_removed_at_the_end(tree: Tree, tmp_path: P
     assert not file.exists()
 
 
-def test_a_file_of_somebody_else_is_left(tree: Tree, tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_is_left(tmp_path: Path) -> None:
     file = tmp_path / "other.prom"
     file.write_text("# mine\n")
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made, context = Textfile(file), Context(ledger, Config(), tmp_path)
+        made = Textfile(file)
         with pytest.raises(DiskError, match="no file of recoveryd"):
-            made.write(context, [tree.store], 0)
+            made.write(ledger, [])
         made.remove()
         assert file.read_text() == "# mine\n"
         gone = Textfile(tmp_path / "nowhere" / "x.prom")
         with pytest.raises(DiskError, match="can't be written to"):
-            gone.write(context, [tree.store], 0)
+            gone.write(ledger, [])
         gone.remove()
-        Textfile(None).write(context, [tree.store], 0)
+        Textfile(None).write(ledger, [])
 
 
 def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,10 +68,11 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     file, now = tmp_path / "x.prom", [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made, context = Textfile(file), Context(ledger, Config(), tmp_path)
+        config = Config(metrics=Metrics(textfile=file))
+        made, context = Figures(config), Context(ledger, config, tmp_path)
         for told, later, written in ((0, 0, True), (0, 1, False), (1, 0, True), (1, 49, False), (1, 1, True)):
             now[0] += later
-            made.write(context, [tree.store], told)
+            made.tell(context, [tree.store], told)
             assert file.exists() is written
             file.unlink(missing_ok=True)
 
