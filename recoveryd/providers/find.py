@@ -18,6 +18,7 @@ from recoveryd.providers.chat.provider import DIALECTS
 from recoveryd.providers.copilot.provider import COPILOT
 from recoveryd.providers.gemini import sentences as gemini
 from recoveryd.providers.gemini.provider import GEMINI
+from recoveryd.providers.litellm.provider import LITELLM
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
@@ -74,7 +75,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, LITELLM, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
 
 
 # What the names of models are made of: no secret of a user's.

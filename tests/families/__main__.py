@@ -1,19 +1,27 @@
-"""`python -m tests.families [--family F] [--version V] [--shape S] [--every N]`: the matrix of families and shapes."""
+"""`python -m tests.families [--family F] [--version V] [--shape S] [--every N]`: the matrix of families and shapes.
+
+All shapes of a family take minutes: `--kept FILE --most N` plays the next N that the file has no line of, and
+`--figures FILE` prints a table of what it holds.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST
 from tests.families.judged import judged
 from tests.families.play import Played, played, shapes_for, staged
 from tests.families.table import FAMILIES
-from tests.shapes import SHAPES
+from tests.shapes import SHAPES, Shape
 
 _RETRIED = {"openrouter"}  # 1.18 tries again for 70 s what it takes for a fault of the server
+_AT_ONCE = 6  # prompts in flight: half the time that they take one after the other
+Line = dict[str, Any]
 
 
 def main() -> None:
@@ -25,20 +33,83 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every so many shapes")
     parser.add_argument("--without-client", action="store_true", help="by the product's own request, in seconds")
     parser.add_argument("--verbose", action="store_true", help="a line for every shape")
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="add a line a shape to it; play those it has not")
+    parser.add_argument("--most", type=int, metavar="N", help="so many shapes of a family at the most")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="print what was kept as a table, and end")
     chosen = parser.parse_args()
-    if chosen.without_client:
+    if chosen.figures:
+        _figures(_lines(chosen.figures))
+    elif chosen.without_client:
         _matrix(chosen.family or list(FAMILIES), chosen.every)
+    else:
+        for name in chosen.family or FAMILIES:
+            for version in chosen.version or [NEWEST]:
+                _play(name, version, chosen)
+
+
+def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
+    """Play the shapes of a family that are asked for; tell and keep what became of them."""
+    done = {line["shape"] for line in _lines(chosen.kept) if (line["family"], line["version"]) == (name, version)}
+    shapes = [shape for shape in _asked_for(chosen, version) if shape.name not in done][: chosen.most]
+    if not shapes:
         return
-    for name in chosen.family or FAMILIES:
-        for version in chosen.version or [NEWEST]:
-            slow = name in _RETRIED and version not in (JSON_STORE, DATABASE)
-            kept = [s for s in shapes_for(version) if any(map(s.name.startswith, chosen.shape or [""]))]
-            with (
-                tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
-                staged(Path(root), FAMILIES[name], version) as stage,
-            ):
-                made = played(stage, kept[:: chosen.every], at_once=24 if slow else 1)
-            _report(name, version, made, verbose=chosen.verbose)
+    slow = name in _RETRIED and version not in (JSON_STORE, DATABASE)
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
+        staged(Path(root), FAMILIES[name], version) as stage,
+    ):
+        made = played(stage, shapes, at_once=24 if slow else _AT_ONCE)
+    lines = [_line(name, version, one) for one in made]
+    for line, one in zip(lines, made, strict=True):
+        if chosen.verbose or line["state"] not in ("healed", "accepted") or line["wire"] is False:
+            print(f"{name} {version} {line['state']}{', wire differs' * (line['wire'] is False)}: {one.tell()}")
+    print(f"{name} {version}: {dict(Counter(line['state'] for line in lines))}", flush=True)
+    if chosen.kept:
+        with chosen.kept.open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(line)}\n" for line in lines)
+
+
+def _asked_for(chosen: argparse.Namespace, version: str) -> list[Shape]:
+    kept = [s for s in shapes_for(version) if any(map(s.name.startswith, chosen.shape or [""]))]
+    return kept[:: chosen.every]
+
+
+def _lines(kept: Path | None) -> list[Line]:
+    if kept is None or not kept.exists():
+        return []
+    return [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+
+
+def _line(family: str, version: str, one: Played) -> Line:
+    """What is kept of a shape; `wire`: whether the product built what was sent, None where nothing of it was."""
+    stuck = one.refused is not None or bool(one.entries)  # what shows by itself is mended before it is prompted
+    told = one.rebuilt if one.refused is not None or not one.entries else None
+    if stuck:
+        state = "healed" if one.healed else "STUCK"
+    else:
+        state = "accepted" if one.untouched and all(one.again) else "CHANGED"
+    return {"family": family, "version": version, "shape": one.shape.name, "state": state, "wire": told}
+
+
+def _figures(lines: list[Line]) -> None:
+    """A row a family and version: how many shapes were refused and healed, how many left alone, how many rebuilt."""
+    print("| family | OpenCode | shapes | refused | healed | taken, and no byte changed | request as expected |")
+    print("|---|---|---|---|---|---|---|")
+    for family in FAMILIES:
+        for version in dict.fromkeys(line["version"] for line in lines):
+            own = [line for line in lines if (line["family"], line["version"]) == (family, version)]
+            states = Counter(line["state"] for line in own)
+            stuck, fine = states["healed"] + states["STUCK"], states["accepted"] + states["CHANGED"]
+            wires = [line["wire"] for line in own if line["wire"] is not None]
+            row = (
+                len(own),
+                stuck,
+                states["healed"],
+                f"{states['accepted']} of {fine}",
+                f"{sum(wires)} of {len(wires)}",
+            )
+            if own:
+                print(f"| {family} | {version} | {' | '.join(map(str, row))} |")
 
 
 def _matrix(families: list[str], every: int) -> None:
@@ -58,25 +129,6 @@ def _matrix(families: list[str], every: int) -> None:
         for form in ("old", "paged", "new"):
             told = {state: n for (f, v, state), n in sorted(sums.items()) if (f, v) == (name, form)}
             print(f"{name} {form}: {told}")
-
-
-def _report(family: str, version: str, made: list[Played], *, verbose: bool) -> None:
-    sums: Counter[str] = Counter()
-    for one in made:
-        state = _state(one)
-        sums[state] += 1
-        if not one.rebuilt and (one.refused is not None or not one.entries):
-            sums["wire differs"] += 1
-            state += ", wire differs"
-        if verbose or state not in ("healed", "accepted"):
-            print(f"{family} {version} {state}: {one.tell()}")
-    print(f"{family} {version}: {dict(sums)}", flush=True)
-
-
-def _state(one: Played) -> str:
-    if one.refused is not None or one.entries:  # what shows by itself is mended before it is prompted
-        return "healed" if one.healed else "STUCK"
-    return "accepted" if one.untouched and all(one.again) else "CHANGED"
 
 
 if __name__ == "__main__":

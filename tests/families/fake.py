@@ -130,6 +130,14 @@ def _openrouter_error(words: str) -> Body:
     return {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}, "user_id": "user_x"}
 
 
+def _litellm_error(words: str) -> Body:
+    """As the proxy of LiteLLM tells what Anthropic said."""
+    said = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    told = f"litellm.BadRequestError: AnthropicException - {said}. Received Model Group=claude-sonnet-4-5"
+    fallbacks = "\nAvailable Model Group Fallbacks=None"
+    return {"error": {"message": f"{told}{fallbacks}", "type": None, "param": None, "code": "400"}}
+
+
 def _openai(body: Body, messages: list[Message]) -> str | None:
     """OpenAI's Responses API, as strict as Codex is held to it."""
     del body
@@ -151,6 +159,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "bedrock": _bedrock,
     "openrouter": _chat,
     "copilot": _chat,
+    "litellm": _chat,
     "openai": _openai,
     "azure": _openai,
     **{name: partial(_of_messages, refused) for name, refused in chat_servers.REFUSALS.items()},
@@ -165,6 +174,7 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "openai": _openai_error,
     "kimi": lambda words: {"error": {"message": words, "type": "invalid_request_error"}},
     "qwen": lambda words: {"error": {"message": f"<400> InternalError.Algo.InvalidParameter: {words}", "code": "x"}},
+    "litellm": _litellm_error,
     "gpt": lambda words: {"error": {"message": f"litellm.BadRequestError: OpenAIException - {words}", "code": "400"}},
     "mistral": lambda words: {"object": "error", "message": words, "type": "invalid_request_error", "code": "3000"},
     "ministral": lambda words: {"error": f"Error rendering prompt with jinja template: {words}."},

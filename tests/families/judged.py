@@ -32,6 +32,7 @@ PATHS = {
     "glm": "/v1/chat/completions",
     "deepseek": "/v1/chat/completions",
     "qwen": "/compatible-mode/v1/chat/completions",
+    "litellm": "/v1/chat/completions",
     "gpt": "/v1/chat/completions",
     "mistral": "/v1/chat/completions",
     "ministral": "/v1/chat/completions",
@@ -92,7 +93,7 @@ def failure_of(family: Family, session: Session, said: str) -> Failure:
 
 def built(family: Family, session: Session, form: str) -> Request:
     """The next request of a session."""
-    failure = failure_of(family, session, "crash")
+    failure = failure_of(family, session, family.said or "crash")
     return wires_of(failure, protocol_of(failure), [Form.named(form)])[0].build(session)
 
 

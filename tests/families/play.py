@@ -111,7 +111,8 @@ class Stage:
     def built(self, session: str) -> str | None:
         """The conversation that the product expects for the next prompt, as JSON; None: that none can be sent."""
         family = self.family
-        failure = Failure("", "", "", 0, RecordedError(), family.provider, family.model, family.protocol)
+        error = RecordedError(texts=(family.said,))
+        failure = Failure("", "", "", 0, error, family.provider, family.model, family.protocol)
         old = "paged" if self.client.database.exists() else "old"
         form = Form.named(old if is_old(self.version) else "new")
         request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
@@ -154,7 +155,10 @@ def shapes_for(version: str) -> list[Shape]:
 
 
 def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: int = 1) -> list[Played]:
-    """Break, heal and go on with all shapes. `at_once`: prompts in flight, for a client that tries again for long."""
+    """Break, heal and go on with all shapes. `further`: prompts then; one of them where nothing was refused.
+
+    `at_once`: prompts in flight, each in a session of its own.
+    """
     made = [stage.plant(shape) for shape in shapes]
     with ThreadPoolExecutor(at_once) as pool:
         for one, result in zip(made, pool.map(stage.prompt, made), strict=True):
@@ -162,10 +166,10 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
         sent = {_as_json(asked.messages) for asked in stage.fake.asked}
         for one in made:
             one.rebuilt = one.expected in sent if one.expected is not None else one.refused is not None
-        _collect(stage, [one for one in made if one.refused is not None])
-        for _ in range(further):
-            results = pool.map(stage.prompt, made)
-            for one, result in zip(made, results, strict=True):
+        _collect(stage, made)
+        for number in range(further):
+            asked = [one for one in made if number == 0 or one.refused is not None or one.entries]
+            for one, result in zip(asked, pool.map(stage.prompt, asked), strict=True):
                 one.again.append(result.info is not None and result.error is None)
     history = stage.daemon.by_session()
     for one in made:
@@ -174,7 +178,8 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
     return made
 
 
-def _collect(stage: Stage, stuck: Sequence[Played]) -> None:
-    found = stage.daemon.wait_settled(one.planted.id for one in stuck)
-    for one in stuck:
+def _collect(stage: Stage, made: Sequence[Played]) -> None:
+    """Wait until all that was refused is done with, and keep what the daemon says of each session."""
+    found = stage.daemon.wait_settled(one.planted.id for one in made if one.refused is not None)
+    for one in made:
         one.entries = found.get(one.planted.id, [])

@@ -74,6 +74,11 @@ def copilot(body: Body) -> list[Message]:
     return _chat(body, opaque)
 
 
+def litellm(body: Body) -> list[Message]:
+    """Chat completions as LiteLLM makes messages of Anthropic's of them: without reasoning."""
+    return _chat(body, lambda _: [])
+
+
 def _chat(body: Body, thinking: Callable[[Message], list[Block]]) -> list[Message]:
     found: list[Message] = []
     for message in body["messages"]:
@@ -162,6 +167,7 @@ READERS: dict[str, Callable[[Body], list[Message]]] = {
     "glm": compatible,
     "deepseek": compatible,
     "qwen": compatible,
+    "litellm": litellm,
     "gpt": compatible,
     "mistral": compatible,
     "ministral": compatible,

@@ -85,6 +85,7 @@ STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "glm": chat,
     "deepseek": chat,
     "qwen": chat,
+    "litellm": chat,
     "gpt": chat,
     "mistral": chat,
     "ministral": chat,

@@ -32,6 +32,7 @@ class Family:
     base: str = "/v1"
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     protocol: str = ""  # of a custom provider, which only the client's configuration tells
+    said: str = ""  # what stands in its errors, where only that tells who is behind
 
     def config(self, address: str) -> dict[str, Any]:
         """The client's configuration with which this family is asked at `address`."""
@@ -180,6 +181,15 @@ FAMILIES = {
         Family("glm", "zai", "@ai-sdk/openai-compatible", "glm-4.6", _nothing),
         Family("qwen", "alibaba", "@ai-sdk/openai-compatible", "qwen3-coder-plus", _nothing),
         Family("gpt", "litellm", "@ai-sdk/openai-compatible", "openai/gpt-4.1", _nothing, protocol="openai.chat"),
+        Family(
+            "litellm",
+            "litellm",
+            "@ai-sdk/openai-compatible",
+            "claude-sonnet-4-5",
+            _nothing,
+            protocol="openai.chat",
+            said="AnthropicException",
+        ),
         Family("mistral", "mistral", "@ai-sdk/mistral", "mistral-large-latest", _nothing),
         Family("ministral", "lmstudio", "@ai-sdk/openai-compatible", "ministral-3-14b", _nothing),
         Family("gemma", "lmstudio", "@ai-sdk/openai-compatible", "google/gemma-3-27b", _nothing),

@@ -202,6 +202,28 @@ def test_a_template_is_known_by_its_words(said: str, name: str | None) -> None:
     assert custom("my-model", said) == name
 
 
+LITELLM = """litellm.BadRequestError: AnthropicException - {"type":"error","error":{"type":"invalid_request_error",\
+"message":"messages.1.content.0.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"}}"""
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "name"),
+    [
+        ("claude-sonnet-4-5", LITELLM, "litellm"),
+        ("team/sonnet", LITELLM, "litellm"),
+        ("claude-sonnet-4-5", LITELLM.replace("Anthropic", "Bedrock"), None),
+        ("claude-sonnet-4-5", "messages.1: all messages must have non-empty content", None),
+        ("my-model", LITELLM, None),
+        ("MiniMax-M2", LITELLM, None),
+        ("glm-4.6", LITELLM, "glm"),
+    ],
+)
+def test_claude_behind_litellm_is_known_by_its_name_and_whose_api_the_error_names(
+    model: str, said: str, name: str | None
+) -> None:
+    assert custom(model, said) == name
+
+
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
     assert "only the rules of Claude" in unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))
 

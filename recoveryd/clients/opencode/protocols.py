@@ -32,10 +32,18 @@ _BY_PATH = (
     (re.compile(r"/models/[^/]+:(?:streamG|g)enerateContent$"), "google.generate"),
     (re.compile(r"/chat/completions$|/responses$"), ""),
 )
+# How LiteLLM tells in an error whose API refused: it makes messages of Anthropic's out of chat completions.
+_LITELLM = "anthropicexception"
 
 
 def protocol_of(failure: Failure) -> str:
     """Tell which `Wire.protocol` is spoken; "" where it is not known."""
+    spoken = _spoken(failure)
+    behind = spoken == "openai.chat" and any(_LITELLM in text.lower() for text in failure.error.texts)
+    return "litellm.anthropic" if behind else spoken
+
+
+def _spoken(failure: Failure) -> str:
     host, path = _address(failure.error.url)
     named = failure.protocol or next((p for known, p in _BY_PROVIDER if known.fullmatch(failure.provider)), "")
     if not path:

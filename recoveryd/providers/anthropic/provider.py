@@ -82,15 +82,23 @@ ANTHROPIC = Anthropic(
 )
 
 
-def behind(door: Endpoint, name: str, called: str, limits: CallLimits = OWN_LIMITS) -> Anthropic:
-    """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name."""
+def behind(
+    door: Endpoint, name: str, called: str, limits: CallLimits = OWN_LIMITS, *, protocol: str = "", said: str = ""
+) -> Anthropic:
+    """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name.
+
+    `protocol`: what the requests are made as, if not as the door's; `said`: the word in an error, in small letters,
+    without which nothing tells the door from others that speak its protocol.
+    """
 
     def spoke(failure: Failure) -> bool:
-        return door.spoke(failure) and endpoint.may_be_claude(failure.model, own=False)
+        if not door.spoke(failure) or not endpoint.may_be_claude(failure.model, own=False):
+            return False
+        return not said or any(said in text.lower() for text in failure.error.texts)
 
     def disowned(failure: Failure) -> str:
-        if not door.spoke(failure):
+        if said or not door.spoke(failure):
             return ""
         return f"of the models of {called} only the rules of Claude are known to recoveryd"
 
-    return Anthropic(name, f"Claude on {called}", frozenset({door.protocol}), limits, spoke, disowned)
+    return Anthropic(name, f"Claude on {called}", frozenset({protocol or door.protocol}), limits, spoke, disowned)

@@ -23,6 +23,7 @@ _WIRES: Mapping[str, tuple[str, str]] = {
     "mistral.chat": ("mistral", "MistralChat"),
     "google.generate": ("google", "GoogleGenerate"),
     "google.vertex": ("google", "VertexGenerate"),
+    "litellm.anthropic": ("compatible", "LitellmAnthropic"),
     "openai.chat": ("compatible", "OpenaiCompatible"),
     "openai.responses": ("responses", "OpenaiResponses"),
 }

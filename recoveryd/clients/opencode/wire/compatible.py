@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
 from recoveryd.clients.opencode.wire.prompt import Piece
-from recoveryd.clients.opencode.wire.sdk import Entry, block
+from recoveryd.clients.opencode.wire.sdk import Entry, block, merged
 from recoveryd.core import Block, Turn
 
 
@@ -34,3 +34,13 @@ class OpenaiCompatible(ChatWire):
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
         return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
+
+
+@dataclass(frozen=True)
+class LitellmAnthropic(OpenaiCompatible):
+    """The same as Anthropic gets it from LiteLLM, which joins neighbours of one role."""
+
+    protocol: ClassVar[str] = "litellm.anthropic"
+
+    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+        return merged(entries)

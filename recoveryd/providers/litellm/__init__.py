@@ -1,0 +1,1 @@
+"""Claude behind LiteLLM: the words by which its errors say that Anthropic refused."""
