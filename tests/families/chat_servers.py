@@ -148,6 +148,11 @@ REFUSALS: dict[str, Callable[[list[Message]], str | None]] = {
     "qwen": partial(_compatible, empty="The content field is a required field.", roles=("assistant",), blank=False),
     "gpt": _gpt,
     "mistral": _mistral,
+    "xai": partial(
+        _compatible,
+        empty="Invalid request content: Each message must have at least one content element.",
+        blank=False,
+    ),
     "ministral": partial(_template, all_count=False),
     "gemma": partial(_template, all_count=True),
 }

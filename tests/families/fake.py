@@ -177,6 +177,7 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "litellm": _litellm_error,
     "gpt": lambda words: {"error": {"message": f"litellm.BadRequestError: OpenAIException - {words}", "code": "400"}},
     "mistral": lambda words: {"object": "error", "message": words, "type": "invalid_request_error", "code": "3000"},
+    "xai": lambda words: {"code": "Client specified an invalid argument", "error": words},
     "ministral": lambda words: {"error": f"Error rendering prompt with jinja template: {words}."},
     "gemma": lambda words: {"error": f'Error rendering prompt with jinja template: "Error: {words}".'},
     "azure": _openai_error,

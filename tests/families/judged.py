@@ -35,6 +35,7 @@ PATHS = {
     "litellm": "/v1/chat/completions",
     "gpt": "/v1/chat/completions",
     "mistral": "/v1/chat/completions",
+    "xai": "/v1/chat/completions",
     "ministral": "/v1/chat/completions",
     "gemma": "/v1/chat/completions",
     "azure": "/openai/v1/responses",

@@ -170,6 +170,7 @@ READERS: dict[str, Callable[[Body], list[Message]]] = {
     "litellm": litellm,
     "gpt": compatible,
     "mistral": compatible,
+    "xai": compatible,
     "ministral": compatible,
     "gemma": compatible,
     "azure": responses,

@@ -88,6 +88,7 @@ STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "litellm": chat,
     "gpt": chat,
     "mistral": chat,
+    "xai": chat,
     "ministral": chat,
     "gemma": chat,
     "azure": responses,

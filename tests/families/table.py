@@ -191,6 +191,7 @@ FAMILIES = {
             said="AnthropicException",
         ),
         Family("mistral", "mistral", "@ai-sdk/mistral", "mistral-large-latest", _nothing),
+        Family("xai", "xai", "@ai-sdk/xai", "grok-4", _nothing),
         Family("ministral", "lmstudio", "@ai-sdk/openai-compatible", "ministral-3-14b", _nothing),
         Family("gemma", "lmstudio", "@ai-sdk/openai-compatible", "google/gemma-3-27b", _nothing),
         Family("azure", "azure", "@ai-sdk/azure", "gpt-5.1", _azure, base="/openai"),

@@ -19,7 +19,7 @@ from recoveryd.core import Claims, Kind, Refusal, Session, edited
 from recoveryd.providers import rules_for
 from tests.e2e.heals import words
 from tests.families import switching
-from tests.families.judged import failure_of, judged, planned, refusal, session_of
+from tests.families.judged import built, failure_of, judged, planned, refusal, session_of
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
 from tests.support.values import as_session
@@ -31,7 +31,7 @@ FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
 # What is asked again by the same family, and by another behind it.
 # Those alike to another of the table: in the full run alone.
-ALIKE = {"glm", "deepseek", "qwen", "gpt", "litellm", "gemma", "azure", "gemini-2", "vertex"}
+ALIKE = {"glm", "deepseek", "qwen", "gpt", "litellm", "xai", "gemma", "azure", "gemini-2", "vertex"}
 PAIRS = list(permutations([name for name in FAMILIES if FULL or name not in ALIKE], 2))
 
 
@@ -128,3 +128,10 @@ def test_a_call_that_the_provider_executed_stops_mistrals_sdk_and_is_mended() ->
     one = judged(FAMILIES["mistral"], SHAPES["tool-executed-by-the-provider"], "new")
     assert (one.first, one.left) == ("crash", None)
     assert [edit.action for edits in one.repairs for edit in edits] == ["mend_call"]
+
+
+@pytest.mark.parametrize(("name", "within"), [("openai", True), ("azure", False)])
+def test_a_picture_stands_in_the_result_of_its_tool_or_beside_it(name: str, within: bool) -> None:
+    request = built(FAMILIES[name], session_of(name, SHAPES["attachments-of-tools-on"]), "new")
+    outputs = [block.body["output"] for block in request.blocks() if block.type == "function_call_output"]
+    assert any(isinstance(output, list) for output in outputs) is within

@@ -30,9 +30,10 @@ _PROTOCOLS = {
     "@ai-sdk/google": "google.generate",
     "@ai-sdk/google-vertex": "google.vertex",
     "@ai-sdk/openai": "openai.responses",
-    "@ai-sdk/azure": "openai.responses",
+    "@ai-sdk/azure": "azure.responses",
     "@ai-sdk/openai-compatible": "openai.chat",
     "@ai-sdk/mistral": "mistral.chat",
+    "@ai-sdk/xai": "xai.chat",
 }
 # Where a provider is asked that no configuration leads elsewhere: by its id in the client.
 _OWN_HOSTS = (

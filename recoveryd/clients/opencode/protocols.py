@@ -13,8 +13,10 @@ _BY_PROVIDER = (
     (re.compile(r"amazon-bedrock"), "bedrock.converse"),
     (re.compile(r"openrouter"), "openrouter.chat"),
     (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
-    (re.compile(r"openai|azure(?:-cognitive-services)?"), "openai.responses"),
+    (re.compile(r"openai"), "openai.responses"),
+    (re.compile(r"azure(?:-cognitive-services)?"), "azure.responses"),
     (re.compile(r"mistral"), "mistral.chat"),
+    (re.compile(r"xai"), "xai.chat"),
     (re.compile(r"lmstudio|alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "openai.chat"),
     (re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?"), "openai.chat"),
     (re.compile(r"deepseek"), "openai.chat"),
@@ -22,7 +24,7 @@ _BY_PROVIDER = (
     (re.compile(r"google-vertex"), "google.vertex"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
-_BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "openai.responses"}
+_BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "azure.responses"}
 _BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"}
 # What an address ends in, and what is then spoken: "" where several SDKs have such an address.
 _BY_PATH = (
@@ -53,7 +55,7 @@ def _spoken(failure: Failure) -> str:
         same = spoken is not None and spoken.partition(".")[0] == named.partition(".")[0]
         return named if same else spoken or ""
     by_host = (protocol for domain, protocol in _BY_HOST.items() if f".{host}".endswith(f".{domain}"))
-    found = next(by_host, named)
+    found = failure.protocol or next(by_host, named)
     return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""
 
 

@@ -1,1 +1,1 @@
-"""OpenAI's chat completions as other makers serve them: what Kimi, GLM and DeepSeek refuse of a conversation."""
+"""OpenAI's chat completions as other makers serve them: what each refuses of a conversation."""

@@ -138,6 +138,14 @@ MISTRAL = Chat(
     Dialect(replace(_LIMITS, longest_name=256, counted=9), _ANSWERS, own_ids=True),
     Endpoint("mistral.chat", _PATH, ("mistral.ai",), re.compile("mistral")),
 )
+# Its other API (`/responses`) is left alone.
+XAI = Chat(
+    "xai",
+    "Grok by xAI's API",
+    re.compile(r"grok"),
+    Dialect(_LIMITS, _BOTH),
+    Endpoint("xai.chat", _PATH, ("x.ai",), re.compile("xai")),
+)
 BUT_CALLS = Chat(
     "alternating",
     "local models whose template has user and assistant take turns",
@@ -155,4 +163,4 @@ LOCAL = replace(
     said=("failed to load image or audio file", "json.exception.parse_error", "can only get item pairs from a mapping"),
 )
 
-DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, LOCAL)
+DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, XAI, LOCAL)

@@ -11,12 +11,12 @@ from recoveryd.providers.endpoint import Endpoint, address, is_of
 # OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
 _OWN = ("openai.com", "chatgpt.com", "azure.com")
 _AZURE = "azure"  # how the name of such a provider begins
-_RESPONSES = Endpoint(
-    "openai.responses",
-    re.compile(r"/responses(?:/compact)?$"),
-    (*_OWN, "opencode.ai"),
-    re.compile(r"openai|azure(?:-cognitive-services)?"),
+_PATH = re.compile(r"/responses(?:/compact)?$")
+_ENDPOINTS = (
+    Endpoint("openai.responses", _PATH, (*_OWN, "opencode.ai"), re.compile(r"openai")),
+    Endpoint("azure.responses", _PATH, ("azure.com",), re.compile(r"azure(?:-cognitive-services)?")),
 )
+PROTOCOLS = frozenset(endpoint.protocol for endpoint in _ENDPOINTS)
 _MODELS = re.compile(r"gpt-|codex|computer-use|(?<![a-z])o[1-9](?![a-z])")
 # What others serve of it they serve by programs of their own.
 _OTHERS = re.compile(rf"{makers.MODELS}|gpt-oss|claude|opus|sonnet|haiku|fable")
@@ -29,13 +29,13 @@ def rules_hold(failure: Failure) -> bool:
     Proxies pass on to it, and local servers and other makers speak its API with rules of their own: there the name of
     the model has to be one of OpenAI's. Without an address the name of the provider has to do.
     """
-    return _RESPONSES.spoke(failure) and _may_be_openais(failure)
+    return any(endpoint.spoke(failure) for endpoint in _ENDPOINTS) and _may_be_openais(failure)
 
 
 def disowned(failure: Failure) -> str:
     """Say why a request in this form is not held to OpenAI's rules, as a clause; "" for any other request."""
     host, path = address(failure)
-    if failure.protocol != _RESPONSES.protocol and not _RESPONSES.path.search(path):
+    if failure.protocol not in PROTOCOLS and not _PATH.search(path):
         return ""
     who = failure.provider or "this provider"
     at = f"{who} at {host}" if host else who

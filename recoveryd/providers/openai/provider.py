@@ -21,7 +21,7 @@ class Openai:
 
     name = "openai"
     whose = "models of OpenAI by its Responses API, also on Azure"
-    protocols = frozenset({"openai.responses"})
+    protocols = endpoint.PROTOCOLS
     finds = frozenset(
         {
             Kind.TOOL_RESULT_MISSING,

@@ -23,8 +23,10 @@ _WIRES: Mapping[str, tuple[str, str]] = {
     "mistral.chat": ("mistral", "MistralChat"),
     "google.generate": ("google", "GoogleGenerate"),
     "google.vertex": ("google", "VertexGenerate"),
+    "xai.chat": ("compatible", "XaiChat"),
     "litellm.anthropic": ("compatible", "LitellmAnthropic"),
     "openai.chat": ("compatible", "OpenaiCompatible"),
+    "azure.responses": ("responses", "AzureResponses"),
     "openai.responses": ("responses", "OpenaiResponses"),
 }
 

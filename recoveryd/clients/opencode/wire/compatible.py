@@ -44,3 +44,16 @@ class LitellmAnthropic(OpenaiCompatible):
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
         return merged(entries)
+
+
+@dataclass(frozen=True)
+class XaiChat(OpenaiCompatible):
+    """The `Wire` of OpenCode to xAI (`@ai-sdk/xai`): of files it sends pictures alone, and no reasoning."""
+
+    protocol: ClassVar[str] = "xai.chat"
+
+    def in_results(self, mime: str) -> bool:
+        return self.form.spreads_files and mime.startswith("image/")
+
+    def file(self, piece: Piece) -> Block:
+        return ChatWire.file(self, piece)

@@ -89,6 +89,17 @@ class OpenaiResponses(SdkWire):
         return tuple(turns)
 
 
+@dataclass(frozen=True)
+class AzureResponses(OpenaiResponses):
+    """The same to Azure's models of OpenAI: files stand beside the results of tools."""
+
+    protocol: ClassVar[str] = "azure.responses"
+
+    def in_results(self, mime: str) -> bool:
+        del mime
+        return False
+
+
 def _as_item(asked: Block) -> Block:
     """Make the prompt to come a text like any other."""
     if asked.type == "message":
