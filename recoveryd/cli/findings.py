@@ -42,7 +42,7 @@ _UNEXPLAINED = {
 }
 _NOT_UNDERSTOOD = {
     UNANSWERED: "not understood: nothing that is stored keeps its prompt from being answered; prompt it again",
-    REFUSED: "not understood: prompt it again. If it is refused each time, go on in a fork of it or after /compact, "
+    REFUSED: "not understood: prompt it again. If it is refused each time, {way_back}, "
     "and please send what `recoveryd report {session}` makes",
     ELSEWHERE: "nothing is to be repaired. {about}",
 }
@@ -202,9 +202,9 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     ledger, failure, refused = recovery.context.ledger, found.failure, found.diagnosis.refused
     if refused is None:
         about = str(found.evidence.get("about", ""))
-        return replace(
-            found, action=_NOT_UNDERSTOOD[found.diagnosis.reason].format(session=failure.session, about=about)
-        )
+        way_back = recovery.context.clients.of(store).way_back
+        says = _NOT_UNDERSTOOD[found.diagnosis.reason].format(session=failure.session, about=about, way_back=way_back)
+        return replace(found, action=says)
     found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
     found = _proposed(recovery, case, replace(found, case=case))

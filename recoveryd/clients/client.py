@@ -219,6 +219,10 @@ class Client(Protocol):
         "" where the client has read it since, or reads it for each prompt. `since`: seconds since the epoch.
         """
 
+    @property
+    def way_back(self) -> str:
+        """What its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
+
     def go_on(self, session: str) -> str:
         """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""
 

@@ -47,6 +47,7 @@ class WithoutServer:
     title: str
     reads_once = True
     mends = ""
+    way_back = "start a new session"
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List its stores."""

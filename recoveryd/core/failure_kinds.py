@@ -30,7 +30,7 @@ class KindInfo:
     unrepaired: str = ""  # why it is not repaired, and what its user can do instead; "" if it is, or has no repair yet
     undone: str = "The provider will refuse its next prompt"  # what becomes of the session when a repair is undone
     not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
-    instead: str = "start a new session"  # what its user can do where nothing is repaired
+    instead: str = ""  # what its user can do where nothing is repaired, beside going back in the client
     group: Group | None = None  # the kinds that it stands for, and that stand for it
     local: bool = False  # each such fault is settled where it stands, whatever is done about the others
     thinking: bool = False  # about thinking: when it comes again after a repair, the prompt may turn thinking off
@@ -53,7 +53,7 @@ class KindInfo:
 
 
 # A model of another provider does not get what only the first can read.
-_OTHER_MODEL = "choose another model, or start a new session"
+_OTHER_MODEL = "choose another model"
 _ENDS_WITH_ASSISTANT = "the request ended with the assistant's words: a new prompt clears it"
 
 KINDS: Mapping[Kind, KindInfo] = {
@@ -160,6 +160,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
         cause="a conversation longer than the model can take",
+        instead="choose a model that takes more",
         remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
         shortened=True,
     ),

@@ -10,7 +10,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest, kind_info
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
@@ -19,7 +19,7 @@ from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
 from recoveryd.settings import held, paused
-from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked
+from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked, next_step
 
 REST_S = 3.0
 
@@ -167,8 +167,8 @@ class Healer:
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
         began, title = root(case.store, case.session)
-        instead = kind_info(case.kind).instead
-        detail = f"{verdict.reason} It is left alone until a prompt is answered: {instead}."
+        step = next_step(case.kind, self._context.clients.of(case.store).way_back)
+        detail = f"{verdict.reason} It is left alone until a prompt is answered: {step}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
         self._ledger.record(
             Record(case.recovery, case.failure, title, case.kind, detail, judged=judged), Outcome.GAVE_UP

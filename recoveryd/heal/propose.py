@@ -26,7 +26,7 @@ from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
-from recoveryd.tell import actions_of, no_longer_seen, places, sentence
+from recoveryd.tell import actions_of, next_step, no_longer_seen, places, sentence
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
@@ -128,7 +128,9 @@ class Proposer:
             raise ActiveError(f"It is left alone: {busy}.")
         planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
-            return planned if planned.understood else self._unexplained(case, session, wires, planned)
+            step = next_step(kind, client.way_back)
+            known = replace(planned, reason=f"{planned.reason}: {step}")
+            return known if planned.understood else self._unexplained(case, session, wires, planned)
         ahead = case.event.ahead
         if ahead and not only_adds(planned.edits):
             return Refusal("what would heal it takes something out: that waits until it is refused")
@@ -192,10 +194,10 @@ class Proposer:
         store, failure, kind = case.store, case.failure, case.kind
         by_hand = self._share is not None
         if not (self._config.compact.enabled or by_hand):
-            return Refusal("`[compact] enabled` is off: /compact it, or run `recoveryd compact`")
+            return Refusal(f"`[compact] enabled` is off: run `recoveryd compact {session.id}`")
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
-            return Refusal("sessions of this client can't be made shorter yet: /compact it, or start a new session")
+            return Refusal("sessions of this client can't be made shorter yet: start a new session")
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
         done = shortened(case, session, known, wires, rules_for(failure, wires), share=share, by_hand=by_hand)
@@ -246,7 +248,7 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
         return LeftToClient(provider, client.heals)
     if KINDS[kind].by_client:
         return provider
-    return Refusal(f"{unknown(failure)}, so nothing can be proved: {KINDS[kind].instead}")
+    return Refusal(f"{unknown(failure)}, so nothing can be proved: {next_step(kind, client.way_back)}")
 
 
 def _may_bind(case: Case) -> bool:

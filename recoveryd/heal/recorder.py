@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients import Store, is_of, root, untouched
+from recoveryd.clients import Client, Store, is_of, root, untouched
 from recoveryd.core import (
     Change,
     Diagnosis,
@@ -110,25 +110,25 @@ class Recorder:
         made = case.became(Outcome.HEALED, entry.detail)
         return made.updated(id=entry.id, title=entry.title, actions=entry.actions, changes=changes)
 
-    def overtaken(self, case: Case, session: Session, planned: Refusal, *, reads_once: bool) -> Refusal:
+    def overtaken(self, case: Case, session: Session, planned: Refusal, client: Client) -> Refusal:
         """Choose what to tell where nothing stored explains a failure, and the session was repaired before.
 
         The client may have built the prompt while we wrote the repair: then the user is told to prompt again. One that
-        reads a session but once (`reads_once`) may have sent what it had in memory: UnreadError, and nothing is
+        reads a session but once may have sent what it had in memory: UnreadError, and nothing is
         recorded.
         """
         failure = case.failure
         if planned.understood:
             return planned
         made = [entry for entry in self._ledger.history(1, failure.session) if entry.store == failure.store]
-        if reads_once and made and made[0].outcome is Outcome.HEALED and made[0].time * 1000 < failure.time:
+        if client.reads_once and made and made[0].outcome is Outcome.HEALED and made[0].time * 1000 < failure.time:
             says = "and it was refused again by a client that may not have read it since"
             raise UnreadError(f"What is stored was repaired before ({made[0].id}), {says}: open it anew and prompt it.")
         asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:
             send = f"please send what `recoveryd report {session.id}` makes"
-            then = f"prompt it again. If it is refused each time, go on in a fork of it, and {send}"
+            then = f"prompt it again. If it is refused each time, {client.way_back}, and {send}"
             return replace(planned, reason=f"{planned.reason}: {then}")
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 

@@ -305,9 +305,7 @@ class Recovery:
         return self._unproven(case, f"{capital(planned.reason)}.")
 
     def _overtaken(self, case: Case, session: Session, planned: Refusal) -> Refusal:
-        return self._recorder.overtaken(
-            case, session, planned, reads_once=self.context.clients.of(case.store).reads_once
-        )
+        return self._recorder.overtaken(case, session, planned, self.context.clients.of(case.store))
 
     def _stands(self, case: Case, proposed: Proposal) -> bool:
         """Whether what is read back is what was written, and nothing speaks against it."""

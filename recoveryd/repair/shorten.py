@@ -65,7 +65,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     if request.unsendable:
         return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)
     if request.flat:
-        return Refusal("conversations in this form can't be made shorter yet: compact it, or start a new one")
+        return Refusal("conversations in this form can't be made shorter yet: start a new one")
     if case.size.by_bytes:
         fewer = _fewer_bytes(case, request)
         if fewer is not None:
@@ -83,7 +83,8 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     work.add([given_back])
     _make_room(work, limit or max(before, target))
     if not work.fits:
-        return Refusal(f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens")
+        left = f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens"
+        return Refusal(f"{left}: choose a model that takes more, or start a new session")
     refused = _sound(work, request)
     if refused is not None:
         return refused
@@ -128,7 +129,7 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
     if not case.size.limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
-            "/compact it, or choose a model that takes more"
+            "choose a model that takes more, or start a new session"
         )
     if limit and size.base > _OWN * limit:
         return Refusal(
@@ -207,7 +208,9 @@ def _sound(work: Work, request: Request) -> Refusal | None:
             turns = {violation.turn for violation in new if violation.turn >= 0}
             work.add([work.editor.close_turn(after.turns[turn], CLOSING) for turn in turns])
         else:
-            return Refusal(f"the provider would refuse it for another reason then: {new[0].reason}")
+            return Refusal(
+                f"the provider would refuse it for another reason then ({new[0].reason}): start a new session"
+            )
     return None
 
 

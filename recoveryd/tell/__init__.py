@@ -8,7 +8,7 @@ from __future__ import annotations
 from recoveryd.tell.actions import actions_of, by_place, no_longer_seen, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.failure_words import cause, evidence_line, remedy, repairable
+from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy, repairable
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
@@ -34,6 +34,7 @@ __all__ = [
     "evidence_line",
     "marked",
     "metrics",
+    "next_step",
     "no_longer_seen",
     "places",
     "remedy",

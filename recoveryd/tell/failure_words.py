@@ -27,6 +27,11 @@ def repairable(kind: Kind | None) -> bool:
     return bool(kind_info(kind).remedy)
 
 
+def next_step(kind: Kind | None, way_back: str) -> str:
+    """Tell what its user can do where nothing is repaired, as a clause. `way_back`: as of `Client`."""
+    return ", or ".join(filter(None, (kind_info(kind).instead, way_back)))
+
+
 def remedy(kind: Kind | None) -> str:
     """Tell what recoveryd would do, or what the user can."""
     if kind is None:

@@ -92,7 +92,7 @@ def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run
     session = tree.stuck(words="the flux of\x1b[31m all turns\nis not \\u0041ligned " + "so " * 100)
     code, out, _ = run("scan")
     assert code == 1 and "1 stuck" in out and "refused for a reason that recoveryd does not know" in out
-    assert "\x1b" not in out and f"recoveryd report {session}" in out and "/compact" in " ".join(out.split())
+    assert "\x1b" not in out and f"recoveryd report {session}" in out and "/fork" in " ".join(out.split())
     [found] = as_json(run, "scan")["stuck"]
     assert (found["kind"], found["reason"]) == (None, "refused_unknown")
     assert (

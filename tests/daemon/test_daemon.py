@@ -335,7 +335,7 @@ def test_reasoning_that_the_provider_rejects_anew_each_time_ends_at_the_cap(tree
     assert [event.outcome for event in daemon.events] == [Outcome.HEALED] * 3 + [Outcome.GAVE_UP]
     told = daemon.events[-1].detail
     assert told.startswith("The session was repaired 3 times and is refused again.")
-    assert told.endswith("until a prompt is answered: choose another model, or start a new session.")
+    assert "until a prompt is answered: choose another model, or go on in a copy: type /fork" in told
 
 
 def test_after_an_answer_it_is_counted_anew(tree: Tree, tmp_path: Path) -> None:

@@ -140,13 +140,16 @@ def test_a_message_in_front_of_all_has_the_time_of_its_row(bench: Bench, tmp_pat
     assert database.rows() == before
 
 
+WAY_BACK = "go on in a copy: type /fork, and choose the last prompt that was answered"
+
+
 def test_what_the_rules_do_not_explain_is_left_alone_and_said(tree: Tree, bench: Bench) -> None:
     session = tree.stuck(words=EMPTY)
     before = tree.files()
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.NOT_UNDERSTOOD
     says = "The rules find nothing in the stored session that explains this error: prompt it again. If it is refused "
-    says += f"each time, go on in a fork of it, and please send what `recoveryd report {session}` makes."
+    says += f"each time, {WAY_BACK}, and please send what `recoveryd report {session}` makes."
     assert event.detail == says
     assert tree.files() == before
     assert bench.ledger.get(event.id).outcome is Outcome.NOT_UNDERSTOOD
@@ -191,7 +194,7 @@ def test_another_form_of_request_is_never_edited(tree: Tree, bench: Bench) -> No
     event = bench.recovery.attempt(case(tree.store, replace(failure, error=elsewhere), Kind.EMPTY_CONTENT)).event
     assert event.outcome is Outcome.REFUSED
     assert event.detail == (
-        "How the client talks to anthropic is not known to recoveryd, so nothing can be proved: start a new session."
+        f"How the client talks to anthropic is not known to recoveryd, so nothing can be proved: {WAY_BACK}."
     )
 
 

@@ -58,6 +58,8 @@ class Opencode:
     reads_once = False
     mends = ""
     listens = True  # at ports that are looked for
+    # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
+    way_back = "go on in a copy: type /fork, and choose the last prompt that was answered"
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
