@@ -48,7 +48,9 @@ class Editor(Protocol):
         """Give a call, and its result with it, a legal id of its own, a legal name, an input that is an object."""
 
     def own_step(self, block: Block) -> Edits:
-        """Begin a new step at `block`: the results of the calls before it are then sent first."""
+        """Begin a new step at `block`, or at the thinking that led to it: the results of the calls before it are then
+        sent first.
+        """
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         """Append a text of the assistant behind a part of an answer."""

@@ -26,9 +26,10 @@ _NOISE = re.compile(
 
 
 def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
-    """List the texts of an error, unescaped, in its order; a string that is JSON is looked into. Never raises.
+    """List the texts of an error, unescaped, in its order, each once; a string that is JSON is looked into.
 
     Left out are texts that repeat the request, and those in fields named `besides` (lower case), however deep.
+    Never raises.
     """
     left_out = _REPEATED.union(besides)
     texts: list[str] = []
@@ -49,7 +50,7 @@ def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
             stack.extend(reversed([one for key, one in value.items() if str(key).lower() not in left_out]))
         elif isinstance(value, list | tuple):
             stack.extend(reversed(value))
-    return tuple(texts)
+    return tuple(dict.fromkeys(texts))
 
 
 def parsed(text: str) -> object:

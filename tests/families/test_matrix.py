@@ -25,14 +25,19 @@ from tests.shapes import SHAPES, Shape
 from tests.support.values import as_session
 
 FORMS = ["old", "paged", "new"]
-# All pairs, shapes and forms take an hour: for a person. Where a template of a local server stands before or behind, or
-# GPT before Bedrock on the old form, some shapes do not come through that (docs/limits.md).
+# All pairs, shapes and forms take a quarter of an hour: for a person.
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
 # What is asked again by the same family, and by another behind it.
 # Those alike to another of the table: in the full run alone.
 ALIKE = {"glm", "deepseek", "qwen", "gpt", "litellm", "xai", "gemma", "azure", "gemini-2", "vertex"}
 PAIRS = list(permutations([name for name in FAMILIES if FULL or name not in ALIKE], 2))
+# What the template of a local server takes is known once it has refused, not before (docs/limits.md): these it takes,
+# the family behind it refuses, and it refuses them after the repair. Then they heal there too.
+TOLD_BY_ITS_REFUSAL = {
+    ("ministral", "compaction-that-keeps-a-tool-off"),  # the words before the kept call let two prompts stand in a row
+    ("gemma", "tool-executed-by-the-provider"),  # the result that the call gets, and the next prompt, do
+}
 
 
 def said_in(session: Session) -> Counter[str]:
@@ -85,19 +90,33 @@ def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
         session = session_of(before, shape)
         taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
         after = healed(session, now, form, shape)
+        if taken and (before, shape.name) in TOLD_BY_ITS_REFUSAL:
+            after = healed(after, before, form, shape)
         assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
 
 
+@pytest.mark.parametrize(("before", "name"), sorted(TOLD_BY_ITS_REFUSAL))
+def test_what_only_a_refusal_tells_of_a_template_is_as_said(before: str, name: str) -> None:
+    shape = SHAPES[name]
+    session = session_of(before, shape)
+    assert refusal(FAMILIES[before], session, "new", thinking=shape.thinking) is None
+    after = healed(session, "gemini", "new", shape)
+    assert refusal(FAMILIES[before], after, "new", thinking=shape.thinking) is not None
+    healed(after, before, "new", shape)
+
+
 def healed(session: Session, name: str, form: str, shape: Shape) -> Session:
-    """The session once it is accepted by a family; as it is where it is accepted already."""
+    """The session once it is accepted by a family, after three repairs at the most; as it is where it is accepted."""
+    said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
     for _ in range(3):
-        said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
         if said is None:
-            return session
+            break
         made = planned(FAMILIES[name], session, form, said)
         assert not isinstance(made, Refusal), (shape.name, said, made)
         session = edited(session, made)
-    raise AssertionError(shape.name)
+        said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
+    assert said is None, (shape.name, said)
+    return session
 
 
 @pytest.mark.parametrize("fault", switching.FAULTS)

@@ -33,12 +33,19 @@ class OpencodeEditor:
         return (self._replace(part, part_fixes.legal_call(part, self._before(part), limits), "mend_call"),)
 
     def own_step(self, block: Block) -> Edits:
-        """Put a `step-start` in front of the part: the client cuts a message into steps there."""
+        """Put a `step-start` in front of the part: the client cuts a message into steps there.
+
+        The thinking right before it goes with it, which led to it. What is cut off and calls nothing becomes one with
+        the step behind it: two answers in a row are refused by some.
+        """
         parts = self._message(block.message_id).parts
         index = next(i for i, other in enumerate(parts) if other.id == block.part_id)
+        start = next((i for i in range(index, 0, -1) if parts[i - 1].type != "reasoning"), index)
+        if start and parts[start - 1].type != "step-start":
+            index = start
         behind = parts[index - 1].id if index else None
         cut = self._insert(block.message_id, behind, [{"type": "step-start"}], "split_step")
-        return (*cut, *self._of_one_step(parts, index))
+        return (*cut, *self._of_one_step(parts, index), *_joined(parts, index))
 
     def _of_one_step(self, parts: Sequence[Part], index: int) -> Iterator[Edit]:
         """Take off the parts of a step that is cut what their provider sealed for all of them: it fits neither half."""
@@ -280,6 +287,16 @@ class OpencodeEditor:
         metadata = data.get("metadata")
         kept = metadata if isinstance(metadata, Mapping) else {}
         return {**data, "metadata": {**kept, "recoveryd": {"recovery": self.marks.recovery}}}
+
+
+def _joined(parts: Sequence[Part], index: int) -> Iterator[Edit]:
+    """Take out the `step-start` behind what begins at `index`, if there is more of the answer, and no call before."""
+    for part in parts[index:]:
+        if part.type == "tool":
+            return
+        if part.type == "step-start":
+            yield Edit(part.message_id, part.id, None, "join_step")
+            return
 
 
 def _text(text: str, *, assistant: bool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import compress
 
 _BLANKS = re.compile(r"\s+")
 # Smithy's `messages.1.member` counts from one, unlike all others: left out.
@@ -79,7 +80,7 @@ def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[
     place and nothing else: a `param`.
     """
     text = _BLANKS.sub(" ", text)
-    letters = [index for index, char in enumerate(text) if char.isalnum()]
+    letters = list(compress(range(len(text)), map(str.isalnum, text)))
     first, last = letters[start], letters[end - 1]
     begin = text.rfind(". ", max(0, first - 300), first) + 1 or max(0, first - 300)
     stop = text.find(". ", last, last + 300)
@@ -100,7 +101,7 @@ def most_images(texts: Iterable[str]) -> int:
 
 def _only_item(text: str) -> re.Match[str] | None:
     """Find the one `input[N]` of a text that speaks of no other."""
-    found = [match for match in _POSITION.finditer(text) if match[3]]
+    found = [match for match in _POSITION.finditer(text) if match[3]] if "input" in text.lower() else []
     return found[0] if len({match[0] for match in found}) == 1 else None
 
 

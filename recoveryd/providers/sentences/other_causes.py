@@ -58,6 +58,11 @@ _FAMILIES = (
         "the provider's filter. Put what you asked in other words.",
     ),
     (
+        r"could not parse the json body",
+        "a request that was no valid JSON when it arrived. Send the prompt again; if that fails too, look at what "
+        "stands between the client and the provider (proxy, gateway, plugins), or update the client.",
+    ),
+    (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
         r"|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)|download(s|ed|ing)?\b",
         "the network. Look at the connection, then send the prompt again.",

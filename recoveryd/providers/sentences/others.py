@@ -56,6 +56,7 @@ role_order
   templates: system message must be at the beginning | system message must be the first | no user query found in
 reasoning_item
   xAI: could not decrypt the provided encrypted_content
+  Moonshot: reasoning_details at position * must not contain | reasoning_details at position * has an invalid type
 reasoning_missing
   DeepSeek, Xiaomi: in the thinking mode must be passed back | reasoning_content * must be passed back
   DeepSeek, Moonshot: missing reasoning_content | reasoning_content is missing | reasoning_content field is missing

@@ -56,7 +56,32 @@ class Row:
                     break
             else:
                 return None
-        return _compiled(self._pattern).search(text)
+        if "*" not in self.words:
+            return self.pattern.search(text)
+        found = (self.pattern.search(text, start, end) for start, end in self._near(text))
+        return next(filter(None, found), None)
+
+    def _near(self, text: str) -> Iterator[tuple[int, int]]:
+        """Go through the stretches of a text that can hold the sentence: around the words of it that are there least.
+
+        So a text of words before a gap, again and again, costs no more than another.
+        """
+        reach = len(self.words) + 12 * self.words.count("#") + _GAP * self.words.count("*")
+        words = min(self.needs, key=lambda need: sum(map(text.count, need)))
+        start = end = 0
+        for place in sorted(place for word in words for place in _places(text, word)):
+            if place - reach > end:
+                yield start, end
+                start = place - reach
+            end = place + 2 * reach
+        yield start, end
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
 
 
 @cache

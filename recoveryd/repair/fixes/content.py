@@ -42,7 +42,8 @@ def let_user_begin(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Let the user speak before an answer: give words to the user message that vanished, or add one.
 
     Two steps of one answer, which are sent one behind the other, become one. Between two messages of the user goes an
-    answer, and of two calls in one step the second gets a step of its own.
+    answer, and of two calls in one step the second gets a step of its own. An answer of nothing gets words too: once
+    the user speaks before it, others refuse it as empty.
     """
     turns, words = given.request.turns, given.settings.placeholder
     turn = turns[violation.turn]
@@ -52,7 +53,9 @@ def let_user_begin(given: RepairInput, violation: Violation) -> Sequence[Edits]:
         return given.editor.user_words_before(turn, words)
     before = turns[violation.turn - 1]
     if turn.role == "assistant":
-        return (given.editor.join_step(turn), *given.editor.user_words_before(turn, words, before))
+        filled = () if turn.blocks else next(iter(_empty_turn(given, violation)), ())
+        asked = given.editor.user_words_before(turn, words, before)
+        return (given.editor.join_step(turn), *((*edits, *filled) for edits in asked))
     if any(block.type == "tool_result" for block in before.blocks):
         return (given.editor.close_turn(turns[violation.turn - 2], words),)
     return (given.editor.answer_behind(before, words),)

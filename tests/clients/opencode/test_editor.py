@@ -9,10 +9,10 @@ from recoveryd.clients.opencode import session_status
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
 from recoveryd.clients.opencode.wire.form import NEW
-from recoveryd.core import Edits, Json, Marks, Part, Session, Turn, edited
+from recoveryd.core import Block, Edits, Json, Marks, Part, Session, Turn, edited
 from recoveryd.providers import NO_RULES
 from tests.support.build import MODEL, SessionBuilder
-from tests.support.parts import api_error, compaction, step_start, text, tool
+from tests.support.parts import api_error, compaction, reasoning, step_start, text, tool
 from tests.support.values import as_session
 
 WORDS = "[user interrupted]"
@@ -59,6 +59,49 @@ def test_a_step_that_begins_its_answer_is_joined_to_nothing() -> None:
     session = as_session(made.planted())
     assert editor(session).join_step(turns(session)[2]) == ()
     assert editor(session).join_step(turns(session)[-1]) == ()
+
+
+def cut(session: Session, at: int) -> Session:
+    """The session with a step of its own for a part of its first answer."""
+    part = session.messages[1].parts[at]
+    return edited(session, editor(session).own_step(Block({}, part.message_id, part.id)))
+
+
+def types(session: Session) -> list[str]:
+    return [part.type for part in session.messages[1].parts if part.type != "step-finish"]
+
+
+def test_thinking_goes_into_the_new_step_with_what_it_led_to() -> None:
+    """A provider that keeps reasoning beside its call refuses one that ends a step."""
+    made = builder()
+    made.assistant(tool(), reasoning("now the other"), tool())
+    session = as_session(made.planted())
+    at = [part.type for part in session.messages[1].parts].index("reasoning")
+    parted = ["step-start", "tool", "step-start", "reasoning", "tool"]
+    assert types(cut(session, at + 1)) == types(cut(session, at)) == parted
+
+
+def test_thinking_that_begins_its_step_stays_where_it_is() -> None:
+    made = builder()
+    made.assistant(reasoning("a plan"), tool())
+    session = as_session(made.planted())
+    assert types(cut(session, 2)) == ["step-start", "reasoning", "step-start", "tool"]
+
+
+def test_words_that_are_cut_off_are_one_step_with_what_follows() -> None:
+    made = builder()
+    made.assistant(tool(), text("behind"), step_start(), text("end"), tool())
+    session = as_session(made.planted())
+    after = cut(session, [part.type for part in session.messages[1].parts].index("text"))
+    assert types(after) == ["step-start", "tool", "step-start", "text", "text", "tool"]
+    assert roles(after) == "user assistant user assistant user user"
+
+
+def test_a_call_that_is_cut_off_keeps_its_own_step() -> None:
+    made = builder()
+    made.assistant(tool(), tool(), step_start(), text("end"))
+    session = as_session(made.planted())
+    assert types(cut(session, 2)) == ["step-start", "tool", "step-start", "tool", "step-start", "text"]
 
 
 def test_the_user_speaks_between_two_answers() -> None:

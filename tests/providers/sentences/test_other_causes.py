@@ -30,6 +30,7 @@ from tests.support.parts import api_error
         ("This content was flagged for possible cybersecurity risk.", "filter"),
         ('{"type":"overloaded_error","message":"Overloaded"}', "server"),
         ("<html><h1>502 Bad Gateway</h1></html>", "server"),
+        ("We could not parse the JSON body of your request. (HINT: This likely means you aren't", "no valid JSON"),
         ("connect ECONNREFUSED 127.0.0.1:11434", "network"),
         ({"name": "MessageOutputLengthError", "data": {}}, "continue"),
         ({"name": "MessageAbortedError", "data": {"message": ""}}, "stopped"),
