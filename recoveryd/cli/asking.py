@@ -20,7 +20,7 @@ def is_asked(arguments: argparse.Namespace) -> bool:
 
 
 def agreed(question: str) -> bool:
-    """Ask a question. Anything but a yes, and no answer at all, is a no."""
+    """Ask the person in front of the terminal a question. Anything but a yes, and no answer at all, is a no."""
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()

@@ -18,7 +18,9 @@ from recoveryd.settings import load, load_sound, paths
 
 
 def config_of(arguments: argparse.Namespace) -> Config:
-    """Load the configuration. Raises ConfigError for one that is not sound; a file that was named must be there."""
+    """Load the configuration that a command goes by. Raises ConfigError for one that is not sound; a
+    file that was named must be there.
+    """
     _must_be_there(arguments)
     return load(Config, arguments.config or paths.config_file())
 
@@ -38,18 +40,21 @@ def _must_be_there(arguments: argparse.Namespace) -> None:
 
 
 def open_ledger() -> Ledger:
-    """Open the ledger; its folder is made where there is none."""
+    """Open the ledger for a command that writes to it; its folder is made where there is none."""
     return Ledger(paths.ledger_file(private_files.make_folder(paths.state_dir())))
 
 
 def known_ledger() -> Ledger:
-    """Open the ledger that is there, else an empty one in memory: a command that only asks leaves no file behind."""
+    """Open the ledger for a command that only asks: the one that is there, else an empty one in memory.
+
+    So it leaves no file behind.
+    """
     path = paths.ledger_file(paths.state_dir())
     return Ledger(path if path.exists() else LedgerFile.empty(path))
 
 
 def stores_of(config: Config, only: str | None = None) -> list[Store]:
-    """List the stores that are there. `only`: of the client that programs know by this name."""
+    """List for a command the stores that are there. `only`: of the client that programs know by this name."""
     return [store for store in find_stores(config) if store.exists() and only in (None, store.client)]
 
 
@@ -59,7 +64,9 @@ def client_meant(arguments: argparse.Namespace, whose: Whose) -> str | None:
 
 
 def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
-    """Find the store of a recovery, where it is now. Raises NotFoundError when it is not there any more."""
+    """Find for a command the store of a recovery, where it is now. Raises NotFoundError when it is not
+    there any more.
+    """
     wanted = ledger.get(recovery).store
     found = find_store(stores_of(config), ledger, wanted)
     if found is not None:
@@ -89,7 +96,7 @@ def recovery_hint(ledger: Ledger, name: str) -> str:
 
 
 def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
-    """Make the error for a session that no store has. `unreadable`: why some could not be asked."""
+    """Make a command's error for a session that no store has. `unreadable`: why some could not be asked."""
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)

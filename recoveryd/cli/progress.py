@@ -17,7 +17,9 @@ T = TypeVar("T")
 
 
 class Bar:
-    """Nothing is shown unless stderr is a terminal that can draw, and there are many; nor if not `shown`."""
+    """A bar of progress on stderr; nothing is shown unless that is a terminal that can draw, and there
+    are many; nor if not `shown`.
+    """
 
     def __init__(self, *, shown: bool = True) -> None:
         self._shown = shown

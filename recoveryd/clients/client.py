@@ -29,7 +29,7 @@ from recoveryd.core import (
 
 
 class Asked(StrEnum):
-    """What became of a prompt."""
+    """What became of a prompt that a client was asked to send."""
 
     NOBODY = "nobody"  # no client that listens has this session
     BUSY = "busy"  # a turn of it runs, or the client does not say

@@ -54,7 +54,7 @@ def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def parsed(text: str) -> object:
-    """Parse a text that is a JSON object or list; None where it is none, or too long."""
+    """Parse a text of an error that is a JSON object or list; None where it is none, or too long."""
     if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     value = json_of(text)
@@ -62,7 +62,7 @@ def parsed(text: str) -> object:
 
 
 def json_of(text: bytes | str) -> Any:
-    """Read a text as JSON, whatever somebody wrote there; None where it is none (as for the word null)."""
+    """Read a text of an error as JSON, whatever somebody wrote there; None where it is none (as for the word null)."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -39,7 +39,9 @@ _News = tuple[float, Sequence[Change]] | Event | None
 
 @dataclass
 class Row:
-    """One session; `state`: waiting, broken, repaired (and not yet read back), healed, untouched or wrong."""
+    """One session of the demo; `state`: waiting, broken, repaired (and not yet read back), healed,
+    untouched or wrong.
+    """
 
     example: Example
     state: str = "waiting"
@@ -91,7 +93,7 @@ class _TimedThreads(CodexThreads):
 
 @dataclass
 class Demo:
-    """Use as a context manager; then `steps` once, then `take_back`. `rows` are what it comes to."""
+    """The demo, a context manager: `steps` once, then `take_back`. `rows` are what it comes to."""
 
     rows: list[Row] = field(default_factory=list)
     floor: float = 0.0  # seconds

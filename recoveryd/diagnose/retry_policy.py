@@ -47,19 +47,19 @@ _UNFAILED = frozenset(kind.value for kind, about in KINDS.items() if about.short
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Handle it."""
+    """The verdict on a failure: it is handled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Leave it alone, and say nothing; `reason` is for the log."""
+    """The verdict on a failure: it is left alone, and nothing is said; `reason` is for the log."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The session is at its cap: one last notice with this `reason`, then quiet."""
+    """The verdict on a failure: its session is at its cap, one last notice with this `reason`, then quiet."""
 
     reason: str
 

@@ -22,6 +22,8 @@ GRACE_S = 1.0  # a prompt without an answer may be one that is about to be sent
 
 
 class Next(StrEnum):
+    """What the daemon does next about a session."""
+
     NOTHING = "nothing"
     AGAIN = "again"  # at the next sweep, or after `wait` seconds
     TOO_OLD = "too_old"  # stuck, but for too long to be news

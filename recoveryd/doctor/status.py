@@ -49,6 +49,8 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Status:
+    """All that `status` tells."""
+
     stores: Sequence[StoreStatus]
     books: Books
     pause: Pause | None

@@ -61,7 +61,9 @@ def repaired_before(context: Context, case: Case) -> bool:
 
 
 def only_adds(edits: tuple[Edit, ...]) -> bool:
-    """Whether edits add to a session, and take nothing out of it: results, placeholders, the end of a turn."""
+    """Whether edits that are made ahead only add to a session, and take nothing out of it: results,
+    placeholders, the end of a turn.
+    """
     return all(edit.action in _ADDING and edit.after is not None for edit in edits)
 
 

@@ -25,7 +25,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
-from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, unknown
+from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
 from recoveryd.tell import actions_of, next_step, no_longer_seen, places, sentence
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refu
         return LeftToClient(provider, client.heals)
     if KINDS[kind].by_client:
         return provider
-    return Refusal(f"{unknown(failure)}, so nothing can be proved: {next_step(kind, client.way_back)}")
+    return Refusal(f"{why_unknown(failure)}, so nothing can be proved: {next_step(kind, client.way_back)}")
 
 
 def _may_bind(case: Case) -> bool:

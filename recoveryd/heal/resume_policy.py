@@ -17,7 +17,7 @@ A_DAY = 10  # resumes of a session in 24 hours
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that is known right before the prompt. Times are seconds since the epoch.
+    """All that is known right before a healed session is prompted. Times are seconds since the epoch.
 
     `session` is as it is stored now, `resumes` are the earlier ones of it. `started`: when the daemon started.
     `last_answer`: `SessionStatus.last_answer`, by the client's clock: it is only compared with that of the resumes.

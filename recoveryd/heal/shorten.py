@@ -115,7 +115,7 @@ def thousands(tokens: float) -> str:
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 
-def put(wholes: Mapping[Path, str]) -> None:
+def put_cut_texts(wholes: Mapping[Path, str]) -> None:
     """Write the texts that were cut into files for the model; the client deletes them after some days. DiskError."""
     for path, text in wholes.items():
         try:
@@ -125,7 +125,7 @@ def put(wholes: Mapping[Path, str]) -> None:
             raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
-def take_away(store: Store, changes: Sequence[Change]) -> None:
+def remove_cut_texts(store: Store, changes: Sequence[Change]) -> None:
     """Remove the files that `put` wrote for `changes`, where nobody changed them since."""
     client = Clients(Config()).of(store)
     for path, text in (client.put_beside(store, changes) if isinstance(client, CanShorten) else {}).items():

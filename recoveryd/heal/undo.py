@@ -20,7 +20,7 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.disk import recovery_lock
-from recoveryd.heal.shorten import take_away
+from recoveryd.heal.shorten import remove_cut_texts
 from recoveryd.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
@@ -65,7 +65,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
                     "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
                 )
                 return _close(ledger, entry, Outcome.CONFLICT, detail)
-            take_away(store, changes)
+            remove_cut_texts(store, changes)
             return _close(ledger, entry, Outcome.UNDONE, entry.detail)
         if len(ours) < len(changes) and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
@@ -79,7 +79,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
         if len(ours) == len(changes):
             return _close(ledger, entry, Outcome.HEALED, entry.detail)
         put_back(store, ours)
-        take_away(store, changes)
+        remove_cut_texts(store, changes)
     except ConflictError as error:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
@@ -111,7 +111,7 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     put_back(store, ours)
     if "other" in found:
         return Outcome.CONFLICT, True
-    take_away(store, changes)
+    remove_cut_texts(store, changes)
     return Outcome.FAILED, True
 
 
@@ -165,7 +165,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     todo = _backward(store, changes, whatever=obstacle is not None)
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)
-        take_away(store, changes)
+        remove_cut_texts(store, changes)
     return todo
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, Outcome, RecoverydError, failpoint
 from recoveryd.disk import private_files
-from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, make, remove_copies, unknown
+from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "as_text", "as_value"]
 
@@ -46,7 +46,7 @@ class LedgerFile:
     def empty(cls, path: Path) -> Self:
         """Make an empty ledger in memory, for commands that only read where there is no ledger at `path`."""
         db = sqlite3.connect(":memory:", isolation_level=None)
-        make(db, _APPLICATION_ID)
+        create_tables(db, _APPLICATION_ID)
         return cls(path, db)
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _version(db):
-            make(db, _APPLICATION_ID)
+            create_tables(db, _APPLICATION_ID)
         elif check(db, path) < SCHEMA_VERSION:
             bring_forward(db, path)
         remove_copies(path)
@@ -162,9 +162,9 @@ def check(db: sqlite3.Connection, path: Path) -> int:
     """
     version = _version(db)
     if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-        raise unknown(path, None)
+        raise unusable(path, None)
     if not 0 < version <= SCHEMA_VERSION:
-        raise unknown(path, version)
+        raise unusable(path, version)
     return version
 
 

@@ -59,7 +59,7 @@ class LedgerError(RecoverydError):
     """The ledger can't be read or written. Nothing is repaired without it."""
 
 
-def make(db: sqlite3.Connection, application_id: int) -> None:
+def create_tables(db: sqlite3.Connection, application_id: int) -> None:
     """Create the tables of the ledger, in an empty file."""
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
@@ -93,7 +93,7 @@ def remove_copies(path: Path) -> None:
             _aside(path, version).unlink()
 
 
-def unknown(path: Path, version: int | None) -> LedgerError:
+def unusable(path: Path, version: int | None) -> LedgerError:
     """Make the error for a ledger that is not used: it is of another program (None), or of a schema that is not known
     here.
     """

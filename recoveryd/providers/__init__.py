@@ -14,8 +14,8 @@ from recoveryd.providers.find import (
     provider_of,
     rules_for,
     size_of,
-    unknown,
     whose,
+    why_unknown,
 )
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
@@ -40,6 +40,6 @@ __all__ = [
     "size_of",
     "squeeze",
     "turned_away",
-    "unknown",
     "whose",
+    "why_unknown",
 ]

@@ -116,7 +116,7 @@ def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
     return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(failure.model, said)
 
 
-def unknown(failure: Failure) -> str:
+def why_unknown(failure: Failure) -> str:
     """Say why nobody's rules are known for a failure, as a clause: who answered, and what is not known of it."""
     who = failure.provider or "this provider"
     said = next(filter(None, (known.disowned(failure) for known in _WITH_RULES)), "")

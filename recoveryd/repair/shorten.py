@@ -27,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.measure import Measure, heavy_bytes, measure
-from recoveryd.repair.shorten_steps import Option, ShortenInput, Work
+from recoveryd.repair.shorten_steps import Saving, ShortenInput, Work
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
@@ -174,7 +174,7 @@ def _make_room(work: Work, limit: float) -> None:
         work.back_to(stripped)
 
 
-def _take(work: Work, sorts: Sequence[Callable[[Work], Iterable[Option]]]) -> None:
+def _take(work: Work, sorts: Sequence[Callable[[Work], Iterable[Saving]]]) -> None:
     """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little."""
     for _ in range(_LOOKS):
         for step in sorts:

@@ -48,8 +48,8 @@ class ShortenInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One thing that may be done, to `block`, and the tokens that it saves."""
+class Saving:
+    """One thing that may be done to `block` for a shorter session, and the tokens that it saves."""
 
     block: Block
     saves: float
@@ -113,7 +113,7 @@ class Work:
             self.edits = merged(self.edits, new, self.case.session)
             self.look()
 
-    def take(self, options: Iterable[Option], *, ordered: bool = False) -> None:
+    def take(self, options: Iterable[Saving], *, ordered: bool = False) -> None:
         """Do so many of `options` that the target is met, by what each is said to save."""
         done = enough_of_the_oldest(
             [o for o in options if o.what not in self.taken], self.need, self.target, ordered=ordered
@@ -139,19 +139,19 @@ class Work:
         return self.need <= self.target * SLACK
 
 
-def most_saved(options: Iterable[Option]) -> float:
+def most_saved(options: Iterable[Saving]) -> float:
     """Count the tokens that all of them together save, each of a block but once."""
     return sum({option.what: option.saves for option in options}.values())
 
 
 def enough_of_the_oldest(
-    options: Sequence[Option], need: float, target: float, *, ordered: bool = False
-) -> list[tuple[Option, Edits]]:
+    options: Sequence[Saving], need: float, target: float, *, ordered: bool = False
+) -> list[tuple[Saving, Edits]]:
     """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 
     `ordered`: the oldest in any case, as a provider that binds thinking takes it away from the start alone.
     """
-    done: list[tuple[Option, Edits]] = []
+    done: list[tuple[Saving, Edits]] = []
     for at, option in enumerate(options):
         if need <= 0:
             break
@@ -188,7 +188,7 @@ def _length(block: Block) -> int:
     return sum(len(str(item.get("text", ""))) for item in texts)
 
 
-def old_outputs(work: Work, spare: int = 2) -> Iterable[Option]:
+def old_outputs(work: Work, spare: int = 2) -> Iterable[Saving]:
     """List the outputs of tools before the last two turns, but for the newest."""
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
@@ -199,24 +199,24 @@ def old_outputs(work: Work, spare: int = 2) -> Iterable[Option]:
     return []
 
 
-def present_outputs(work: Work, spare: int = 3) -> Iterable[Option]:
+def present_outputs(work: Work, spare: int = 3) -> Iterable[Saving]:
     """List all outputs of tools that are left but the last three."""
     return [_cleared(work, block) for block in work.outline.outputs(last=spare)]
 
 
-def _cleared(work: Work, block: Block) -> Option:
+def _cleared(work: Work, block: Block) -> Saving:
     fewer = characters(block.body.get("content")) - _CLEARED
-    return Option(block, fewer * work.measure.rate(block), partial(work.editor.clear_output, block))
+    return Saving(block, fewer * work.measure.rate(block), partial(work.editor.clear_output, block))
 
 
-def old_inputs(work: Work, spare: int = 3) -> Iterable[Option]:
+def old_inputs(work: Work, spare: int = 3) -> Iterable[Saving]:
     """List the long inputs of tools, but for the last `spare`."""
     for block in work.outline.calls(last=spare):
         texts = [text for text in _texts(block.body.get("input")) if len(text) > LONGEST_INPUT]
         if texts:
             part = sum(len(text) - LONGEST_INPUT for text in texts) / max(1, sum(map(len, _texts(block.body))))
             saves = work.measure.tokens(block) * part
-            yield Option(block, saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
+            yield Saving(block, saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
 
 
 def _texts(value: object) -> list[str]:
@@ -227,10 +227,10 @@ def _texts(value: object) -> list[str]:
     return [text for item in value for text in _texts(item)] if isinstance(value, list) else []
 
 
-def oldest_thinking(work: Work) -> Iterable[Option]:
+def oldest_thinking(work: Work) -> Iterable[Saving]:
     """List thinking from the start, which leaves what a provider binds in order; not that of the open turn."""
     for block in work.outline.thinking():
-        yield Option(
+        yield Saving(
             block, work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking")
         )
 

@@ -29,6 +29,8 @@ _WAITING = 10_000
 
 
 class Fate(StrEnum):
+    """Whether a notice was shown."""
+
     SHOWN = "shown"
     LOGGED = "logged"  # not shown; it is in the log
     OFF = "off"  # the user wants none

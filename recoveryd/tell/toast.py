@@ -19,7 +19,8 @@ _ANGLES = str.maketrans("<>", "\u2039\u203a")
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """`pressed` is called once, in a thread of its own: it may block, and what it raises is logged.
+    """A button under a desktop notice; `pressed` is called once, in a thread of its own: it may block,
+    and what it raises is logged.
 
     `offered`, asked right before the notice is shown, says whether the button is to be there; it may take seconds.
     """

@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.model import Failure
-from recoveryd.providers.find import binds_thinking, provider_of, unknown
+from recoveryd.providers.find import binds_thinking, provider_of, why_unknown
 
 ANTHROPIC = "anthropic"
 
@@ -98,7 +98,7 @@ def test_another_maker_that_speaks_the_messages_api_has_other_rules(host: str, m
     assert asked(MESSAGES.format("127.0.0.1:4000"), "my-proxy", model) is None
     assert asked(MESSAGES.format("opencode.ai"), "opencode", model) is None
     assert asked(None, "anthropic", model) is None
-    told = unknown(failed(MESSAGES.format(host), "deepseek-anthropic", model))
+    told = why_unknown(failed(MESSAGES.format(host), "deepseek-anthropic", model))
     assert host in told and model in told and "deepseek-anthropic" in told
 
 
@@ -118,7 +118,7 @@ def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> N
 
 
 def test_another_form_is_named_by_its_provider() -> None:
-    assert "openai" in unknown(failed("https://api.openai.com/v1/chat/completions", "openai", "gpt-5"))
+    assert "openai" in why_unknown(failed("https://api.openai.com/v1/chat/completions", "openai", "gpt-5"))
 
 
 BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream"
@@ -229,7 +229,7 @@ def test_claude_behind_litellm_is_known_by_its_name_and_whose_api_the_error_name
 
 
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
-    assert "only the rules of Claude" in unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))
+    assert "only the rules of Claude" in why_unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))
 
 
 BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
@@ -299,4 +299,4 @@ def test_who_answers_at_responses_is_openai_by_the_host_or_the_model(
     asks = replace(failed(url, "openai", model), protocol=protocol)
     assert (family(asks) == "openai") is holds
     if not holds and "chat" not in str(url):
-        assert "in the form of OpenAI's" in unknown(asks)
+        assert "in the form of OpenAI's" in why_unknown(asks)

@@ -37,7 +37,7 @@ def cut_off(session: Session) -> Diagnosis | None:
     message = interrupted_turn.open_turn(session)
     if message is None:
         return None
-    return Diagnosis(_failure(session, message), Refused(Kind.INTERRUPTED_TURN), interrupted_turn.evidence(message))
+    return Diagnosis(_failure(session, message), Refused(Kind.INTERRUPTED_TURN), interrupted_turn.open_parts(message))
 
 
 def hidden(session: Session) -> Diagnosis | None:

@@ -23,7 +23,7 @@ def open_turn(session: Session) -> Message | None:
     return newest
 
 
-def evidence(message: Message) -> Json:
+def open_parts(message: Message) -> Json:
     """Tell which message and which tools of an interrupted turn are open."""
     return {
         "message": message.id,

@@ -22,7 +22,9 @@ _LOADS_S = 20.0  # after its start: a client has loaded its plugins within 6 s (
 
 @dataclass(frozen=True, slots=True)
 class OpencodePlugin:
-    """`config`: the client's own folder of settings. `programs`: what its processes are called."""
+    """Our plugin's file in `config`, the folder of settings of OpenCode or a fork. `programs`: what its
+    processes are called.
+    """
 
     client: str
     config: Path

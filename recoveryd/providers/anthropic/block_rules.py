@@ -26,7 +26,7 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
             reason = call_fault(block, seen, limits)
             if reason is not None:
                 yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
-            for field, why in schema.faults(block.body):
+            for field, why in schema.schema_faults(block.body):
                 yield Violation(Kind.FOREIGN_ITEM, index, block, why, field=field)
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")

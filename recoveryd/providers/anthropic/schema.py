@@ -54,8 +54,8 @@ _CITATIONS: Mapping[str, str] = {
 }
 
 
-def faults(body: Json) -> Iterator[Fault]:
-    """List all of a block that is not taken. Ids, names and inputs of calls are `block_rules`'s."""
+def schema_faults(body: Json) -> Iterator[Fault]:
+    """List all of a block that no schema of Anthropic's takes. Ids, names and inputs of calls are `block_rules`'s."""
     return _block(body, "")
 
 

@@ -21,8 +21,9 @@ _GROUP = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence. `kind` is None for a trap; a text must hold one word of each of `needs` for `pattern` to match, so
-    also `mark`, the longest word that there is no other for ("" where there is none).
+    """One sentence of a provider. `kind` is None for a trap; a text must hold one word of each of
+    `needs` for `pattern` to match, so also `mark`, the longest word that there is no other for (""
+    where there is none).
     """
 
     kind: Kind | None
@@ -98,7 +99,8 @@ def squeeze(text: str) -> str:
 
 
 def read(table: str) -> tuple[Row, ...]:
-    """Read the rows of a table: a line with a kind (or `none`), below it lines with who says what: `who: words
+    """Read the rows of a table of sentences: a line with a kind (or `none`), below it lines with who
+    says what: `who: words
 
     words`.
     """

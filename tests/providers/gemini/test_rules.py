@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.core import Block, Claims, Failure, Kind, RecordedError, Request, Turn, texts_of
-from recoveryd.providers import classify, provider_of, unknown
+from recoveryd.providers import classify, provider_of, why_unknown
 from recoveryd.providers.gemini.provider import GEMINI
 from tests.e2e.media import png
 
@@ -131,4 +131,4 @@ def test_other_models_of_google_are_left_alone() -> None:
     url = STUDIO.replace("gemini-3-pro-preview", "gemma-3-27b-it")
     failure = Failure("st", "ses", "msg", 0, RecordedError(url=url), "google", "gemma-3-27b-it")
     assert provider_of(failure) is None
-    assert "only the rules of Gemini" in unknown(failure)
+    assert "only the rules of Gemini" in why_unknown(failure)

@@ -59,8 +59,10 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Who is asked, and in which form of the client. `in_results` tells whether a tool's result may hold a type."""
+class AskedModel:
+    """The provider and model that OpenCode asks, and in which form of the client. `in_results` tells
+    whether a tool's result may hold a type.
+    """
 
     provider: str
     model: str
@@ -77,14 +79,14 @@ class Asked:
 Fail = Callable[[Part, CannotSend], object]
 
 
-def said(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
+def said(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
     """Make the model messages of one stored message; `fail` is called for each part that the client can't send."""
     if left_out(message):
         return
     yield from (_user if message.role == "user" else _assistant)(message, asked, fail)
 
 
-def _user(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
+def _user(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
     pieces = []
     for part in message.parts:
         try:
@@ -100,7 +102,7 @@ def _user(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
             yield Said("user", shown, (message.id, message.parts[-1].id))
 
 
-def _of_user(part: Part, asked: Asked) -> Piece | None:
+def _of_user(part: Part, asked: AskedModel) -> Piece | None:
     data = part.data or {}
     match part.type:
         case "text" if not data.get("ignored"):
@@ -125,7 +127,7 @@ class _Step:
     spoken: bool = False  # the client makes a message of it, also where all pieces of it vanish
 
 
-def _assistant(message: Message, asked: Asked, fail: Fail) -> Iterator[Said]:
+def _assistant(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
     data, form = message.data, asked.form
     foreign = (data.get("providerID"), data.get("modelID")) != (asked.provider, asked.model)
     # An empty text is sent as a blank where there is thinking that Anthropic signed.
@@ -156,7 +158,7 @@ def _signed(part: Part) -> bool:
     return isinstance(anthropic, dict) and anthropic.get("signature") is not None
 
 
-def _of_assistant(part: Part, step: _Step, asked: Asked, foreign: bool, blank: str) -> None:
+def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, blank: str) -> None:
     data, kind = part.data or {}, part.type
     if kind not in ("text", "reasoning", "tool"):
         return
@@ -206,7 +208,7 @@ def _reasoning(part: Part, step: _Step, form: Form, marks: Json | None, foreign:
     step.answer.append(Piece("reasoning", body, part, marks))
 
 
-def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
+def _tool(part: Part, step: _Step, asked: AskedModel, marks: Json | None) -> None:
     """Make a call and its result. A call whose status the client does not know is not sent."""
     data, form = part.data or {}, asked.form
     state = data.get("state")
@@ -233,7 +235,7 @@ def _tool(part: Part, step: _Step, asked: Asked, marks: Json | None) -> None:
     step.files += files
 
 
-def _sent_id(call_id: str, asked: Asked) -> str:
+def _sent_id(call_id: str, asked: AskedModel) -> str:
     """Return the id of a call, which the client mends for models of some names only."""
     if "claude" in asked.model:
         call_id = _ILLEGAL_ID.sub("_", call_id)
@@ -250,7 +252,7 @@ def _spelled(data: Json) -> str:
     return name if isinstance(name, str) else json.dumps(name)
 
 
-def _result(part: Part, state: Json, status: str, asked: Asked) -> tuple[str | list[Json], list[Piece], bool]:
+def _result(part: Part, state: Json, status: str, asked: AskedModel) -> tuple[str | list[Json], list[Piece], bool]:
     """Make a result's content, the files that go beside it, and whether it tells of an error."""
     form = asked.form
     if status == "completed":
@@ -265,7 +267,7 @@ def _result(part: Part, state: Json, status: str, asked: Asked) -> tuple[str | l
     return _well_formed(words, form), [], True
 
 
-def _output(part: Part, state: Json, asked: Asked) -> tuple[str | list[Json], list[Piece]]:
+def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json], list[Piece]]:
     time, form = state.get("time"), asked.form
     if not isinstance(time, dict):
         raise CannotSend("time", "the finished tool call has no time")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.clients.opencode.wire.history import history, read_along
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import JS_SPACE, Asked, Origin, Piece, Said, said
+from recoveryd.clients.opencode.wire.prompt import JS_SPACE, AskedModel, Origin, Piece, Said, said
 from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
 
 PROMPT = "continue"  # stands for what the user will type next
@@ -58,8 +58,8 @@ class SdkWire(ABC):
     _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
-    def _asked(self) -> Asked:
-        return Asked(self.provider, self.model, self.form, self.in_results)
+    def _asked(self) -> AskedModel:
+        return AskedModel(self.provider, self.model, self.form, self.in_results)
 
     @property
     def form_name(self) -> str:

@@ -13,7 +13,9 @@ from recoveryd.core import Block, Turn
 
 @dataclass(frozen=True)
 class UnknownSdk(SdkWire):
-    """The `Wire` to such a provider: it has no turns, and only those parts on which the client itself fails."""
+    """The `Wire` of OpenCode to a provider whose SDK is not known here: it has no turns, and only those
+    parts on which the client itself fails.
+    """
 
     protocol: ClassVar[str] = ""
 
