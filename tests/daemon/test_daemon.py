@@ -28,6 +28,7 @@ from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.tell.notifier import Notifier
+from tests.heal import test_unknown_families as unknown
 from tests.support.build import SessionBuilder, api_error, text, tool
 from tests.support.database import Base
 from tests.support.fake_client import Fake, client_with, listening, saying
@@ -307,6 +308,26 @@ def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path)
     assert daemon.history()[0].outcome is Outcome.GAVE_UP
     assert {event.title for event in daemon.events} == {"My session"}
     assert daemon.aborted == [session] * 2, "what is given up is not touched"
+
+
+def test_who_has_no_rules_is_named_and_left_alone_byte_for_byte(tree: Tree, tmp_path: Path) -> None:
+    """Real providers and invented ones, each with a refusal of another kind; all that the daemon does with them."""
+    kinds = {}
+    for number, about in enumerate(unknown.UNKNOWN):
+        kind, words = list(unknown.WORDS.items())[number % len(unknown.WORDS)]
+        kinds[unknown.refused(tree, *about, words)] = (kind, about[0])
+    before = tree.files()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: len(daemon.events) == len(kinds))
+        daemon.idle()
+    assert tree.files() == before
+    assert daemon.aborted == []
+    assert {event.session: event.kind for event in daemon.events} == {one: kind for one, (kind, _) in kinds.items()}
+    for event in daemon.events:
+        kind, provider = kinds[event.session]
+        named = provider in event.detail.lower() or "only the rules of Claude" in event.detail
+        assert event.outcome is Outcome.REFUSED
+        assert named or kind == "reasoning_missing", event.detail
 
 
 BLOB = "The encrypted content gAAA...kifQ could not be verified. Reason: Encrypted content could not be decrypted."

@@ -5,13 +5,20 @@ A part of the shapes; all of them by `python -m tests.families`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError
+from tests.e2e.client import Client
+from tests.e2e.codex.sealed import seal
+from tests.e2e.daemon import Daemon
+from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, ensure
+from tests.families.fake import WRAPPED, Fake
 from tests.families.play import Played, Stage, played, shapes_for, staged
+from tests.families.streams import responses_of
 from tests.families.table import FAMILIES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -70,3 +77,43 @@ def test_undo_restores_every_byte(run: Run) -> None:
     codes = run.stage.daemon.codes([["undo", one.entries[0]["id"]] for one in made])
     assert codes == [0] * len(made)
     assert [run.stage.records(one.planted) for one in made] == [one.before for one in made]
+
+
+class Anew(Fake):
+    """OpenAI's API where nobody's encrypted reasoning is ever taken, also what it has just given out."""
+
+    REFUSED = "reasoning `encrypted_content` was not issued to this caller"
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        """Think and call a tool, as long as no reasoning comes back."""
+        if b"title generator" in raw:
+            return super().answer(raw)
+        if any(item.get("type") == "reasoning" for item in json.loads(raw)["input"]):
+            return 400, "application/json", json.dumps(WRAPPED[self.family](self.REFUSED)).encode()
+        thought = {"type": "reasoning", "id": "rs_x", "summary": [], "encrypted_content": seal()}
+        call = {"type": "function_call", "id": "fc_x", "call_id": "call_x", "name": "glob", "status": "completed"}
+        return 200, *responses_of([thought, {**call, "arguments": '{"pattern": "*"}'}])
+
+
+def test_reasoning_that_is_rejected_anew_with_each_step_ends_at_the_cap(tmp_path: Path) -> None:
+    """As in anomalyco/opencode#49116: what is taken out is given out again, and refused again."""
+    family = FAMILIES["openai"]
+    try:
+        with (
+            Anew(family.name) as fake,
+            Client(
+                ensure(NEWEST), tmp_path / "c", "", config=family.config(fake.address), model=family.model
+            ) as client,
+        ):
+            session = client.new_session()["id"]
+            with Daemon(tmp_path / "daemon", tmp_path / "c" / "data") as daemon:
+                for number in range(1, 5):
+                    assert client.prompt(session, model=family.ids).error is not None
+                    daemon.wait_settled([session], number)
+                entries = daemon.history(session)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert [entry["outcome"] for entry in entries] == ["gave_up", "healed", "healed", "healed"]
+    told = entries[0]["detail"]
+    assert told.startswith("The session was repaired 3 times and is refused again.")
+    assert "choose another model" in told

@@ -114,6 +114,7 @@ def _figures(lines: list[Line]) -> None:
 
 def _matrix(families: list[str], every: int) -> None:
     """A line a shape: what each family makes of it, in the newest form; the sums of all forms below."""
+    print("`.`: taken as it is; `healed`: refused, and taken after the repair; `STUCK`: refused after it, too.\n")
     print(f"{'shape':44}" + "".join(f"{name:>12}" for name in families))
     sums: Counter[tuple[str, str, str]] = Counter()
     for shape in [shape for shape in SHAPES.values() if not shape.json_only][::every]:

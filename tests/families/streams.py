@@ -53,25 +53,25 @@ def _header(name: str, value: str) -> bytes:
 
 def responses(words: str, model: str) -> tuple[str, bytes]:
     """OpenAI's Responses API, as server-sent events."""
-    answer: dict[str, Any] = {
-        "id": "resp_x",
-        "object": "response",
-        "created_at": 1,
-        "model": model,
-        "status": "completed",
-    }
     part = {"type": "output_text", "text": words, "annotations": []}
     item = {"id": "msg_x", "type": "message", "status": "completed", "role": "assistant", "content": [part]}
+    where = {"output_index": 0, "item_id": "msg_x", "content_index": 0}
+    said = {"type": "response.output_text.delta", **where, "delta": words}
+    return responses_of([item], model, said)
+
+
+def responses_of(items: list[dict[str, Any]], model: str = "m", *said: dict[str, Any]) -> tuple[str, bytes]:
+    """The same with these items, each complete at once; `said`: events before the last one is done."""
+    answer = {"id": "resp_x", "object": "response", "created_at": 1, "model": model, "status": "completed"}
     usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5}
     usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15}
-    where = {"output_index": 0, "item_id": "msg_x", "content_index": 0}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.output_text.delta", **where, "delta": words},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {**answer, "output": [item], "usage": usage}},
-    ]
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {**answer, "status": "in_progress"}}]
+    for place, item in enumerate(items):
+        begun = {**item, "content": []} if item["type"] == "message" else item
+        events.append({"type": "response.output_item.added", "output_index": place, "item": begun})
+        events += said if item is items[-1] else ()
+        events.append({"type": "response.output_item.done", "output_index": place, "item": item})
+    events.append({"type": "response.completed", "response": {**answer, "output": items, "usage": usage}})
     lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
     return "text/event-stream", "".join(lines).encode()
 

@@ -35,6 +35,12 @@ def check(request: Request, claims: Claims) -> list[Violation]:
 
 
 def _order(index: int, turn: Turn, before: Turn | None) -> Iterator[Violation]:
+    """Check that a turn with a call stands behind the user's words or the results of tools, as the API's error says.
+
+    So it was met where a history began with a call (google-gemini/gemini-cli#11814), and where one stood behind another
+    turn of the model, which ended once the two were sent as one (continuedev/continue#11805). A first turn of the model
+    with words alone is taken, and so are two turns of the user in a row.
+    """
     called = any(block.type == "tool_use" for block in turn.blocks)
     if called and (before is None or before.role == "assistant"):
         reason = "a turn with a tool call does not follow the user or the results of tools"
