@@ -63,6 +63,7 @@ class Finding:
     changes: tuple[Change, ...] = ()
     healed: bool = False
     earlier: bool = False  # healed before it was looked at now, and not prompted since
+    go_on: str = ""  # how its user goes on once it is healed
     recovery: str = ""
     ignored: bool = False
     undone: Try | None = None  # it was repaired, and the user took that back
@@ -112,9 +113,8 @@ class Finding:
 
     @property
     def said(self) -> str:
-        """The `action` for a person, with the id that `undo` needs."""
-        then = "; prompt it to go on" if self.earlier else ""
-        return f"{self.action} ({self.recovery}){then}" if self.healed else self.action
+        """The `action` for a person, with the id that `undo` needs, and how to go on."""
+        return f"{self.action} ({self.recovery}). {self.go_on}".strip() if self.healed else self.action
 
     @property
     def taken_back(self) -> str:
@@ -156,7 +156,8 @@ def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
     known = assess(recovery.context, store, session)
     if known is None:
         return None
-    found = Finding(known.diagnosis, known.title, known.trouble, ignored=known.ignored)
+    go_on = recovery.context.clients.of(store).go_on(store, session)
+    found = Finding(known.diagnosis, known.title, known.trouble, ignored=known.ignored, go_on=go_on)
     if known.repaired is not None:
         return _healed(found, known, known.repaired)
     if known.trouble:

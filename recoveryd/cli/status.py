@@ -104,20 +104,20 @@ def _show(out: Console, found: Status, whose: Whose) -> None:
         print_field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
         print_field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
-    _show_books(out, found.books)
+    _show_books(out, found.books, whose)
     print_field(out, "ignored", ", ".join(found.ignored))
     print_field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
     print_field(out, "ledger", str(found.ledger))
     print_field(out, "log", str(found.log))
 
 
-def _show_books(out: Console, books: Books) -> None:
+def _show_books(out: Console, books: Books, whose: Whose) -> None:
     if books.problem:
         print_field(out, "ledger", books.problem)
     else:
         print_field(out, "today", _sum(books.today))
         print_field(out, "in all", _sum(books.ever))
-    print_field(out, "need you", _need_you(books.need_user))
+    print_field(out, "need you", _need_you(books.need_user, whose))
     print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
     print_field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
     for _, session, title in books.capped:
@@ -136,10 +136,12 @@ def _store(store: StoreStatus, client: str) -> str:
     return f"{store.id}{client}: {words}; {state}{problem}"
 
 
-def _need_you(needing: Sequence[Needing]) -> str:
+def _need_you(needing: Sequence[Needing], whose: Whose) -> str:
     if not needing:
         return ""
-    named = ", ".join(one.title or one.session for one in needing[:3]) + (" and more" if len(needing) > 3 else "")
+    of = {one.store: f" of {whose.title(one.store)}" if whose.several else "" for one in needing[:3]}
+    named = ", ".join(f"{one.title or one.session}{of[one.store]}" for one in needing[:3])
+    named += " and more" if len(needing) > 3 else ""
     return f"{len(needing)} {'session is' if len(needing) == 1 else 'sessions are'} stuck ({named}): `recoveryd scan`"
 
 

@@ -223,7 +223,7 @@ class Client(Protocol):
     def way_back(self) -> str:
         """What its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
 
-    def go_on(self, session: str) -> str:
+    def go_on(self, store: Store, session: str) -> str:
         """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""
 
     def address_key(self) -> str:

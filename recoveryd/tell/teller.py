@@ -53,7 +53,7 @@ class Teller:
         server = client.server
         goes_on = None if event.resumed or event.ahead else partial(server.has, failure, directory)
         pressed = buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
-        toast = notice(case.event, pressed, client.go_on(event.session), client.title)
+        toast = notice(case.event, pressed, client.go_on(case.store, event.session), client.title)
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if well else "warning"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from recoveryd.core import clean
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
-_NAMES, _NAME_LENGTH = 4, 50  # sessions that a merged notice names, and the characters of each
+_NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 20  # sessions that a merged notice names, and the characters of each
 _WORST_FIRST = ("stuck", "given up", "resumed", "healed")
 _TAG = re.compile(r"<\s*[a-zA-Z/!?]")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
@@ -34,8 +34,8 @@ class Button:
 class Toast:
     """A notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
 
-    `news` (healed, given up, stuck) is what became of `session`, which is called `name`. Notices with news may be held
-    back for a moment and told as one; one without is an answer to the user and shown at once.
+    `news` (healed, given up, stuck) is what became of `session`, which is called `name`, in the client `who`. Notices
+    with news may be held back for a moment and told as one; one without is an answer to the user and shown at once.
     """
 
     title: str
@@ -44,6 +44,7 @@ class Toast:
     news: str = ""
     session: str = ""
     name: str = ""
+    who: str = ""
 
     def offered(self) -> Toast:
         """Return the same notice with those of its buttons that are offered now."""
@@ -62,10 +63,15 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
     counts = Counter(toast.news for toast in told)
     several, *others = [(news, counts[news]) for news in sorted(counts, key=_rank, reverse=True)]
     title = f"{several[1]} session{'s' if several[1] > 1 else ''} {several[0]}"
-    lines = [f"• {f'{t.news}: ' if others else ''}{clean(t.name, _NAME_LENGTH)}" for t in told[:_NAMES]]
+    lines = [f"• {f'{t.news}: ' if others else ''}{_named(t)}" for t in told[:_NAMES]]
     left = [f"and {len(told) - _NAMES} more"] if len(told) > _NAMES else []
-    body = "\n".join([*lines, *left, "All of them: recoveryd history"])
+    body = "\n".join([*lines, *left, "All of them: recoveryd history. How to go on: recoveryd scan"])
     return Toast(", ".join([title, *(f"{n} {news}" for news, n in others)]), body, news=told[0].news)
+
+
+def _named(toast: Toast) -> str:
+    who = clean(toast.who, _WHO_LENGTH)
+    return clean(toast.name, _NAME_LENGTH) + (f" ({who})" if who else "")
 
 
 def _rank(news: str) -> int:

@@ -35,8 +35,8 @@ def notice(
     news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
-    title = f"{who or client_title(event.store)} session {news}: {name}"
-    return Toast(title, body.strip(), buttons, news, event.session, name)
+    who = who or client_title(event.store)
+    return Toast(f"{who} session {news}: {name}", body.strip(), buttons, news, event.session, name, who)
 
 
 _NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}

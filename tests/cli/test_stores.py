@@ -187,6 +187,8 @@ def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None
     assert "Fork's (Fork): " in run("history")[1]
     status = {one["store"]: one["client"] for one in as_json(run, "status")["stores"]}
     assert status[str(fork)] == "opencode/Fork" and f"{fork} (Fork): " in run("status")[1]
+    tree.stuck(blank_answer, EMPTY)
+    assert "(My session of OpenCode)" in run("status")[1]
     checks = as_json(run, "doctor")["checks"]
     assert {one["client"] for one in checks if one["about"] == str(fork)} == {"opencode/Fork"}
     assert as_json(run, "report", other)["client_name"] == "opencode"  # what the user calls it stays here

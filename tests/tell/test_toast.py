@@ -14,9 +14,12 @@ ANY = st.text(st.characters(codec=None, exclude_categories=()))
 NEWS = st.sampled_from(["healed", "given up", "stuck"])
 
 
-def toast(number: int, news: str = "healed", name: str = "") -> Toast:
+LAST = "All of them: recoveryd history. How to go on: recoveryd scan"
+
+
+def toast(number: int, news: str = "healed", name: str = "", who: str = "Kilo") -> Toast:
     name = name or f"name {number}"
-    return Toast(f"Session {news}: {name}", "what was done", (), news, f"ses_{number}", name)
+    return Toast(f"Session {news}: {name}", "what was done", (), news, f"ses_{number}", name, who)
 
 
 class TestTitle:
@@ -42,15 +45,20 @@ class TestTitle:
 
 class TestMerged:
     def test_many_are_counted_and_the_first_are_named(self) -> None:
-        one = merged_toast([toast(n) for n in range(7)])
+        one = merged_toast([*(toast(n) for n in range(3)), *(toast(n, who="Claude Code") for n in range(3, 7))])
         assert one.title == "7 sessions healed"
-        assert one.body == "• name 0\n• name 1\n• name 2\n• name 3\nand 3 more\nAll of them: recoveryd history"
+        named = ["• name 0 (Kilo)", "• name 1 (Kilo)", "• name 2 (Kilo)", "• name 3 (Claude Code)"]
+        assert one.body.splitlines() == [*named, "and 3 more", LAST]
         assert one.buttons == ()
 
     def test_the_worst_is_named_first(self) -> None:
         one = merged_toast([toast(1), toast(2), toast(3, "given up"), toast(4, "stuck"), toast(5)])
         assert one.title == "3 sessions healed, 1 given up, 1 stuck"
-        assert one.body.splitlines()[:3] == ["• stuck: name 4", "• given up: name 3", "• healed: name 1"]
+        assert one.body.splitlines()[:3] == [
+            "• stuck: name 4 (Kilo)",
+            "• given up: name 3 (Kilo)",
+            "• healed: name 1 (Kilo)",
+        ]
 
     def test_of_one_session_the_last_word_counts(self) -> None:
         one = merged_toast([toast(1), toast(2), toast(1, "given up")])
@@ -58,19 +66,14 @@ class TestMerged:
         assert merged_toast([toast(1), toast(1, "given up")]) == toast(1, "given up")
 
     def test_a_title_can_not_add_a_line_or_push_the_others_out(self) -> None:
-        one = merged_toast(
-            [toast(1, name="x\n• All of it\u2028is fine"), toast(2, name="y" * 5000), toast(3, name="z")]
-        )
-        assert one.body.splitlines() == [
-            "• x • All of it is fine",
-            f"• {'y' * 49}…",
-            "• z",
-            "All of them: recoveryd history",
-        ]
+        names = ("x\n• All of it\u2028is fine", "y" * 5000, "z")
+        one = merged_toast([toast(n, name=name, who="w" * 40) for n, name in enumerate(names)])
+        who = f"({'w' * 19}…)"
+        assert one.body.splitlines() == [f"• x • All of it is fine {who}", f"• {'y' * 43}… {who}", f"• z {who}", LAST]
 
     @given(st.lists(st.tuples(st.integers(0, 5), NEWS, ANY), min_size=1, max_size=12))
     def test_every_session_is_counted_once_and_it_fits(self, told: list[tuple[int, str, str]]) -> None:
-        one = merged_toast([toast(number, news, name) for number, news, name in told])
+        one = merged_toast([toast(number, news, name, who=name) for number, news, name in told])
         sessions = {number for number, _, _ in told}
         if len(sessions) > 1:
             assert sum(int(n) for n in re.findall(r"\d+", one.title)) == len(sessions)

@@ -98,8 +98,8 @@ class ClaudeCode(WithoutServer):
             return ""
         return f"Claude Code has this session open as it was before: quit it, then `{self._resume(store, session)}`"
 
-    def go_on(self, session: str) -> str:
-        return f"To go on: claude --resume {session}"
+    def go_on(self, store: Store, session: str) -> str:
+        return f"To go on: {self._resume(store, session)}"
 
     @staticmethod
     def _resume(store: Store, session: str) -> str:

@@ -99,5 +99,6 @@ class Codex(WithoutServer):
             return ""
         return f"Codex has this thread open as it was before: close and reopen it, or `codex resume {session}`"
 
-    def go_on(self, session: str) -> str:
+    def go_on(self, store: Store, session: str) -> str:
+        del store
         return f"To go on: codex resume {session}"

@@ -207,8 +207,8 @@ class Opencode:
         del store, session, since
         return ""
 
-    def go_on(self, session: str) -> str:
-        del session
+    def go_on(self, store: Store, session: str) -> str:
+        del store, session
         return "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
     def address_key(self) -> str:

@@ -75,3 +75,15 @@ def test_the_notice_of_a_heal_says_how_to_go_on(tmp_path: Path, monkeypatch: pyt
         until(lambda: sent)
     assert sent[0].title.startswith("Claude Code session healed")
     assert f"claude --resume {made.session}" in sent[0].body
+
+
+def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run) -> None:
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects"
+    made = planted(projects, "call-id", ILLEGAL)
+    [path] = projects.rglob("*.jsonl")
+    side = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    side.parent.mkdir(parents=True)
+    side.write_bytes(path.read_bytes())
+    for argv in (["scan", "--repair"], ["scan"]):
+        out = " ".join(run(*argv)[1].split())
+        assert out.count(f"To go on: claude --resume {made.session}") == 2 and "resume agent" not in out, argv
