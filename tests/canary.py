@@ -15,10 +15,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.e2e import install
+from tests.e2e.claude_code import client as claude_code
+from tests.e2e.codex import install as codex
 
 ROOT = Path(__file__).parent.parent
 TESTED = ROOT / "recoveryd" / "tested.json"
@@ -27,17 +30,29 @@ README = ROOT / "README.md"
 
 @dataclass(frozen=True)
 class Client:
-    """Where a client comes from, and the tests of its requests and its healing, which heed TEST_RECOVERYD_VERSIONS."""
+    """Where a client comes from, and the tests of its requests and its healing, which run the version in `variable`.
+
+    `line`: how many numbers of a version name its line, of which only the newest is kept as tested.
+    """
 
     newest: Callable[[], str]
     ensure: Callable[[str], Path]
     tests: tuple[str, ...]
+    variable: str = "TEST_RECOVERYD_VERSIONS"
+    line: int = 2
+
+
+def _of(name: str, ensure: Callable[[str], Path], *tests: str, line: int = 2) -> Client:
+    return Client(partial(install.newest, name), ensure, tests, install.variable_of(name), line)
 
 
 CLIENTS = {
     "opencode": Client(
         install.newest, install.ensure, ("tests/e2e/test_wire_versions.py", "tests/e2e/test_heal_versions.py")
     ),
+    "kilo": _of("kilo", install.ensure_kilo, "tests/e2e/test_kilo.py"),
+    "codex": _of("codex", codex.ensure, "tests/e2e/codex/test_heal.py", "tests/e2e/codex/test_open.py", line=1),
+    "claude_code": _of("claude_code", claude_code.ensure, "tests/e2e/claude_code"),
 }
 
 
@@ -74,7 +89,7 @@ def _run(client: Client, version: str) -> Iterator[str]:
     """Run the tests of a client on one version; what failed, and how."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        env = {**os.environ, "TEST_RECOVERYD_VERSIONS": version, "TEST_RECOVERYD_REQUIRED": "1"}
+        env = {**os.environ, client.variable: version, "TEST_RECOVERYD_REQUIRED": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "--tb=short", f"--junitxml={report}", *client.tests]
         done = subprocess.run(command, cwd=ROOT, env=env, check=False)
         yield from differences(report.read_text(encoding="utf-8") if report.exists() else "")
@@ -93,18 +108,18 @@ def differences(report: str) -> Iterator[str]:
 def write(name: str, version: str) -> None:
     """Note a version as tested. It takes the place of an older one of its line (1.18), so that the list stays short."""
     known = json.loads(TESTED.read_text(encoding="utf-8"))
-    before, after = known[name], merged(known[name], version)
+    before, after = known[name], merged(known[name], version, CLIENTS[name].line)
     TESTED.write_text(json.dumps({**known, name: after}, indent=2) + "\n", encoding="utf-8")
     page = README.read_text(encoding="utf-8")
     README.write_text(page.replace(f"tested on {listed(before)}", f"tested on {listed(after)}"), encoding="utf-8")
 
 
-def merged(versions: Iterable[str], version: str) -> list[str]:
+def merged(versions: Iterable[str], version: str, line: int = 2) -> list[str]:
     """The newest of each line, oldest line first. Of a line in which a newer one is known nothing changes."""
     by_line: dict[tuple[int, ...], tuple[int, ...]] = {}
     for one in (*versions, version):
         numbers = tuple(map(int, one.split(".")))
-        by_line[numbers[:2]] = max(numbers, by_line.get(numbers[:2], numbers))
+        by_line[numbers[:line]] = max(numbers, by_line.get(numbers[:line], numbers))
     return [".".join(map(str, numbers)) for _, numbers in sorted(by_line.items())]
 
 

@@ -24,6 +24,10 @@ def test_a_version_takes_the_place_of_an_older_one_of_its_line(version: str, aft
     assert canary.merged(["1.1.53", "1.2.1", "1.18.33"], version) == after
 
 
+def test_of_a_client_whose_every_version_is_a_line_the_newest_alone_is_kept() -> None:
+    assert canary.merged(["0.169.0"], "0.170.0", canary.CLIENTS["codex"].line) == ["0.170.0"]
+
+
 def test_what_is_written_is_what_doctor_reads_and_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +50,7 @@ def test_a_test_that_fails_is_told_and_nothing_is_written(
     monkeypatch.setenv("PYTEST_ADDOPTS", "-n0 -p no:cacheprovider")
     monkeypatch.setitem(canary.CLIENTS, "opencode", canary.Client(lambda: "9.9.9", Path, (str(test),)))
     monkeypatch.setattr(canary, "write", lambda *_: pytest.fail("it was written"))
-    assert canary.main(["--write"]) == 1
+    assert canary.main(["opencode", "--write"]) == 1
     said = capsys.readouterr().out
     assert "opencode 9.9.9: it differs:\n  test_it: AssertionError: assert '9.9.9' == 'old'" in said
 
@@ -58,5 +62,5 @@ def test_a_client_that_cannot_be_had_is_no_success(
         raise UnavailableError("npm is missing")
 
     monkeypatch.setitem(canary.CLIENTS, "opencode", canary.Client(gone, Path, ()))
-    assert canary.main([]) == 2
+    assert canary.main(["opencode"]) == 2
     assert "npm is missing" in capsys.readouterr().out

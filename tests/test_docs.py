@@ -96,7 +96,8 @@ def test_the_versions_of_the_client_are_those_of_the_code() -> None:
     assert told == {spelled(version) for version in (*TESTED, BY_TIME_SINCE)}
     first, *rest, last = map(spelled, TESTED)
     assert f"tested on {', '.join([first, *rest])} and {last}" in README
-    assert f"tested on {', '.join(map(spelled, proven('kilo')))}. | SQLite" in README
+    for client in ("kilo", "codex", "claude_code"):
+        assert f"tested on {' and '.join(map(spelled, proven(client)))}" in README
     sources = {str(path): path.read_text(encoding="utf-8") for path in (ROOT / "recoveryd").rglob("*.py")}
     assert [path for path, text in sources.items() if spelled(BY_TIME_SINCE) in text] == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -9,9 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from recoveryd.clients.opencode.versions import TESTED, spelled
-
-JSON_STORE, DATABASE, *_, NEWEST = map(spelled, TESTED)  # tables since 1.2; another form of the requests since 1.14
+TESTED: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "recoveryd" / "tested.json").read_text())
+JSON_STORE, DATABASE, *_, NEWEST = TESTED["opencode"]  # tables since 1.2; another form of the requests since 1.14
 DEFAULT_VERSION = JSON_STORE
 
 
@@ -31,26 +31,48 @@ def versions(default: Sequence[str]) -> list[str]:
     return named.split(",") if named else list(default)
 
 
-def newest() -> str:
+def version_of(client: str) -> str:
+    """The one version of a client other than OpenCode to test: that in TEST_RECOVERYD_<CLIENT>, or the newest known."""
+    return os.environ.get(variable_of(client)) or TESTED[client][-1]
+
+
+def variable_of(client: str) -> str:
+    """The environment variable that names the versions of a client to test."""
+    return "TEST_RECOVERYD_VERSIONS" if client == "opencode" else f"TEST_RECOVERYD_{client.upper()}"
+
+
+def newest(client: str = "opencode") -> str:
     """Ask npm for the newest published version. Raises `UnavailableError` with the reason."""
-    return npm("view", _package(), "dist-tags.latest")
+    return npm("view", "@openai/codex" if client == "codex" else package(client), "dist-tags.latest")
+
+
+def package(client: str = "opencode") -> str:
+    """The npm package that has a client's binary for this computer. Raises `UnavailableError`."""
+    names = {"opencode": "opencode", "kilo": "@kilocode/cli", "claude_code": "@anthropic-ai/claude-code"}
+    return "-".join((names[client], *system_and_machine()))
+
+
+def ensure_kilo(version: str) -> Path:
+    """Kilo's binary, installed by npm if it is missing. Raises `UnavailableError` with the reason."""
+    name = package("kilo")
+    return installed(clients_folder() / f"kilo-{version}", f"{name}@{version}", f"{name}/bin/kilo")
 
 
 def ensure(version: str = DEFAULT_VERSION) -> Path:
     """The client's binary, installed by npm if it is missing. Raises `UnavailableError` with the reason."""
-    package = _package()
-    return installed(clients_folder() / version, f"{package}@{version}", f"{package}/bin/opencode")
+    name = package()
+    return installed(clients_folder() / version, f"{name}@{version}", f"{name}/bin/opencode")
 
 
-def installed(folder: Path, package: str, binary: str) -> Path:
+def installed(folder: Path, asked: str, binary: str) -> Path:
     """A file of a package in a folder of its own, where npm puts it if it is missing. Raises `UnavailableError`."""
     path = folder / "node_modules" / binary
     if path.exists():
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    npm("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), package)
+    npm("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), asked)
     if not path.exists():
-        raise UnavailableError(f"npm installed {package}, and {path} is not there")
+        raise UnavailableError(f"npm installed {asked}, and {path} is not there")
     return path
 
 
@@ -75,7 +97,3 @@ def system_and_machine() -> tuple[str, str]:
     if system is None or machine is None:
         raise UnavailableError(f"no client is published for {platform.system()} on {platform.machine()}")
     return system, machine
-
-
-def _package() -> str:
-    return "-".join(("opencode", *system_and_machine()))

@@ -13,19 +13,18 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from recoveryd.clients.opencode.versions import proven, spelled
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from tests.e2e.client import MODEL, Client
 from tests.e2e.daemon import Daemon
-from tests.e2e.install import UnavailableError, clients_folder, installed, system_and_machine
+from tests.e2e.install import UnavailableError, ensure_kilo, version_of
 from tests.e2e.provider import Provider, Request
 from tests.shapes import SHAPES
 from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-(VERSION,) = map(spelled, proven("kilo"))
+VERSION = version_of("kilo")
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
 STUCK = ("forged-earlier-off", "blank-answer-off", "picture-too-heavy")
 SENT = tuple(SHAPES) if FULL else (*tuple(SHAPES)[::30], "tool-then-text-open", "aborted-with-text-behind-tool-on")
@@ -35,8 +34,7 @@ class Kilo(Client):
     """`kilo serve`, which is OpenCode's server under other names."""
 
     def __init__(self, root: Path, provider: str) -> None:
-        package = "@kilocode/cli-" + "-".join(system_and_machine())
-        binary = installed(clients_folder() / f"kilo-{VERSION}", f"{package}@{VERSION}", f"{package}/bin/kilo")
+        binary = ensure_kilo(VERSION)
         quiet = {f"KILO_DISABLE_{name}": "1" for name in ("AUTOUPDATE", "MODELS_FETCH", "DEFAULT_PLUGINS")}
         super().__init__(binary, root, provider, env=quiet)
         self.database = self.root / "data" / "kilo" / "kilo.db"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.install import UnavailableError, clients_folder, installed
+from tests.e2e.install import UnavailableError, clients_folder, installed, package, version_of
 from tests.e2e.provider import Forced, Provider, Request
 from tests.support.transcript import Transcript
 
-VERSION = "2.1.330"
+VERSION = version_of("claude_code")
 GONE_URL, GONE_FILE = "http://127.0.0.1:9/gone.png", "file_gone"
 _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -27,11 +27,10 @@ _QUIET = {
 
 def ensure(version: str = VERSION) -> Path:
     """The client's binary. Raises `UnavailableError` with the reason."""
-    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine().lower())
-    if platform.system() != "Linux" or machine is None:
-        raise UnavailableError(f"no Claude Code is installed here on {platform.system()} {platform.machine()}")
-    package = f"@anthropic-ai/claude-code-linux-{machine}"
-    return installed(clients_folder() / f"claude-code-{version}", f"{package}@{version}", f"{package}/claude")
+    if platform.system() != "Linux":
+        raise UnavailableError(f"no Claude Code is installed here on {platform.system()}")
+    name = package("claude_code")
+    return installed(clients_folder() / f"claude-code-{version}", f"{name}@{version}", f"{name}/claude")
 
 
 def out_of_reach(body: dict[str, Any]) -> Forced | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.e2e.install import clients_folder, installed, system_and_machine
+from tests.e2e.install import clients_folder, installed, system_and_machine, version_of
 
-VERSION = "0.169.0"
+VERSION = version_of("codex")
 _TARGETS = {
     ("linux", "x64"): "x86_64-unknown-linux-musl",
     ("linux", "arm64"): "aarch64-unknown-linux-musl",
