@@ -67,6 +67,7 @@ class LiveSessions:
         self._rows: dict[tuple[str, str], LiveSession] = {}
         self._due: dict[str, set[str]] = {}  # sessions to be looked at, by store
         self._under_way: dict[tuple[str, str], float] = {}  # sessions that wait, by when they were looked at
+        self._standing: dict[tuple[str, str], str] = {}  # what the ledger said of them then
         self.problems: dict[str, str] = {}
 
     def refresh(self) -> list[LiveSession]:
@@ -92,7 +93,7 @@ class LiveSessions:
         for of_stores in (self._marks, self._due, self.problems):
             for gone in of_stores.keys() - found.keys():
                 del of_stores[gone]
-        for of_sessions in (self._rows, self._under_way):
+        for of_sessions in (self._rows, self._under_way, self._standing):
             for key in [key for key in of_sessions if key[0] not in found]:
                 del of_sessions[key]
 
@@ -124,8 +125,10 @@ class LiveSessions:
             row = self._row(store, session, newest.get(session), recovery, since)
             if row is None:
                 self._rows.pop((store.id, session), None)
+                self._standing.pop((store.id, session), None)
             else:
                 self._rows[store.id, session] = row
+                self._standing[store.id, session] = _standing(newest.get(session))
             due.discard(session)  # not where the look failed: then it is made again
 
     def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
@@ -137,7 +140,7 @@ class LiveSessions:
         return {
             session
             for session, entry in newest.items()
-            if (row := self._rows.get((store.id, session))) is not None and row.recovery != _standing(entry)
+            if self._standing.get((store.id, session), _standing(entry)) != _standing(entry)
         }
 
     def _waited(self, store: Store) -> set[str]:
@@ -155,7 +158,7 @@ class LiveSessions:
             return None
         if at < since:
             return None
-        now, done = self._clock(), "" if entry is None else _standing(entry)
+        now, done = self._clock(), _standing(entry)
         row = partial(LiveSession, store, session, at=at, recovery=done)
         look = _look(store, session)
         if now - at >= _UNDER_WAY_S or look is None or not look.newer:
@@ -164,7 +167,8 @@ class LiveSessions:
                 if finding.diagnosis.reason == UNREADABLE:
                     self._under_way[store.id, session] = now
                 says = finding.outlook if finding.stuck else finding.said
-                return row(title=finding.title, state=_of(finding), says=says)
+                stands = finding.recovery if finding.healed else done
+                return row(title=finding.title, state=_of(finding), says=says, recovery=stands)
         state = State.ANSWERED
         if look is not None and look.newer:
             state = State.RUNNING if look.running else State.WAITING
@@ -179,9 +183,9 @@ def _look(store: Store, session: str) -> SessionStatus | None:
         return None
 
 
-def _standing(entry: Entry) -> str:
+def _standing(entry: Entry | None) -> str:
     """Return the id of a recovery that can be shown and undone, else ""."""
-    return entry.id if entry.outcome is Outcome.HEALED else ""
+    return entry.id if entry is not None and entry.outcome is Outcome.HEALED else ""
 
 
 def _of(finding: Finding) -> State:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recoveryd.clients import Store, is_abandoned
-from recoveryd.core import Entry, Outcome, RecoverydError, keep_newest
+from recoveryd.core import Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
@@ -16,6 +16,7 @@ from recoveryd.settings import ignored
 
 _HOUR_MS = 3_600_000
 Found: TypeAlias = Assessment | None
+_Known: TypeAlias = dict[tuple[str, str], tuple[tuple[object, ...], Found]]  # sessions, and what they were like then
 _UNHEALED = frozenset(Outcome) - {Outcome.HEALED}
 
 
@@ -33,7 +34,8 @@ class NeedsUser:
     """Finds them. One object is to be asked again and again: what did not change is not read twice."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[str, Found]] = {}  # sessions, and what they were like then
+        self._known: _Known = {}
+        self._before: _Known = {}
 
     def find(self, context: Context, stores: Iterable[Store]) -> list[Needing]:
         """List the stuck sessions that `scan` lists, of those written to within `lookback_hours` and of those whose
@@ -42,6 +44,7 @@ class NeedsUser:
         Of a store that can't be listed, or is not there, nothing is said.
         """
         known = Upkeep(context.ledger).newest(frozenset(Outcome))
+        self._before, self._known = self._known, {}  # what is not there any more is forgotten
         return [needing for store in stores for needing in self._in_store(context, store, known)]
 
     def _in_store(self, context: Context, store: Store, known: Iterable[Entry]) -> Iterator[Needing]:
@@ -63,13 +66,14 @@ class NeedsUser:
 
     def _look(self, context: Context, store: Store, session: str, newest: Entry | None, ignored: str) -> Found:
         key, state = (store.id, session), _state(store, session)
-        basis = f"{state}/{newest and (newest.id, newest.outcome)}/{context.config.digest}/{ignored}"
-        known = self._known.get(key)
+        basis = state, newest and (newest.id, newest.outcome), context.config.digest, ignored
+        known = self._before.get(key)
         if state and known is not None and known[0] == basis:
+            self._known[key] = known
             return known[1]
         found = assess(context, store, session)
         if state and _lasts(store, session, found):
-            keep_newest(self._known, key, (basis, found))
+            self._known[key] = basis, found
         return found
 
 
@@ -84,8 +88,10 @@ def _lasts(store: Store, session: str, found: Found) -> bool:
     """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, and
     what can't be read now may be read later.
     """
+    if found is not None and (found.late or found.trouble):
+        return False
     try:
-        return not store.look(session).newer and not (found is not None and (found.late or found.trouble))
+        return not store.look(session).newer
     except RecoverydError:
         return False
 

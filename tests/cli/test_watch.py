@@ -54,6 +54,18 @@ def test_a_session_is_followed_from_its_failure_to_its_undo(live: LiveSessions, 
     assert states(live.refresh()) == {session: State.ANSWERED}
 
 
+def test_what_was_healed_can_be_undone_behind_many_other_recoveries(
+    live: LiveSessions, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    monkeypatch.setattr(LiveSessions, "_newest", lambda *_: {})  # of the newest few hundred, none is this session's
+    for _ in range(2):
+        (row,) = live.refresh()
+        assert row.state is State.HEALED and row.recovery and row.recovery in row.says
+        monkeypatch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at again"))
+
+
 def test_every_state_has_its_word(live: LiveSessions, tree: Tree, run: Run) -> None:
     answered = tree.answered(tree.stuck(blank_answer, EMPTY))
     waiting = tree.asked(behind_a_call)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics import parser
 
-from recoveryd.clients import Config
+from recoveryd.clients import Config, SessionStatus, Stamp
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.textfile import Textfile
-from recoveryd.diagnose import Context, NeedsUser
+from recoveryd.diagnose import Context, NeedsUser, needs_user
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.overrides import ignore
 from recoveryd.settings.schema import Metrics
@@ -123,3 +124,34 @@ def test_what_did_not_change_is_not_read_again(tree: Tree, tmp_path: Path, monke
             ignore(tmp_path, session)
             patch.undo()
         assert asked.find(context, [tree.store]) == []
+
+
+def test_a_thousand_sessions_more_are_not_read_again(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"ses_{number}" for number in range(2000)]
+    looked: list[str] = []
+    monkeypatch.setattr(type(tree.store), "written_since", lambda *_: names)
+    monkeypatch.setattr(type(tree.store), "stamp", lambda *_: Stamp(1))
+    monkeypatch.setattr(type(tree.store), "look", lambda *_: SessionStatus())
+    monkeypatch.setattr(needs_user, "assess", lambda _, store, session: looked.append(session))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
+        for _ in range(2):
+            assert asked.find(context, [tree.store]) == []
+    assert sorted(looked) == sorted(names)
+
+
+def test_one_odd_session_hides_none_of_the_others(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd, stuck = tree.stuck(title="odd"), tree.stuck(title="stuck")
+    look = type(tree.store).look
+
+    def fails(store: OpencodeFiles, session: str) -> SessionStatus:
+        if session == odd:
+            raise KeyError("a fault of the program")
+        return look(store, session)
+
+    monkeypatch.setattr(type(tree.store), "look", fails)
+    for command, key in (("scan", "stuck"), ("status", "need_user")):
+        assert {one["session"] for one in json.loads(run(command, "--json")[1])[key]} == {odd, stuck}
+    assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 2

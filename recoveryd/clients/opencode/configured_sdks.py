@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -76,17 +75,20 @@ def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
     """
     found = ""
     for said in _merged(directory, root):
-        found = said.get(provider, _Provider()).package or found
+        found = (said or {}).get(provider, _Provider()).package or found
     return _PROTOCOLS.get(found, "")
 
 
 def asks_its_maker(provider: str, directory: str = "", *told: str) -> bool:
     """Whether nothing leads `provider` to another service than its own: no configuration, and no address in `told`.
 
-    Whichever file says it counts, one of a fork too: which of them the client goes by may depend on its shell. Never
-    raises.
+    Whichever file says it counts, one of a fork too: which of them the client goes by may depend on its shell. One that
+    can't be read may say anything. Never raises.
     """
-    said = [one for each in _merged(directory, "", family=True) if (one := each.get(provider)) is not None]
+    files = list(_merged(directory, "", family=True))
+    if None in files:
+        return False
+    said = [one for each in files if each and (one := each.get(provider)) is not None]
     addresses = {*told, *(address for one in said for address in one.addresses)}
     addresses.add(os.environ.get(_BASE_VARIABLES.get(provider, ""), ""))
     known = all(package in _PROTOCOLS for one in said for package in one.packages)
@@ -101,8 +103,9 @@ def _is_own(provider: str, address: str) -> bool:
     return any(known.fullmatch(provider) and f".{host}".endswith(f".{domain}") for known, domain in _OWN_HOSTS)
 
 
-def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapping[str, _Provider]]:
-    """Go through what each configuration says, in the order in which the client merges them: a later one wins.
+def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapping[str, _Provider] | None]:
+    """Go through what each configuration says, in the order in which the client merges them: a later one wins. None for
+    one that can't be read.
 
     `family`: those of its forks too.
     """
@@ -121,10 +124,14 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
             stat = path.stat()
             if S_ISREG(stat.st_mode):
                 yield _providers(str(path), stat.st_mtime_ns, stat.st_size)
-        except (OSError, ValueError, RecursionError):
+        except (FileNotFoundError, NotADirectoryError):
             continue
-    with suppress(ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):
+            yield None
+    try:
         yield _named(content or "{}")
+    except (ValueError, RecursionError):
+        yield None
 
 
 def _of_the_family(home: Path, around: list[Path]) -> list[Path]:
@@ -155,9 +162,11 @@ def _is_project(folder: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _providers(path: str, mtime_ns: int, size: int) -> Mapping[str, _Provider]:
-    """Read what a configuration says of each provider. It is read again once it changed."""
+    """Read what a configuration says of each provider. It is read again once it changed. OSError, ValueError."""
     del mtime_ns
-    return _named(Path(path).read_text(encoding="utf-8", errors="replace")) if size <= _LARGEST else {}
+    if size > _LARGEST:
+        raise ValueError("too large to be a configuration")
+    return _named(Path(path).read_text(encoding="utf-8-sig", errors="replace"))
 
 
 def _named(text: str) -> Mapping[str, _Provider]:
@@ -168,14 +177,15 @@ def _named(text: str) -> Mapping[str, _Provider]:
 
 
 def _said(settings: Mapping[str, Any]) -> _Provider:
-    """Read one provider: `npm`, `api`, `options.baseURL`; a model may have an SDK and an address of its own."""
+    """Read one provider: `npm`, `api`, `options.baseURL`, of Bedrock `options.endpoint`; a model may have an SDK and an
+    address of its own."""
     models = settings.get("models")
     each = models.values() if isinstance(models, dict) else ()
     models_own = [model.get("provider") for model in each if isinstance(model, dict)]
     said = [settings, *(one for one in models_own if isinstance(one, dict))]
     options = settings.get("options")
     addresses = [one.get("api") for one in said]
-    addresses += [options.get("baseURL")] if isinstance(options, dict) else []
+    addresses += [options.get("baseURL"), options.get("endpoint")] if isinstance(options, dict) else []
     packages = tuple(text for one in said if isinstance(text := one.get("npm"), str))
     package = settings.get("npm")
     return _Provider(

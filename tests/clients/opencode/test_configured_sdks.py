@@ -140,6 +140,7 @@ ELSEWHERE = {
     "an SDK that nobody knows": {"npm": "file:///home/me/sdk.js"},
     "one of its models": {"models": {"claude": {"provider": {"api": "https://example.com"}}}},
     "what is no address": {"options": {"baseURL": "http://[::1"}},
+    "as Bedrock's SDK is led": {"options": {"endpoint": "http://localhost:4000"}},
 }
 
 
@@ -157,6 +158,24 @@ def test_a_provider_that_is_led_elsewhere_is_not_asked_itself(
     assert asks_its_maker("anthropic", asked)
     file.write_text(json.dumps({"provider": {"other": {}, "anthropic": settings}}))
     assert not asks_its_maker("anthropic", asked)
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"a": {env:A}}', b"[" * 100_000, b'{"a": "' + b"x" * 1024 * 1024 + b'"}'])
+def test_a_configuration_that_can_not_be_read_may_lead_anywhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    assert asks_its_maker("anthropic")
+    (folder / "opencode.json").write_bytes(content)
+    assert not asks_its_maker("anthropic")
+    (folder / "opencode.json").unlink()
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", "{")
+    assert not asks_its_maker("anthropic")
+
+
+def test_a_mark_of_the_byte_order_is_read_over(folder: Path) -> None:
+    settings = {"lab": {"npm": "@ai-sdk/anthropic"}, "anthropic": {"options": {"baseURL": "http://localhost:4000"}}}
+    (folder / "opencode.json").write_text(json.dumps({"provider": settings}), encoding="utf-8-sig")
+    assert protocol_of("lab") == "anthropic.messages" and not asks_its_maker("anthropic")
 
 
 OWN = {"baseURL": "https://api.anthropic.com/v1"}
