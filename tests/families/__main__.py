@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST
 from tests.families.judged import judged
-from tests.families.play import Played, played, shapes_for, staged
+from tests.families.play import Played, played, shapes_for, staged, undone
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
 
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every so many shapes")
     parser.add_argument("--without-client", action="store_true", help="by the product's own request, in seconds")
     parser.add_argument("--verbose", action="store_true", help="a line for every shape")
+    parser.add_argument("--undo", action="store_true", help="take back what healed, in a second session")
     parser.add_argument("--kept", type=Path, metavar="FILE", help="add a line a shape to it; play those it has not")
     parser.add_argument("--most", type=int, metavar="N", help="so many shapes of a family at the most")
     parser.add_argument("--figures", type=Path, metavar="FILE", help="print what was kept as a table, and end")
@@ -59,10 +60,13 @@ def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
         staged(Path(root), FAMILIES[name], version) as stage,
     ):
         made = played(stage, shapes, at_once=24 if slow else _AT_ONCE)
-    lines = [_line(name, version, one) for one in made]
+        healed = [one.shape for one in made if one.healed] if chosen.undo else []
+        back = {shape.name: exact for shape, exact in zip(healed, undone(stage, healed), strict=True)}
+    lines = [{**_line(name, version, one), "undone": back.get(one.shape.name)} for one in made]
     for line, one in zip(lines, made, strict=True):
-        if chosen.verbose or line["state"] not in ("healed", "accepted") or line["wire"] is False:
-            print(f"{name} {version} {line['state']}{', wire differs' * (line['wire'] is False)}: {one.tell()}")
+        if chosen.verbose or line["state"] not in ("healed", "accepted") or False in (line["wire"], line["undone"]):
+            odd = ", wire differs" * (line["wire"] is False) + ", undo differs" * (line["undone"] is False)
+            print(f"{name} {version} {line['state']}{odd}: {one.tell()}")
     print(f"{name} {version}: {dict(Counter(line['state'] for line in lines))}", flush=True)
     if chosen.kept:
         with chosen.kept.open("a", encoding="utf-8") as file:
@@ -93,23 +97,16 @@ def _line(family: str, version: str, one: Played) -> Line:
 
 def _figures(lines: list[Line]) -> None:
     """A row a family and version: how many shapes were refused and healed, how many left alone, how many rebuilt."""
-    print("| family | OpenCode | shapes | refused | healed | taken, and no byte changed | request as expected |")
-    print("|---|---|---|---|---|---|---|")
-    for family in FAMILIES:
-        for version in dict.fromkeys(line["version"] for line in lines):
-            own = [line for line in lines if (line["family"], line["version"]) == (family, version)]
-            states = Counter(line["state"] for line in own)
-            stuck, fine = states["healed"] + states["STUCK"], states["accepted"] + states["CHANGED"]
-            wires = [line["wire"] for line in own if line["wire"] is not None]
-            row = (
-                len(own),
-                stuck,
-                states["healed"],
-                f"{states['accepted']} of {fine}",
-                f"{sum(wires)} of {len(wires)}",
-            )
-            if own:
-                print(f"| {family} | {version} | {' | '.join(map(str, row))} |")
+    print("| family | OpenCode | shapes | refused | healed | undone exactly | left as they were | request as built |")
+    print("|---|---|---|---|---|---|---|---|")
+    for family, version in dict.fromkeys((line["family"], line["version"]) for line in lines):
+        own = [line for line in lines if (line["family"], line["version"]) == (family, version)]
+        states = Counter(line["state"] for line in own)
+        stuck, fine = states["healed"] + states["STUCK"], states["accepted"] + states["CHANGED"]
+        back = [line["undone"] for line in own if line.get("undone") is not None]
+        wires = [line["wire"] for line in own if line["wire"] is not None]
+        told = [f"{sum(back)} of {len(back)}", f"{states['accepted']} of {fine}", f"{sum(wires)} of {len(wires)}"]
+        print(f"| {' | '.join(map(str, (family, version, len(own), stuck, states['healed'], *told)))} |")
 
 
 def _matrix(families: list[str], every: int) -> None:

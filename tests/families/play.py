@@ -178,6 +178,13 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
     return made
 
 
+def undone(stage: Stage, shapes: Sequence[Shape]) -> list[bool]:
+    """Have new sessions of these shapes healed, and take it back: whether every byte is as it was planted."""
+    made = played(stage, shapes, further=0, at_once=6)
+    stage.daemon.codes([["undo", entry["id"]] for one in made for entry in one.entries])
+    return [bool(one.entries) and stage.records(one.planted) == one.before for one in made]
+
+
 def _collect(stage: Stage, made: Sequence[Played]) -> None:
     """Wait until all that was refused is done with, and keep what the daemon says of each session."""
     found = stage.daemon.wait_settled(one.planted.id for one in made if one.refused is not None)
