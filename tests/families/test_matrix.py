@@ -154,3 +154,9 @@ def test_a_picture_stands_in_the_result_of_its_tool_or_beside_it(name: str, with
     request = built(FAMILIES[name], session_of(name, SHAPES["attachments-of-tools-on"]), "new")
     outputs = [block.body["output"] for block in request.blocks() if block.type == "function_call_output"]
     assert any(isinstance(output, list) for output in outputs) is within
+
+
+def test_xais_sdk_writes_the_picture_of_a_tool_into_its_result() -> None:
+    request = built(FAMILIES["xai"], session_of("xai", SHAPES["empty-output-beside-a-picture"]), "new")
+    [content] = [block.body["content"] for block in request.blocks() if block.type == "tool_result"]
+    assert content.startswith('[{"type":"image-data","data":"')

@@ -36,7 +36,7 @@ class ChatWire(SdkWire):
         return block(piece, {"type": "tool_result", "tool_use_id": piece.body["id"], "content": self.output(piece)})
 
     def output(self, piece: Piece) -> str | list[Json]:
-        """Make a result's content: a list (of files that no model reads, since others stand beside it) goes as JSON."""
+        """Make a result's content: a list (of files that this SDK sends as words) goes as JSON."""
         content = piece.body["content"]
         return content if isinstance(content, str) else compact([self._listed(item) for item in content])
 
@@ -45,7 +45,8 @@ class ChatWire(SdkWire):
             return item
         mime, data = item["mime"], item["source"]["data"]
         if self.form.spreads_files:
-            return {"type": "file-data", "data": data, "mediaType": mime}
+            kind = "image-data" if mime.startswith("image/") else "file-data"
+            return {"type": kind, "data": data, "mediaType": mime}
         return {"type": "media", "mediaType": mime, "data": data}
 
     def file(self, piece: Piece) -> Block:
