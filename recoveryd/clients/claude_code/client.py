@@ -21,6 +21,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecoverydError,
     Session,
     Wire,
 )
@@ -103,4 +104,8 @@ class ClaudeCode(WithoutServer):
 
     @staticmethod
     def _resume(store: Store, session: str) -> str:
-        return f"claude --resume {store.about(session).parent or session}"
+        try:
+            began = store.about(session).parent or session
+        except RecoverydError:  # what can't be read now must not keep its user from being told
+            began = session
+        return f"claude --resume {began}"

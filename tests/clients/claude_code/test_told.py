@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
+from recoveryd.clients.store import About
+from recoveryd.core import StoreError
 from recoveryd.settings import Notify
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
@@ -87,3 +89,18 @@ def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run)
     for argv in (["scan", "--repair"], ["scan"]):
         out = " ".join(run(*argv)[1].split())
         assert out.count(f"To go on: claude --resume {made.session}") == 2 and "resume agent" not in out, argv
+
+
+def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects"
+    odd, other = (planted(projects, "call-id", ILLEGAL).session for _ in range(2))
+    about = ClaudeCodeTranscripts.about
+
+    def fails(store: ClaudeCodeTranscripts, session: str) -> About:
+        if session == odd:
+            raise StoreError("can't be read now")
+        return about(store, session)
+
+    monkeypatch.setattr(ClaudeCodeTranscripts, "about", fails)
+    code, out, err = run("scan")
+    assert (code, err) == (1, "") and odd in out and other in out
