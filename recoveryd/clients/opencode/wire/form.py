@@ -20,6 +20,7 @@ class Form:
     drops_provider_calls: bool  # calls that the provider executed are left out; before, no request could be built
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments
+    sends_ignored: bool  # the text of an answer that is marked as not to be shown; every version of OpenCode's own
     drops_empty_prompts: bool  # a prompt of empty texts vanishes; before, some SDKs sent it without content
     knows_mistral: bool  # by the names of all its models; before, by "mistral" and "devstral" alone
     mends_calls: bool  # the SDK for Bedrock makes names legal and inputs objects
@@ -65,14 +66,14 @@ _BINDING = re.compile(
 _FLAGS = len(Form.__dataclass_fields__) - 1
 
 
-OLD, NEW = Form("old", *[False] * _FLAGS), Form("new", *[True] * _FLAGS)
+OLD, NEW = replace(Form("old", *[False] * _FLAGS), sends_ignored=True), Form("new", *[True] * _FLAGS)
 
 
 PAGED = replace(OLD, name="paged", reads_pages=True)
 
 
 # Kilo 7.7.9 sends what 1.18 sends, but for these.
-FORK = replace(NEW, name="fork", moves_text=False, mends_unicode=False)
+FORK = replace(NEW, name="fork", moves_text=False, mends_unicode=False, sends_ignored=False)
 
 
 _FORMS = {form.name: form for form in (OLD, PAGED, NEW, FORK)}

@@ -162,6 +162,8 @@ def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, bla
     data, kind = part.data or {}, part.type
     if kind not in ("text", "reasoning", "tool"):
         return
+    if kind == "text" and data.get("ignored") and not asked.form.sends_ignored:
+        return
     marks = None if foreign else data.get("metadata")
     if asked.form.drops_provider_calls and isinstance(marks, dict) and "providerExecuted" in marks:
         marks = {key: value for key, value in marks.items() if key != "providerExecuted"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
-from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, Form
 from recoveryd.core.model import Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
@@ -201,6 +201,8 @@ def test_an_output_that_was_compacted_is_a_note(form: Form) -> None:
 def test_an_ignored_text_is_sent_of_the_assistant_alone(form: Form) -> None:
     assert of_question(text("hidden", ignored=True), "seen", form=form) == [("user", ["seen"])]
     assert of_answer(text("hidden", ignored=True), form=form, bare=True) == [("assistant", ["hidden"])]
+    assert of_answer(text("hidden", ignored=True), form=FORK, bare=True) == []
+    assert of_answer(text("hidden", ignored=True), "seen", form=FORK, bare=True) == [("assistant", ["seen"])]
 
 
 @BOTH
