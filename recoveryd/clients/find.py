@@ -253,8 +253,9 @@ class Whose:
 
     def meant(self, text: str) -> str:
         """Return the name of the client that is called so by programs or people. Raises UsageError."""
-        for name, title in self._titles.items():
-            if text.casefold() in (name.casefold(), title.casefold()):
+        called = [(name, name) for name in self._titles] + [(name, title) for name, title in self._titles.items()]
+        for name, known in called:  # programs' names first: a fork may be called as another client is
+            if text.casefold() == known.casefold():
                 return name
         raise UsageError(f'There is no client "{text}".', f"Known are: {', '.join(self._titles)}")
 

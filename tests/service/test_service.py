@@ -29,8 +29,10 @@ from recoveryd.service.launchd import Launchd, plist
 from recoveryd.settings import paths
 from recoveryd.settings.load import load
 from tests.cli.contract import faults
-from tests.support.database import Base
+from tests.support.database import NEW, Base
 from tests.support.managers import Fakes
+from tests.support.rollouts import Rollout
+from tests.support.transcript import Transcript
 
 STARTED = ["--user daemon-reload", "--user enable recoveryd.service", "--user restart recoveryd.service"]
 TRY_OUT = base.try_out
@@ -110,6 +112,16 @@ def recorded(home: Path) -> None:
         ledger.record(Record("r1", failure, "", Kind.EMPTY_CONTENT), Outcome.REFUSED)
 
 
+def test_install_says_which_clients_it_found(home: Path, run: Run, fakes: Fakes) -> None:
+    del fakes
+    Base(home / ".local/share/kilo/kilo.db", NEW)
+    Rollout(home / ".codex").healthy()
+    transcript = Transcript()
+    transcript.user("hi")
+    transcript.write(home / ".claude" / "projects")
+    assert "clients found: Kilo, Codex, Claude Code" in " ".join(run("install")[1].split())
+
+
 def test_install_writes_the_unit_starts_it_and_says_so(
     home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +131,7 @@ def test_install_writes_the_unit_starts_it_and_says_so(
     assert fakes.calls() == ["--user show-environment", *STARTED, "--user show -p StatusText --value recoveryd.service"]
     assert f"wrote: {unit(home)}" in out
     assert "running: watching a store" in out
+    assert "clients found: none yet; they are waited for" in out
     assert "journalctl --user -u recoveryd" in out and "recoveryd uninstall" in out
     [line] = [line for line in unit(home).read_text().splitlines() if line.startswith("ExecStart=")]
     program, verb = line.removeprefix("ExecStart=").split(" ")

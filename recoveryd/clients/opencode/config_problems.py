@@ -47,7 +47,8 @@ def _database(key: str, path: Path) -> Iterator[ConfigProblem]:
     if not path.exists():
         yield ConfigProblem(key, f"{path} is not there.", "Is its disk mounted? `run` waits for it.")
     elif not path.is_file():
-        yield ConfigProblem(key, f"{path} is no file.", "A folder belongs in [opencode] data_dirs.")
+        hint = "A folder belongs in [opencode] data_dirs." if path.is_dir() else "Name the database itself."
+        yield ConfigProblem(key, f"{path} is no file.", hint)
     elif not os.access(path, os.R_OK | os.W_OK):
         yield ConfigProblem(key, f"{path} can't be read and written to by you.", "Whose is it? See ls -l.")
 

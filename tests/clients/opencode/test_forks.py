@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from functools import partial
@@ -162,6 +163,42 @@ def test_a_database_of_other_tables_is_no_fork_whatever_its_name(tmp_path: Path)
     assert problem.key == "opencode.stores" and "Notes" in problem.next
     gone = Config(opencode=OpencodeSettings(stores=(NamedStore(path=tmp_path / "none.db", name="None"),)))
     assert "is not there" in reference_problems(gone)[0].says
+
+
+def test_entries_that_lead_to_no_sessions_stop_nothing_and_one_database_is_one_store(tmp_path: Path) -> None:
+    """A path that is not there, a folder, a pipe, a text; then a database by its name, a link and its other name."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("no database")
+    base = Base(tmp_path / "real", NEW)
+    (tmp_path / "symlink").symlink_to(base.path)
+    (tmp_path / "hardlink").hardlink_to(base.path)
+    bad, good = ("none", "folder", "pipe", "text"), ("real", "symlink", "hardlink", "real")
+    entries = tuple(NamedStore(path=tmp_path / name, name=name) for name in (*bad, *good))
+    config = Config(opencode=OpencodeSettings(stores=entries))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    found = [store for store in find_stores(config, {"HOME": str(tmp_path)}) if store.client.startswith("opencode/")]
+    assert sorted(Path(store.id).name for store in found) == sorted((*bad, "real"))
+    living = []
+    for store in found:
+        try:
+            living += [store.client] if store.exists() and store.live() is None else []
+        except StoreError:
+            assert Path(store.id).name in bad
+    assert living == ["opencode/real"]
+    told = [(Path(problem.says.split()[0]).name, problem.next) for problem in reference_problems(config)]
+    assert told[:3] == [
+        ("none", "Is its disk mounted? `run` waits for it."),
+        ("folder", "A folder belongs in [opencode] data_dirs."),
+        ("pipe", "Name the database itself."),
+    ]
+    assert len(told) == len(bad) and sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_fork_that_is_called_as_another_client_hides_that_from_nobody(tmp_path: Path) -> None:
+    config = Config(opencode=OpencodeSettings(stores=(NamedStore(path=tmp_path / "x.db", name="Codex"),)))
+    whose = Whose(config, {"HOME": str(tmp_path)})
+    assert [whose.meant(text) for text in ("codex", "Codex", "opencode/codex")] == ["codex", "codex", "opencode/Codex"]
 
 
 @pytest.mark.parametrize("entry", ['path = "x"\nname = "a"', 'path = "/x"\nname = " "', 'path = "/x"', 'name = "a"'])
