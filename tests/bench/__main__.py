@@ -16,13 +16,14 @@ from tests.bench.database import databases
 from tests.bench.detect import at_once, one_by_one
 from tests.bench.harness import Figure
 from tests.bench.idle import idle
+from tests.bench.neighbours import neighbours
 from tests.bench.picture import svg
 from tests.bench.rollouts import rollouts
 from tests.bench.shorten import plan
 from tests.bench.sizes import QUICK, SIZES, Point, measure
 from tests.bench.start import starts
 
-PARTS = ("detect", "storm", "start", "idle", "database", "rollouts", "plan")
+PARTS = ("detect", "storm", "start", "idle", "neighbours", "database", "rollouts", "plan")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "storm": lambda: [at_once(root, asked.at_once)],
             "start": lambda: starts(root, asked.sessions, asked.sessions * 20),
             "idle": lambda: idle(root, asked.idle),
+            "neighbours": lambda: [neighbours(root, asked.runs)],
             "database": lambda: databases(root, asked.megabytes * 1_000_000, asked.runs, asked.stream),
             "rollouts": lambda: rollouts(root, asked.rollouts, 10, asked.runs),
             "plan": lambda: plan(500 if asked.quick else 5_000),

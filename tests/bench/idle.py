@@ -56,6 +56,11 @@ def _plant(home: Home) -> None:
     """Healthy sessions of OpenCode (both of its stores), Kilo, Codex and Claude Code."""
     plant_healthy(home.storage, SESSIONS, MESSAGES)
     generate(home.database, NEW, DATABASE)
+    plant_others(home)
+
+
+def plant_others(home: Home) -> None:
+    """Healthy sessions of Kilo, Codex and Claude Code."""
     generate(home.root / "data" / "kilo" / "kilo.db", NEW, DATABASE)
     for number in range(SESSIONS):
         Rollout(home.root / ".codex", f"01a201b9-82b1-7263-872f-{number:012x}").healthy()

@@ -18,7 +18,13 @@ SMALL += ["--stream", "0.5", "--rollouts", "3"]
 SIZE = ["--sizes", "3", "--runs", "2", "--picture"]
 KEYS = {"name", "unit", "value", "floor", "floor_is", "ratio", "limit", "limit_of", "holds", "more", "lines"}
 FIGURES = {"detect_to_durable", "sessions_at_once", "first_start", "start_unchanged", "idle_wake_ups", "idle_rss"}
-FIGURES |= {"rollouts_start", "rollouts_failure", "plan_of_a_long_session", "plan_that_clears_outputs"}
+FIGURES |= {
+    "rollouts_start",
+    "rollouts_failure",
+    "plan_of_a_long_session",
+    "plan_that_clears_outputs",
+    "failure_beside_streams",
+}
 DATABASE = {"start", "start_reads", "failure", "failure_reads", "stream", "stream_long", "plans"}
 FIGURES |= {f"database_{name}{mark}" for name in DATABASE for mark in ("", "_no_events")}
 
