@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import shtab
 from loguru import logger
 from loguru._better_exceptions import ExceptionFormatter
 
@@ -26,6 +27,7 @@ Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdo
 HERE = Path(__file__).parent
 NEEDS_CLIENT = HERE / "e2e"
 MEMORY, ROOM = Path("/dev/shm"), 2 * 1024**3  # bytes; a container may have 64 MB there
+CONFIRM_S = lifecycle.CONFIRM_S
 SLOW = ("bench", "e2e", "fuzz", "live", "soak")
 
 
@@ -108,20 +110,19 @@ def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def _once_a_process() -> Iterator[None]:
-    """Hundreds of command lines are run in one process, and each makes what does not differ: the parser, and where
-    Python's libraries are, which each sink of loguru asks (10 ms).
+    """Hundreds of command lines are run in one process, and each makes what does not differ: the parser, the
+    completion of a shell, and where Python's libraries are, which each sink of loguru asks (10 ms).
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "make_parser", cache(parser.make_parser))
+        patch.setattr(shtab, "complete", cache(shtab.complete))
         patch.setattr(ExceptionFormatter, "_get_lib_dirs", staticmethod(cache(ExceptionFormatter._get_lib_dirs)))
         yield
 
 
-@pytest.fixture(autouse=True)
-def _read_back_soon(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """A quick test does not wait a second for each repair to be read back. Those with the real client do."""
-    if not request.node.get_closest_marker("slow"):
-        monkeypatch.setattr(lifecycle, "CONFIRM_S", 0.05)
+    lifecycle.CONFIRM_S = CONFIRM_S if item.get_closest_marker("slow") else 0.05
 
 
 @pytest.fixture
@@ -167,10 +168,12 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     return call
 
 
-@pytest.fixture(autouse=True)
-def _no_client_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "listeners", list)
-    monkeypatch.setattr(server_address, "DEFAULT_URL", "http://127.0.0.1:1")
+@pytest.fixture(scope="session", autouse=True)
+def _no_client_of_the_machine() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "listeners", list)
+        patch.setattr(server_address, "DEFAULT_URL", "http://127.0.0.1:1")
+        yield
 
 
 @pytest.fixture

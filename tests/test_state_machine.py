@@ -27,6 +27,7 @@ from tests.support.build import Planted, SessionBuilder
 from tests.support.examples import FULL
 from tests.support.parts import api_error, text, tool
 
+pytestmark = pytest.mark.slow  # generated like those of tests/fuzz, with a kill at any step
 EXAMPLES = int(os.environ.get("TEST_RECOVERYD_EXAMPLES", "15" if FULL else "4"))
 STEPS = 60  # more than most recoveries have: a kill that comes too late is none
 

@@ -21,6 +21,7 @@ from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
 from tests.families.table import FAMILIES, Family
 from tests.shapes import Shape
+from tests.support.planted import Planted
 from tests.support.values import as_session
 
 PATHS = {
@@ -62,7 +63,12 @@ class Judged:
 @cache
 def session_of(name: str, shape: Shape) -> Session:
     """A shape as a family would have stored it, built once in a process."""
-    return as_session(FAMILIES[name].dressed(shape.build(1_790_000_000_000, seed=1)))
+    return as_session(FAMILIES[name].dressed(_planted(shape)))
+
+
+@cache
+def _planted(shape: Shape) -> Planted:
+    return shape.build(1_790_000_000_000, seed=1)
 
 
 @cache
