@@ -243,7 +243,7 @@ class Healer:
         self._answer(by_hand.go_on_by_hand(self._context, self._resumer, case))
 
     def _answer(self, answer: Answer) -> None:
-        self._teller.answer(answer.event, answer.heading, f"{answer.event.title}: {answer.says}")
+        self._teller.answer(answer.event, answer.heading, answer.says)
 
 
 def _stays_open(event: Event) -> bool:

@@ -154,8 +154,8 @@ def _told_as(news: list[tuple[Toast, Delivery]], few: int) -> list[tuple[Toast, 
 
 def _settle(toast: Toast, deliveries: list[Delivery], problem: str) -> None:
     """Set the fate of notices; `problem` is why they were not shown, "" if they were."""
-    title, body, why = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH), clean(problem, 200)
     if problem:
-        logger.info("Notice, here because {}: {}: {}", why, title, body)
+        said = clean(toast.logged or f"{toast.title}: {toast.body}", TITLE_LENGTH + BODY_LENGTH)
+        logger.info("Notice, here because {}: {}", clean(problem, 200), said)
     for delivery in deliveries:
         delivery.settle(Fate.LOGGED if problem else Fate.SHOWN)

@@ -59,10 +59,10 @@ class Teller:
         variant = "success" if well else "warning"
         self._tui.send(server, failure, directory, title, text, variant)
 
-    def answer(self, event: Event, title: str, body: str) -> None:
+    def answer(self, event: Event, title: str, says: str) -> None:
         """Show in a notice what came of a button."""
-        logger.info("{}: {}: {}", marked(event), title, body)
-        self._notifier.send(Toast(title, body))
+        logger.info("{}: {}: {}", marked(event), title, says)
+        self._notifier.send(Toast(title, f"{event.title}: {says}", logged=f"{title}: {event.session}: {says}"))
 
     def undone(self, store: Store, event: Event) -> None:
         """Show in the client that a recovery was taken back."""

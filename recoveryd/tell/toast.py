@@ -36,6 +36,7 @@ class Toast:
 
     `news` (healed, given up, stuck) is what became of `session`, which is called `name`, in the client `who`. Notices
     with news may be held back for a moment and told as one; one without is an answer to the user and shown at once.
+    `logged`: its line in the log, where it can't be shown, if that differs: a name may be the first words of a prompt.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Toast:
     session: str = ""
     name: str = ""
     who: str = ""
+    logged: str = ""
 
     def offered(self) -> Toast:
         """Return the same notice with those of its buttons that are offered now."""
@@ -63,15 +65,20 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
     counts = Counter(toast.news for toast in told)
     several, *others = [(news, counts[news]) for news in sorted(counts, key=_rank, reverse=True)]
     title = f"{several[1]} session{'s' if several[1] > 1 else ''} {several[0]}"
-    lines = [f"• {f'{t.news}: ' if others else ''}{_named(t)}" for t in told[:_NAMES]]
+    title = ", ".join([title, *(f"{n} {news}" for news, n in others)])
     left = [f"and {len(told) - _NAMES} more"] if len(told) > _NAMES else []
-    body = "\n".join([*lines, *left, "All of them: recoveryd history. How to go on: recoveryd scan"])
-    return Toast(", ".join([title, *(f"{n} {news}" for news, n in others)]), body, news=told[0].news)
+
+    def body(names: Sequence[str]) -> str:
+        lines = [f"• {f'{t.news}: ' if others else ''}{name}" for t, name in zip(told, names, strict=False)]
+        return "\n".join([*lines, *left, "All of them: recoveryd history. How to go on: recoveryd scan"])
+
+    named, ids = [_named(t, t.name) for t in told[:_NAMES]], [_named(t, t.session) for t in told[:_NAMES]]
+    return Toast(title, body(named), news=told[0].news, logged=f"{title}: {body(ids)}")
 
 
-def _named(toast: Toast) -> str:
+def _named(toast: Toast, name: str) -> str:
     who = clean(toast.who, _WHO_LENGTH)
-    return clean(toast.name, _NAME_LENGTH) + (f" ({who})" if who else "")
+    return clean(name, _NAME_LENGTH) + (f" ({who})" if who else "")
 
 
 def _rank(news: str) -> int:

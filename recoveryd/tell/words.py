@@ -36,7 +36,8 @@ def notice(
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
     who = who or client_title(event.store)
-    return Toast(f"{who} session {news}: {name}", body.strip(), buttons, news, event.session, name, who)
+    says, body = f"{who} session {news}", body.strip()
+    return Toast(f"{says}: {name}", body, buttons, news, event.session, name, who, f"{says}: {event.session}: {body}")
 
 
 _NEWS = {Outcome.HEALED: "healed", Outcome.GAVE_UP: "given up"}
@@ -98,7 +99,8 @@ def deeds_by_line(event: Event) -> Toast:
     lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
-    return Toast(f"What was done: {clean(event.title, 80) or event.session}", body)
+    logged = f"What was done: {event.session}: {body}"
+    return Toast(f"What was done: {clean(event.title, 80) or event.session}", body, logged=logged)
 
 
 def buttons(

@@ -121,7 +121,8 @@ class TestMany:
         with notifier(show=Screen("there is no session bus").show) as made:
             assert fates([made.send(news(n)) for n in range(50)]) == {Fate.LOGGED}
         (line,) = lines
-        assert line.startswith("INFO Notice, here because there is no session bus: 50 sessions healed: • name 0 • ")
+        assert line.startswith("INFO Notice, here because there is no session bus: 50 sessions healed: • ses_0 • ")
+        assert "name" not in line
 
 
 class TestNotifier:

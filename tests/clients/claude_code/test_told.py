@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import About
 from recoveryd.core import StoreError
 from recoveryd.settings import Notify
+from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.conftest import Run
@@ -104,3 +106,20 @@ def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monk
     monkeypatch.setattr(ClaudeCodeTranscripts, "about", fails)
     code, out, err = run("scan")
     assert (code, err) == (1, "") and odd in out and other in out
+
+
+def test_the_log_has_no_word_of_the_prompt_that_a_session_is_called_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Desktop, "show", lambda *_: "there is none")
+    made = planted(tmp_path / ".claude" / "projects", "call-id", ILLEGAL)
+    [path] = (tmp_path / ".claude").rglob("*.jsonl")
+    title = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects").about(made.session).title
+    assert title and title.encode() in path.read_bytes()
+    lines: list[str] = []
+    sink = logger.add(lines.append, level="INFO", format="{message}")
+    store = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects")
+    with running(tmp_path, store, notify=Notify(tui=False, desktop=True)):
+        until(lambda: any("Notice, here because" in line for line in lines))
+    logger.remove(sink)
+    assert made.session in "".join(lines) and title not in "".join(lines)
