@@ -7,7 +7,8 @@ import json
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.bench.shorten import plan
 from tests.bench.sizes import QUICK, SIZES, Point, measure
 from tests.bench.start import starts
 
+PUBLISHED = Path(__file__).parents[2] / "docs" / "figures.md"
 PARTS = ("detect", "storm", "start", "idle", "neighbours", "database", "rollouts", "plan")
 
 
@@ -43,7 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         for part in asked.only or ([] if asked.picture else PARTS):
             print(f"{part} ...", file=sys.stderr, flush=True)
+            begun = time.monotonic()
             figures += measure[part]()
+            print(f"{part}: {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+            for known in published(part):
+                print(f"  by docs/figures.md: {known}", file=sys.stderr, flush=True)
         points = _sizes(root, asked) if asked.picture else []
     data: dict[str, Any] = {
         "version": __version__,
@@ -60,6 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         print(json.dumps(data, indent=2))
     return 0
+
+
+def published(part: str) -> Iterator[str]:
+    """What docs/figures.md says of a part, to be compared with what is measured."""
+    for line in PUBLISHED.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 5 and f"tests.bench --only {part}`" in cells[3]:
+            yield f"{cells[1]}: {cells[2]}"
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

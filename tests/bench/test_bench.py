@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.bench.__main__ import PARTS, PUBLISHED, published
 from tests.bench.picture import CHARTS, svg
 from tests.bench.sizes import Point
 
@@ -70,3 +71,10 @@ def test_a_picture_has_a_chart_for_each_measure_and_a_mark_for_each_point() -> N
     assert len(marks) == len(points) * len(CHARTS) + 2  # and the legend's
     places = [(float(mark.attrib["cx"]), float(mark.attrib["cy"])) for mark in marks]
     assert all(0 < x < 360 * 2 and 0 < y < 500 for x, y in places)
+
+
+def test_what_is_published_of_a_part_is_shown_beside_it() -> None:
+    page = PUBLISHED.read_text(encoding="utf-8")
+    named = {part for part in PARTS if f"`python -m tests.bench --only {part}`" in page}
+    assert named == {part for part in PARTS if list(published(part))} and "storm" in named
+    assert page.count("tests.bench --only") == sum(len(list(published(part))) for part in PARTS)
