@@ -178,11 +178,15 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
     return made
 
 
-def undone(stage: Stage, shapes: Sequence[Shape]) -> list[bool]:
-    """Have new sessions of these shapes healed, and take it back: whether every byte is as it was planted."""
+def undone(stage: Stage, shapes: Sequence[Shape]) -> list[bool | None]:
+    """Have new sessions of these shapes healed, and take it back: whether every byte is as it was planted.
+
+    None where a fault that shows by itself was mended before the prompt: behind an answer nothing is taken back.
+    """
     made = played(stage, shapes, further=0, at_once=6)
     stage.daemon.codes([["undo", entry["id"]] for one in made for entry in one.entries])
-    return [bool(one.entries) and stage.records(one.planted) == one.before for one in made]
+    exact = [bool(one.entries) and stage.records(one.planted) == one.before for one in made]
+    return [same if one.refused is not None else None for one, same in zip(made, exact, strict=True)]
 
 
 def _collect(stage: Stage, made: Sequence[Played]) -> None:
