@@ -93,6 +93,15 @@ class Daemon:
             self._log.close()
             self._process = self._log = None
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the process still for a while: what happens then it learns afterwards."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
     def wait(self, done: Callable[[], bool], problem: str, timeout: float = PATIENCE) -> None:
         """Wait until `done`; raises AssertionError with the end of the log, at once if the daemon ended."""
         deadline = time.monotonic() + timeout

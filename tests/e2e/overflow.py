@@ -1,12 +1,14 @@
 """Sessions that are too long for their model, on the real client: refused, healed by a daemon, undone, healed, used.
 
-`python -m tests.e2e.overflow --version 1.18.33` plays all of them in all ways, which takes minutes.
+`python -m tests.e2e.overflow --version 1.18.33` plays all of them in all ways, which takes minutes, and writes a table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +21,8 @@ from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.heals import files
 from tests.e2e.install import DEFAULT_VERSION
-from tests.e2e.tokens import TOO_LONG, count
-from tests.support.build import Planted
+from tests.e2e.tokens import NO_NUMBERS, SUM, TOO_LONG, count
+from tests.support.build import Planted, SessionBuilder
 from tests.support.long_sessions import FIRST, LONG, Long
 
 LIMIT = 200_000  # tokens
@@ -74,6 +76,23 @@ class Played:
         keys = self.records.keys() | self.undone.keys()
         return ", ".join(sorted(key for key in keys if self.records.get(key) != self.undone.get(key)))
 
+    @property
+    def kept(self) -> str:
+        """What is sent after the heal, of what the target allows; "" where nothing was to be kept by its tokens."""
+        by_bytes = any(" MB: " in entry["detail"] for entry in self.entries)
+        return f"{self.sent / (SHARE * LIMIT):.0%}" if self.healed and self.sent and not by_bytes else ""
+
+    @property
+    def came_to(self) -> str:
+        """What became of it, in a word or two."""
+        if self.healed:
+            return "healed" if not self.problems else f"WRONG: {'; '.join(self.problems)}"
+        first = next((number for number, outcome in enumerate(self.again) if outcome.accepted), None)
+        what = (
+            "never refused" if self.refused.accepted else "stuck" if first is None else f"by itself, prompt {first + 2}"
+        )
+        return f"WRONG: {what}, and touched" if self.touched else what
+
     def tell(self) -> str:
         said = [f"{e['kind']} {e['outcome']}: {e['detail']}" for e in self.entries]
         asked = [(count(r.body or {}), r.refused) for outcome in self.again for r in outcome.requests]
@@ -112,9 +131,10 @@ def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool
     for case in cases:
         planted = case.build()
         harness.plant(planted)
-        refused = harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
-        settle(harness, planted.id)
-        played.append(Played(case, planted, refused, records(harness, planted.id)))
+        with daemon.held():  # it would heal before the records are read
+            refused = harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
+            settle(harness, planted.id)
+            played.append(Played(case, planted, refused, records(harness, planted.id)))
     found = daemon.wait_settled([one.id for one in played]) if heals else daemon.by_session()
     for one in played:
         one.entries = found.get(one.id, [])
@@ -128,6 +148,7 @@ def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool
         for number in range(PROMPTS):
             one.again.append(harness.prompt(one.id, f"and on, {number}", thinking=True))
             settle(harness, one.id)
+        one.touched = any(b"recoveryd" in raw for raw in records(harness, one.id).values())
     return played
 
 
@@ -151,30 +172,46 @@ def place(
         yield harness, daemon
 
 
-def figures(version: str, how: str, played: Sequence[Played]) -> str:
-    lines = []
-    for one in played:
-        kept = f"{one.sent:>7,} sent, {one.sent / (SHARE * LIMIT):.0%} of the target" if one.sent else ""
-        said = "; ".join(f"{e['outcome']}: {e['detail']}" for e in one.entries) or "left alone"
-        lines.append(f"{version} {how} {one.case.name:12} {kept:38} {'; '.join(one.problems) or 'ok'} | {said}")
-    return "\n".join(lines)
+def small_talk(s: SessionBuilder, _: random.Random) -> None:
+    """Nothing is wrong with it."""
+    s.user(FIRST)
+    s.assistant("done")
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "off": {"config": OFF},  # the client neither clears nor compacts
+    "default": {},
+    "bound": {"config": OFF, "bound": True},
+    "sum": {"config": OFF, "words": SUM},
+    "no numbers": {"config": OFF, "words": NO_NUMBERS},
+}
+HEAD = "| case | version | way | came to | of the target | undo | then |\n|---|---|---|---|---|---|---|"
+
+
+def row(version: str, way: str, one: Played) -> str:
+    """Tell in a row of a table what became of a session."""
+    undo = ("exact" if one.undo == 0 and one.undone == one.records else "WRONG") if one.healed else ""
+    accepted = f"{sum(outcome.accepted for outcome in one.again)} of {PROMPTS}"
+    return f"| {one.case.name} | {version} | {way} | {one.came_to} | {one.kept} | {undo} | {accepted} |"
 
 
 def main() -> None:
     """Play all cases in all ways, and tell what became of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", default=DEFAULT_VERSION)
-    parser.add_argument("--case", help="one alone")
-    parser.add_argument("--way", choices=["off", "default", "bound"])
+    parser.add_argument("--case", choices=LONG, help="one alone")
+    parser.add_argument("--way", choices=WAYS)
     asked = parser.parse_args()
-    cases = [LONG[asked.case]] if asked.case else list(LONG.values())
-    ways: dict[str, dict[str, Any]] = {"off": {"config": OFF}, "default": {}, "bound": {"config": OFF, "bound": True}}
-    for way, fields in ways.items():
-        if asked.way in (None, way):
-            with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **fields) as (h, daemon):
-                print(figures(asked.version, way, play(h, daemon, cases)), flush=True)
-                if "Traceback" in daemon.log or "fault of" in daemon.log:
-                    print(daemon.log[-3000:])
+    cases = [LONG[asked.case]] if asked.case else [*LONG.values(), Long("control", small_talk)]
+    print(HEAD, flush=True)
+    for way in [asked.way] if asked.way else WAYS:
+        with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **WAYS[way]) as (h, daemon):
+            for one in play(h, daemon, cases):
+                print(row(asked.version, way, one), flush=True)
+                if "WRONG" in one.came_to:
+                    print(one.tell()[:2000], file=sys.stderr, flush=True)
+            if "Traceback" in daemon.log or "fault of" in daemon.log:
+                print(daemon.log[-3000:], file=sys.stderr)
 
 
 if __name__ == "__main__":
