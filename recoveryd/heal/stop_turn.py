@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from recoveryd.clients import Server, Store
 from recoveryd.core import Failure, Refusal, Session
+
+_TIMES, _PAUSE_S = 10, 0.3  # how often a client is asked to stop what has no end
+_IDLE = 2  # so often it has to be idle, one after the other: between two requests it may look so
 
 
 def stop_turn(store: Store, server: Server, session: Session, failure: Failure) -> bool:
@@ -19,9 +23,22 @@ def stop_turn(store: Store, server: Server, session: Session, failure: Failure) 
 
 
 def end_turn(server: Server, session: Session, failure: Failure, still: Callable[[], bool], why: Refusal) -> Refusal:
-    """Ask the client to stop what goes on without end, if `still` says that it does; `why`, with what came of that."""
-    asked = server.abort(failure, session.directory, still)
-    said = "it was told to stop" if asked else "if it still runs, stop it there"
+    """Ask the client to stop what goes on without end, if `still` says that it does; `why`, with what came of that.
+
+    What comes between two requests the client may not hear: it is asked again, for some seconds, while it runs.
+    """
+    asked, idle = 0, 0
+    for attempt in range(_TIMES):
+        if attempt:
+            time.sleep(_PAUSE_S)
+        if server.abort(failure, session.directory, still):
+            asked, idle = asked + 1, 0
+        elif (idle := idle + 1) == _IDLE:
+            break
+    if not asked:
+        said = "if it still runs, stop it there"
+    else:
+        said = "it was told to stop" if idle else f"it was told to stop {asked} times and goes on: stop it there"
     return Refusal(f"{why.reason}; {said}")
 
 

@@ -21,6 +21,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.diagnose import Case, Context, triage
+from recoveryd.heal import stop_turn
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger, Record
@@ -679,6 +680,34 @@ def test_a_client_that_compacts_without_end_is_stopped_and_its_user_told_once(tr
     assert event.detail.endswith("it was told to stop.")
     assert fake.paths() == [f"/session/{session}/abort", "/tui/show-toast"]
     assert daemon.aborted == [session]
+
+
+@pytest.mark.parametrize(
+    ("aborts", "asked", "said"),
+    [
+        (3, 3, "it was told to stop."),
+        (99, 10, "it was told to stop 10 times and goes on: stop it there."),
+    ],
+)
+def test_a_client_that_does_not_hear_it_is_told_again(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aborts: int, asked: int, said: str
+) -> None:
+    monkeypatch.setattr(stop_turn, "_PAUSE_S", 0.01)
+    session = _goes_round(tree)
+    endless = tree.store.look(session).endless
+    assert endless is not None
+    about = endless.failure
+    known = Fake(session=session, directory="/planted", message=about.message, made=about.time, aborts=aborts)
+    known.status = {session: {"type": "busy"}}
+    with (
+        listening(known) as fake,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: daemon.events)
+        until(lambda: "/tui/show-toast" in fake.paths())
+    [event] = daemon.events
+    assert event.detail.endswith(said)
+    assert fake.paths() == [f"/session/{session}/abort"] * asked + ["/tui/show-toast"]
 
 
 def test_it_is_stopped_while_an_answer_of_it_runs(tree: Tree, tmp_path: Path) -> None:

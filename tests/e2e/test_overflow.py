@@ -77,33 +77,23 @@ def test_where_thinking_is_bound_to_what_is_edited(tmp_path_factory: pytest.Temp
 def test_a_client_that_compacts_without_end_is_stopped(tmp_path: Path) -> None:
     """Its own words and tools are longer than the model takes; left alone it asks for ever.
 
-    It is asked to stop once; what comes between two of its requests it may not hear, and goes on: seen once in four.
+    One word to stop it may not hear, between two requests: it is told until it stops.
     """
-    try:
-        assert any(stopped(tmp_path / str(attempt)) for attempt in range(3))
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
-
-
-def stopped(folder: Path) -> bool:
-    """Whether the client stops once it was asked to. What is told, and that it is told once, holds in any case."""
     session = SessionBuilder(title="loop")
     session.user("hello")
     session.assistant("hello")
     planted = spent(session.planted())
-    folder.mkdir()
-    with place(folder, NEWEST, limit=8_000) as (harness, daemon):
-        harness.plant(planted)
-        assert harness.client.prompt_async(planted.id, "go on") == 204
-        [entry] = daemon.wait_settled([planted.id])[planted.id]
-        assert (entry["kind"], entry["outcome"]) == ("endless_compaction", "refused")
-        assert len(daemon.history(planted.id)) == 1, "once"
-        try:
+    try:
+        with place(tmp_path, NEWEST, limit=8_000) as (harness, daemon):
+            harness.plant(planted)
+            assert harness.client.prompt_async(planted.id, "go on") == 204
+            [entry] = daemon.wait_settled([planted.id])[planted.id]
             harness.client.wait_idle(planted.id)
-        except TimeoutError:
-            return False
-        asked = len(harness.provider.requests)
-        settle(harness, planted.id, quiet=1.5)
-        assert len(harness.provider.requests) == asked < 40
-        assert entry["detail"].endswith("it was told to stop.")
-        return True
+            asked = len(harness.provider.requests)
+            settle(harness, planted.id, quiet=1.5)
+            assert len(harness.provider.requests) == asked
+            assert (entry["kind"], entry["outcome"]) == ("endless_compaction", "refused")
+            assert entry["detail"].endswith("it was told to stop.")
+            assert len(daemon.history(planted.id)) == 1, "once"
+    except UnavailableError as reason:
+        pytest.skip(str(reason))

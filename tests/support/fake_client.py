@@ -43,6 +43,7 @@ class Fake:
     message: str = FAILURE.message
     made: int = FAILURE.time
     status: Any = field(default_factory=dict)
+    aborts: int = 1  # so many until it hears one
     accepts: int = 204
     password: str = ""
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -73,6 +74,9 @@ class Fake:
         if rest == "/prompt_async":
             self.on_prompt(asked.body)
             return self.accepts, b""
+        if rest == "/abort":
+            self.aborts -= 1
+            self.status = self.status if self.aborts > 0 else {}
         return (200, b"true") if rest == "/abort" else (404, b"{}")
 
     def paths(self, method: str = "POST") -> list[str]:
