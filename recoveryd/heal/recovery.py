@@ -305,6 +305,8 @@ class Recovery:
         return self._unproven(case, f"{capital(planned.reason)}.")
 
     def _overtaken(self, case: Case, session: Session, planned: Refusal) -> Refusal:
+        if self._by_hand:  # nothing need have been refused
+            return planned
         return self._recorder.overtaken(case, session, planned, self.context.clients.of(case.store))
 
     def _stands(self, case: Case, proposed: Proposal) -> bool:

@@ -173,6 +173,19 @@ def test_a_stuck_session_by_hand(run: Run, tree: Tree) -> None:
     assert json.loads(run("scan", "--json")[1])["stuck"] == []
 
 
+def test_a_short_session_by_hand_is_told_no_more_than_that(run: Run, tree: Tree) -> None:
+    """What helps a session that is refused is none of its business."""
+
+    def build(session: SessionBuilder) -> None:
+        session.user("hello")
+        session.assistant("hello")
+        spent(session.planted())
+
+    session = tree.answered(tree.stuck(build, TOO_LONG, model=MODEL), **MODEL)
+    code, out, _ = run("compact", session)
+    assert (code, " ".join(out.split())) == (0, "It has about 11k of 200k tokens, and 140k are aimed at.")
+
+
 def test_who_is_asked_and_says_no(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _fine(tree)
     before = tree.files()
