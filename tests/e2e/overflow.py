@@ -21,6 +21,7 @@ from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.heals import files
 from tests.e2e.install import DEFAULT_VERSION
+from tests.e2e.strict import MAX_REQUEST
 from tests.e2e.tokens import NO_NUMBERS, SUM, TOO_LONG, count
 from tests.support.build import Planted, SessionBuilder
 from tests.support.long_sessions import FIRST, LONG, Long
@@ -160,6 +161,7 @@ def place(
     config: dict[str, Any] | None = None,
     bound: bool = False,
     words: str = TOO_LONG,
+    max_bytes: int = MAX_REQUEST,
     limit: int = LIMIT,
     context: int = LIMIT,
 ) -> Iterator[tuple[Harness, Daemon]]:
@@ -168,7 +170,7 @@ def place(
         running(root / "client", version, config=config, bound=bound, limit=limit, context=context) as harness,
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
-        harness.provider.strict.words = words
+        harness.provider.strict.words, harness.provider.strict.max_bytes = words, max_bytes
         yield harness, daemon
 
 
@@ -184,6 +186,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "bound": {"config": OFF, "bound": True},
     "sum": {"config": OFF, "words": SUM},
     "no numbers": {"config": OFF, "words": NO_NUMBERS},
+    "bytes": {"config": OFF, "max_bytes": 800_000},  # a 413 of a proxy
 }
 HEAD = "| case | version | way | came to | of the target | undo | then |\n|---|---|---|---|---|---|---|"
 

@@ -33,18 +33,20 @@ class Refusal:
 class Strict:
     """A provider's temper: `prefill` allows a last assistant message, `bound` ties thinking to what is before it.
 
-    `limit`: the tokens that its model takes, and `words` what it says of more (`tests.e2e.tokens`).
+    `limit`: the tokens that its model takes, and `words` what it says of more (`tests.e2e.tokens`). `max_bytes`: of a
+    request, where a proxy takes fewer.
     """
 
     prefill: bool = False
     bound: bool = False
     limit: int | None = None
     words: str = TOO_LONG
+    max_bytes: int = MAX_REQUEST
     bindings: Bindings = field(default_factory=Bindings)
 
     def check(self, raw: bytes) -> tuple[dict[str, Any] | None, Refusal | None]:
         """The parsed body (None if it is no JSON object) and the first rule that it breaks (None if accepted)."""
-        if len(raw) > MAX_REQUEST:
+        if len(raw) > self.max_bytes:
             return None, Refusal("media_rejected", "Request exceeds the maximum size")
         body, message = _parse(raw)
         if body is None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ import pytest
 from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.e2e.overflow import LIMIT, OFF, SHARE, Played, place, play
-from tests.support.build import SessionBuilder
-from tests.support.long_sessions import LONG, spent
+from tests.e2e.tokens import count
+from tests.support.build import SessionBuilder, reasoning
+from tests.support.long_sessions import FIRST, LONG, bash, spent
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -68,10 +71,40 @@ def test_with_its_own_clearing_and_compaction_off(tmp_path_factory: pytest.TempP
     assert screens.problems == []
 
 
-def test_where_thinking_is_bound_to_what_is_edited(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize(("version", "names"), [(JSON_STORE, ("many-turns", "talk")), (NEWEST, ("inputs",))])
+def test_where_thinking_is_bound_to_what_is_edited(
+    version: str, names: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A model that binds it, and a client that does not ask to have it dropped."""
-    played = _play(tmp_path_factory, JSON_STORE, ("many-turns", "talk"), config=OFF, bound=True)
+    played = _play(tmp_path_factory, version, names, config=OFF, bound=True)
     assert [one.tell() for one in played if one.problems] == []
+
+
+def test_what_a_failed_compaction_hid_is_sent_again(tmp_path: Path) -> None:
+    """Its summary failed for want of credit, and the client goes on with the last turn alone, without a word."""
+    rng, session = random.Random(3), SessionBuilder(title="silent")
+    session.user(FIRST)
+    for turn in range(12):
+        session.assistant(reasoning("so"), bash(rng, 52_000))
+        session.assistant(f"step {turn}")
+        session.user(f"on, {turn}")
+    session.assistant("done")
+    planted = spent(session.planted())
+    try:
+        with place(tmp_path, NEWEST) as (harness, daemon):
+            harness.plant(planted)
+            harness.provider.force("Your credit balance is too low to access the Anthropic API.")
+            harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
+            settle(harness, planted.id)
+            [entry] = daemon.wait_settled([planted.id])[planted.id]
+            assert (entry["kind"], entry["outcome"]) == ("context_overflow", "healed"), entry["detail"]
+            [sent] = harness.prompt(planted.id, "and on", thinking=True, model=harness.model).requests
+            assert sent.refused is None
+            assert sent.body is not None
+            assert FIRST in json.dumps(sent.body)
+            assert 0.85 * SHARE * LIMIT <= count(sent.body) <= 1.05 * SHARE * LIMIT
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
 
 
 def test_a_client_that_compacts_without_end_is_stopped(tmp_path: Path) -> None:

@@ -180,6 +180,19 @@ def test_media_by_the_bytes_of_a_request() -> None:
     assert 12_000_000 < len(json.dumps(_sent(session, made))) <= 16 * 1024 * 1024
 
 
+@pytest.mark.parametrize("name", ["many-turns", "talk", "inputs", "shell"])
+def test_the_bytes_of_a_request_without_media(name: str) -> None:
+    """Somebody on the way takes fewer, and does not say how many: as much goes as where no limit is told."""
+    session = session_of(LONG[name], seed=7)
+    made = _shorter(_long(session, size=Size(by_bytes=True)))
+    before, after = (
+        len(json.dumps(body(_wire("new").build(session), thinking=True))),
+        len(json.dumps(_sent(session, made))),
+    )
+    assert 0.5 * before < after < 0.65 * before
+    assert not made.by_bytes
+
+
 # What is left alone
 
 
