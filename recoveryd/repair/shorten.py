@@ -161,8 +161,9 @@ def _make_room(work: Work, limit: float) -> None:
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    if steps.most_saved(option for step in sorts for option in step(work)) >= work.need:
-        _take(work, sorts)
+    known = [list(step(work)) for step in sorts]
+    if steps.most_saved(option for options in known for option in options) >= work.need:
+        _take(work, sorts, known)
     if work.fits:
         return
     stripped = work.edits
@@ -174,16 +175,22 @@ def _make_room(work: Work, limit: float) -> None:
         work.back_to(stripped)
 
 
-def _take(work: Work, sorts: Sequence[Callable[[Work], Iterable[Saving]]]) -> None:
-    """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little."""
+def _take(
+    work: Work, sorts: Sequence[Callable[[Work], Iterable[Saving]]], known: Sequence[Sequence[Saving]] = ()
+) -> None:
+    """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little.
+
+    `known`: what each sort may do, as far as that was found out.
+    """
     for _ in range(_LOOKS):
-        for step in sorts:
+        for number, step in enumerate(sorts):
             if work.fits:
                 break
-            work.take(step(work), ordered=step is steps.oldest_thinking)
+            work.take(known[number] if known else step(work), ordered=step is steps.oldest_thinking)
         if not work.taken:
             return
         work.look()
+        known = ()
 
 
 def _sound(work: Work, request: Request) -> Refusal | None:

@@ -49,11 +49,11 @@ class ShortenInput:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """One thing that may be done to `block` for a shorter session, and the tokens that it saves."""
+    """One thing that may be done to `block` for a shorter session, by its editor as it is by then; the tokens it saves."""
 
     block: Block
     saves: float
-    do: Callable[[], Edits]
+    do: Callable[[Shortener], Edits]
 
     @property
     def what(self) -> tuple[str, str]:
@@ -115,9 +115,8 @@ class Work:
 
     def take(self, options: Iterable[Saving], *, ordered: bool = False) -> None:
         """Do so many of `options` that the target is met, by what each is said to save."""
-        done = enough_of_the_oldest(
-            [o for o in options if o.what not in self.taken], self.need, self.target, ordered=ordered
-        )
+        left = [option for option in options if option.what not in self.taken]
+        done = enough_of_the_oldest(left, self.editor, self.need, self.target, ordered=ordered)
         if done:
             self.edits = merged(self.edits, [edit for _, edits in done for edit in edits], self.case.session)
             self.total -= sum(option.saves for option, _ in done)
@@ -145,7 +144,7 @@ def most_saved(options: Iterable[Saving]) -> float:
 
 
 def enough_of_the_oldest(
-    options: Sequence[Saving], need: float, target: float, *, ordered: bool = False
+    options: Sequence[Saving], editor: Shortener, need: float, target: float, *, ordered: bool = False
 ) -> list[tuple[Saving, Edits]]:
     """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 
@@ -159,7 +158,7 @@ def enough_of_the_oldest(
         if option.saves - need > target * SLACK and not ordered:
             fitting = [other for other in options[at:] if other.saves >= need]
             chosen = min(fitting, key=lambda other: other.saves)
-        edits = chosen.do()
+        edits = chosen.do(editor)
         if edits:
             done.append((chosen, edits))
             need -= chosen.saves
@@ -206,7 +205,7 @@ def present_outputs(work: Work, spare: int = 3) -> Iterable[Saving]:
 
 def _cleared(work: Work, block: Block) -> Saving:
     fewer = characters(block.body.get("content")) - _CLEARED
-    return Saving(block, fewer * work.measure.rate(block), partial(work.editor.clear_output, block))
+    return Saving(block, fewer * work.measure.rate(block), lambda editor: editor.clear_output(block))
 
 
 def old_inputs(work: Work, spare: int = 3) -> Iterable[Saving]:
@@ -216,7 +215,7 @@ def old_inputs(work: Work, spare: int = 3) -> Iterable[Saving]:
         if texts:
             part = sum(len(text) - LONGEST_INPUT for text in texts) / max(1, sum(map(len, _texts(block.body))))
             saves = work.measure.tokens(block) * part
-            yield Saving(block, saves, partial(work.editor.cut_input, block, LONGEST_INPUT))
+            yield Saving(block, saves, partial(_cut_input, block))
 
 
 def _texts(value: object) -> list[str]:
@@ -230,9 +229,15 @@ def _texts(value: object) -> list[str]:
 def oldest_thinking(work: Work) -> Iterable[Saving]:
     """List thinking from the start, which leaves what a provider binds in order; not that of the open turn."""
     for block in work.outline.thinking():
-        yield Saving(
-            block, work.measure.tokens(block), partial(work.editor.set_aside, [block], "set_aside_old_thinking")
-        )
+        yield Saving(block, work.measure.tokens(block), partial(_set_aside, block))
+
+
+def _cut_input(block: Block, editor: Shortener) -> Edits:
+    return editor.cut_input(block, LONGEST_INPUT)
+
+
+def _set_aside(block: Block, editor: Shortener) -> Edits:
+    return editor.set_aside([block], "set_aside_old_thinking")
 
 
 def replace_by_extract(work: Work) -> bool:
