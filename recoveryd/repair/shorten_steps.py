@@ -49,7 +49,9 @@ class ShortenInput:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """One thing that may be done to `block` for a shorter session, by its editor as it is by then; the tokens it saves."""
+    """One thing that may be done to `block` for a shorter session, and the tokens that it saves. `do` takes the editor
+    of the session as it is by then.
+    """
 
     block: Block
     saves: float

@@ -107,7 +107,7 @@ def _content(index: int, turn: Turn, *, last: bool) -> Iterator[Violation]:
         yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
     for block in turn.blocks:
         texts = [block.body] if block.type == "text" else _nested(block.body)
-        if any(not text["text"].strip() for text in texts if isinstance(text.get("text"), str)):
+        if texts and any(not text["text"].strip() for text in texts if isinstance(text.get("text"), str)):
             yield Violation(Kind.EMPTY_CONTENT, index, block, "a text holds nothing but white space")
 
 
@@ -118,7 +118,7 @@ def _nested(body: Json) -> Sequence[Json]:
 
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
-    for block in turn.blocks:
+    for block in turn.blocks if claims.accused or claims.unfinished else ():
         if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
             meant = tuple(source for source in sources(block.body) if source.get("type") in ("url", "file"))
             reason = "the provider can't fetch it" if meant else "the provider can't read it"
@@ -129,9 +129,9 @@ def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
 
 def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:
     """Find the first block that is accused: what stands behind it goes with it."""
-    for index, turn in enumerate(turns):
+    for index, turn in enumerate(turns if claims.accused else ()):
         for block in turn.blocks:
-            if block.is_thinking and block.part_id in claims.accused:
+            if block.part_id in claims.accused and block.is_thinking:
                 reason = "the provider rejects this thinking block, or one before it"
                 yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason)
                 return
