@@ -106,10 +106,13 @@ class Server(Protocol):
     def has(self, failure: Failure, directory: str) -> bool:
         """Whether a client that listens has the session of `failure`."""
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
         """Stop the turn behind `failure` if one runs, and `still` says so right before. Returns whether a client was
-        asked.
+        asked. `patient`: it may be slow to answer.
         """
+
+    def at_rest(self, failure: Failure, directory: str) -> bool:
+        """Whether a client has the session of `failure`, and says that nothing runs in it. May take seconds."""
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]

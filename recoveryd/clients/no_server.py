@@ -26,8 +26,12 @@ class NoServer:
         del failure, directory
         return False
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
-        del failure, directory, still
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
+        del failure, directory, still, patient
+        return False
+
+    def at_rest(self, failure: Failure, directory: str) -> bool:
+        del failure, directory
         return False
 
     def prompt(

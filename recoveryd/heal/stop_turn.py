@@ -9,7 +9,7 @@ from recoveryd.clients import Server, Store
 from recoveryd.core import Failure, Refusal, Session
 
 _TIMES, _PAUSE_S = 10, 0.3  # how often a client is asked to stop what has no end
-_IDLE = 2  # so often it has to be idle, one after the other: between two requests it may look so
+_RESTS = 2  # so often it has to be at rest, one after the other: between two requests it may look so
 
 
 def stop_turn(store: Store, server: Server, session: Session, failure: Failure) -> bool:
@@ -27,18 +27,23 @@ def end_turn(server: Server, session: Session, failure: Failure, still: Callable
 
     What comes between two requests the client may not hear: it is asked again, for some seconds, while it runs.
     """
-    asked, idle = 0, 0
+    asked = rests = 0
     for attempt in range(_TIMES):
         if attempt:
             time.sleep(_PAUSE_S)
-        if server.abort(failure, session.directory, still):
-            asked, idle = asked + 1, 0
-        elif (idle := idle + 1) == _IDLE:
+        if server.at_rest(failure, session.directory):
+            rests += 1
+        else:
+            rests = 0
+            asked += server.abort(failure, session.directory, still, patient=True)
+        if rests == _RESTS or (attempt and not asked and not rests):
             break
     if not asked:
         said = "if it still runs, stop it there"
+    elif rests == _RESTS:
+        said = "it was told to stop"
     else:
-        said = "it was told to stop" if idle else f"it was told to stop {asked} times and goes on: stop it there"
+        said = f"it was told to stop {asked} times, and may go on: stop it there then"
     return Refusal(f"{why.reason}; {said}")
 
 

@@ -686,7 +686,7 @@ def test_a_client_that_compacts_without_end_is_stopped_and_its_user_told_once(tr
     ("aborts", "asked", "said"),
     [
         (3, 3, "it was told to stop."),
-        (99, 10, "it was told to stop 10 times and goes on: stop it there."),
+        (99, 10, "it was told to stop 10 times, and may go on: stop it there then."),
     ],
 )
 def test_a_client_that_does_not_hear_it_is_told_again(

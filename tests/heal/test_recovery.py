@@ -607,7 +607,7 @@ class Stopper(OpencodeServer):
         self.asked: list[tuple[str, str, bool]] = []
         self._act = act
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
         alone = still()
         self.asked.append((failure.message, directory, alone))
         if alone:

@@ -90,19 +90,29 @@ class OpencodeServer:
         talk = _Talk(self._servers, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         return any(True for _ in talk.having())
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
         """Stop the turn that runs in the session of `failure`, if one does and `still` says so just before.
 
         An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
         a client was asked: it may write for a moment.
         """
-        talk = _Talk(self._servers, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
+        deadline = time.monotonic() + LIMIT_S
+        plain = _Talk(self._servers, failure.store, failure.session, directory, failure, deadline)
+        talk = self._patiently(failure, directory) if patient else plain
         asked = False
         for url in talk.having():
             if talk.status(url) in _BUSY and still():
                 talk.ask(url, "POST", f"{talk.path}/abort")
                 asked = True
         return asked
+
+    def at_rest(self, failure: Failure, directory: str) -> bool:
+        """Whether a client has the session of `failure`, and all that have it say that nothing runs in it. May take
+        seconds: one at work is slow to answer.
+        """
+        talk = self._patiently(failure, directory)
+        found = [talk.status(url) for url in talk.having()]
+        return bool(found) and set(found) == {"idle"}
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]

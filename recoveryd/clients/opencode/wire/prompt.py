@@ -130,14 +130,12 @@ class _Step:
 def _assistant(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
     data, form = message.data, asked.form
     foreign = (data.get("providerID"), data.get("modelID")) != (asked.provider, asked.model)
-    # An empty text is sent as a blank where there is thinking that Anthropic signed.
-    blank = " " if form.spaces_empty_text and any(map(_signed, message.parts)) else ""
     files: list[Piece] = []
     for parts in steps(message.parts):
         step, origin = _Step(), (message.id, parts[-1].id)
         for part in parts:
             try:
-                _of_assistant(part, step, asked, foreign, blank)
+                _of_assistant(part, step, asked, foreign, message)
             except CannotSend as error:
                 fail(part, error)
         if step.spoken:
@@ -150,6 +148,11 @@ def _assistant(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said
         yield Said("user", (words, *files), ("", ""))
 
 
+def _for_empty(message: Message, form: Form) -> str:
+    """Return what is sent for an empty text: a blank where there is thinking that Anthropic signed."""
+    return " " if form.spaces_empty_text and any(map(_signed, message.parts)) else ""
+
+
 def _signed(part: Part) -> bool:
     if part.type != "reasoning":
         return False
@@ -158,7 +161,7 @@ def _signed(part: Part) -> bool:
     return isinstance(anthropic, dict) and anthropic.get("signature") is not None
 
 
-def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, blank: str) -> None:
+def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, message: Message) -> None:
     data, kind = part.data or {}, part.type
     if kind not in ("text", "reasoning", "tool"):
         return
@@ -171,7 +174,7 @@ def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, bla
         raise CannotSend("metadata", "its metadata is not an object of objects")
     if kind == "text":
         body = _text(data, asked.form)
-        body = {"text": body["text"] or blank}
+        body = {"text": body["text"] or _for_empty(message, asked.form)}
         step.spoken = True
         if body["text"] or marks is not None:
             step.answer.append(Piece("text", body, part, marks))
