@@ -81,7 +81,7 @@ class Request:
 
 
 class Wire(Protocol):
-    """One way in which a client may send a session to a provider: its version's form, the model, the protocol."""
+    """The port that makes a request: one way in which a client may send a session, by version, model and protocol."""
 
     @property
     def protocol(self) -> str:

@@ -33,7 +33,7 @@ def follow_moved(store: Store, ledger: Ledger) -> None:
 
 
 def find_store(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
-    """Find the store of a recovery, where it is now; None when it is not there. Writes nothing."""
+    """Find the store of a recovery, also where it was moved since; None when it is not there. Writes nothing."""
     there = list(stores)
     found = next((store for store in there if is_of(store, store_id)), None)
     if found is not None or os.path.lexists(store_id):

@@ -88,7 +88,9 @@ def sole(changes: Sequence[Change]) -> bool:
 
 
 def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], Json | None]) -> RefusedError | None:
-    """Look for a revert that was staged since, to an id that would go: OpenCode 1.2 then deletes all behind it (seen).
+    """Look in OpenCode's records for a revert that was staged since, to an id that would go.
+
+    OpenCode 1.2 then deletes all behind it (seen).
 
     One that was staged before is among the changes, and goes back with them. `revert` reads what the session has
     staged now.

@@ -96,7 +96,7 @@ def is_lonely(blocks: Sequence[Block], index: int) -> bool:
 
 
 def sources(body: Json) -> Iterator[Json]:
-    """Go through the images of an item: in a message, in what a tool gave back, or one that the provider made."""
+    """Go through the images of an item of the Responses API: in a message, in what a tool gave back, or its own."""
     if body.get("type") == "image_generation_call":
         if body.get("result"):
             yield body
@@ -106,7 +106,7 @@ def sources(body: Json) -> Iterator[Json]:
 
 
 def images(body: Json) -> Iterator[tuple[int, Json]]:
-    """Go through the images in the content of an item, each with its place there."""
+    """Go through the images in the content of an item of the Responses API, each with its place there."""
     parts = body.get("output" if str(body.get("type")).endswith("_output") else "content")
     for place, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping) and part.get("type") == "input_image":

@@ -23,7 +23,7 @@ Folder = tuple[str, ...]
 
 
 class Reader:
-    """Reads below `root`, files up to `max_file` and sessions up to the weight `max_session`."""
+    """Reads the sessions of a JSON tree below `root`; files up to `max_file`, each up to the weight `max_session`."""
 
     def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = opencode.MAX_SESSION) -> None:
         self.root = root

@@ -41,7 +41,7 @@ SESSIONS = """SELECT id FROM session WHERE id > ?
 
 
 class RowReader:
-    """Reads a database for the store `store`; sessions up to the weight `max_session`."""
+    """Reads the sessions of a database of OpenCode for the store `store`, up to the weight `max_session` each."""
 
     def __init__(self, store: str, database: Database, tables: rows.Tables, max_session: int) -> None:
         self._store = store
