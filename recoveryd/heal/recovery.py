@@ -33,7 +33,7 @@ from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.recorder import Recorder
-from recoveryd.heal.shorten import put_cut_texts
+from recoveryd.heal.shorten import cut_texts
 from recoveryd.heal.stop_turn import end_turn, stop_turn
 from recoveryd.ledger import LedgerError
 from recoveryd.tell import Callbacks, marked, safely
@@ -205,9 +205,9 @@ class Recovery:
             if not self._as_read(case, read):
                 continue
             applied = True
-            put_cut_texts(planned.files)
             try:
-                case.store.apply(planned.changes)
+                with cut_texts(case.store, planned.changes, planned.files):
+                    case.store.apply(planned.changes)
             except ConflictError as error:
                 logger.info("{}: {} It is planned again.", marked(case.event), error.message)
                 continue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store
-from recoveryd.core import Change, Claims, DiskError, Refusal, Session, Size, Wire
+from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store, stored_images
+from recoveryd.core import Change, Claims, DiskError, Refusal, Session, Size, StoreError, Wire
 from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
@@ -115,14 +115,24 @@ def thousands(tokens: float) -> str:
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 
-def put_cut_texts(wholes: Mapping[Path, str]) -> None:
-    """Write the texts that were cut into files for the model; the client deletes them after some days. DiskError."""
+@contextmanager
+def cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Path, str]) -> Iterator[None]:
+    """Write the texts that were cut into files for the model; the client deletes them after some days. They go at once
+    where `changes` could not be written within. DiskError.
+    """
     for path, text in wholes.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
         except OSError as error:
             raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
+    try:
+        yield
+    except StoreError:
+        with suppress(StoreError):
+            if wholes and "after" not in stored_images(store, [c for c in changes if c.before != c.after]):
+                remove_cut_texts(store, changes)
+        raise
 
 
 def remove_cut_texts(store: Store, changes: Sequence[Change]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ import pytest
 
 from recoveryd.cli import compact as module
 from recoveryd.clients import Store
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.diagnosis import Diagnosis
-from recoveryd.core.model import Outcome
+from recoveryd.core.errors import ConflictError
+from recoveryd.core.model import Change, Outcome
 from recoveryd.diagnose import Context, assessment, diagnose
 from recoveryd.tell.words import notice
 from tests.conftest import Run
@@ -138,6 +140,24 @@ def test_what_was_cut_is_in_a_file_that_goes_when_it_is_undone(run: Run, tree: T
     file.write_text("something of the user's")
     assert run("undo", second)[0] == 0
     assert [path.read_text() for path in folder.iterdir()] == ["something of the user's"]
+
+
+@pytest.mark.parametrize("conflicts", [1, 3])
+def test_what_could_not_be_written_leaves_no_file_with_what_was_to_be_cut(
+    run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch, conflicts: int
+) -> None:
+    session = tree.stuck(turns("later-paste"), TOO_LONG, model=MODEL, version="1.18.33")
+    apply, left, folder = type(tree.store).apply, [ConflictError("a part changed")] * conflicts, tree.root.parent
+
+    def fails(store: OpencodeFiles, changes: Sequence[Change]) -> None:
+        assert [path.stat().st_size for path in (folder / "tool-output").iterdir()] == [860_000]
+        if left:
+            raise left.pop()
+        apply(store, changes)
+
+    monkeypatch.setattr(type(tree.store), "apply", fails)
+    run("scan", "--repair", "--yes", "--session", session)
+    assert len(list((folder / "tool-output").iterdir())) == (conflicts == 1)
 
 
 def test_by_hand_it_shows_turn_by_turn_what_would_go(run: Run, tree: Tree) -> None:
