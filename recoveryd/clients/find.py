@@ -291,7 +291,9 @@ class Clients:
         self._made: dict[str, Client] = {}
 
     def of(self, store: Store) -> Client:
-        """Return the client whose sessions are in a store."""
+        """Return the client whose sessions are in a store, be it one that this configuration does not name."""
+        if store.client not in self._known:
+            self._known[store.client] = _configured_fork(store.client, store.client.partition("/")[2])
         return self._named(store.client)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening | None:

@@ -68,6 +68,8 @@ class Sweeper:
                 busy.append(error)
             except RecoverydError as error:  # one bad store never stops the others; the sweep tries again
                 self._log_once.say((store.id, "lock"), error.message)
+            except Exception:
+                logger.exception("a fault of recoveryd at {}; it goes on", store.id)
         if busy and len(busy) == len(there):
             raise busy[0]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import time
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from recoveryd.api import recover
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.core import failpoint
 from recoveryd.core.model import Outcome
 from recoveryd.settings import paths
 from tests.cli.contract import faults
@@ -192,6 +195,34 @@ def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None
     checks = as_json(run, "doctor")["checks"]
     assert {one["client"] for one in checks if one["about"] == str(fork)} == {"opencode/Fork"}
     assert as_json(run, "report", other)["client_name"] == "opencode"  # what the user calls it stays here
+
+
+class Killed(BaseException):
+    """What no code of the program catches."""
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_repair_of_a_fork_is_taken_back_also_where_it_was_cut_off(
+    run: Run, fork: Path, monkeypatch: pytest.MonkeyPatch, cut_off: bool
+) -> None:
+    def rows() -> list[str]:
+        with closing(sqlite3.connect(fork)) as db:
+            return list(db.iterdump())
+
+    def killed(step: str) -> None:
+        if step == "committed":
+            raise Killed
+
+    before = rows()
+    with monkeypatch.context() as patch, pytest.raises(Killed) if cut_off else nullcontext():
+        patch.setattr(failpoint, "reach", killed if cut_off else failpoint.reach)
+        run("scan", "--repair", "--client", "fork")
+    run("config", "path")  # takes what the killed one printed
+    assert rows() != before
+    [entry] = as_json(run, "history")
+    assert entry["outcome"] == ("pending" if cut_off else "healed")
+    code, _, err = run("undo", entry["id"])
+    assert (code, rows() == before) == (0, True), err
 
 
 def test_one_client_alone(tree: Tree, run: Run, fork: Path) -> None:
