@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.providers.base import BindsNothing
 
 
-class NoRules:
+class NoRules(BindsNothing):
     """Finds the parts for which the client can build no request at all, and says nothing of what a provider takes."""
 
     name = "unknown"
@@ -33,10 +34,6 @@ class NoRules:
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         del refused, request, named
         return Claims()
-
-    def bound(self, before: Request, after: Request) -> list[Block]:
-        del before, after
-        return []
 
     def sources(self, body: Json) -> Iterator[Json]:
         del body

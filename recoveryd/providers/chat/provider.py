@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
@@ -25,7 +26,7 @@ def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
 
 
 @dataclass(frozen=True)
-class Chat:
+class Chat(BindsNothing):
     """What the models of one maker refuse, wherever chat completions are spoken to them by an SDK that adds nothing.
 
     `said`: words of an error that nobody else has, by which models of any name are known.
@@ -73,10 +74,6 @@ class Chat:
             return Claims()
         bad = (b.part_id for b in request.blocks() if any(self.media_fault(s, request) for s in self.sources(b.body)))
         return Claims(accused=frozenset(bad))
-
-    def bound(self, before: Request, after: Request) -> list[Block]:
-        del before, after
-        return []
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation, kind_info
+from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.endpoint import Endpoint
 
 _PATH = re.compile(r"/models/[^/]+:(?:streamG|g)enerateContent$")
@@ -16,7 +17,7 @@ _ENDPOINTS = (
 _MODEL = re.compile(r"gemini")
 
 
-class Gemini:
+class Gemini(BindsNothing):
     """The Gemini API, as Google AI Studio and Vertex serve it. Its signatures are bound to nothing before them."""
 
     name = "gemini"
@@ -61,10 +62,6 @@ class Gemini:
         from recoveryd.providers.gemini import rules
 
         return Claims(accused=rules.accused(refused, request))
-
-    def bound(self, before: Request, after: Request) -> list[Block]:
-        del before, after
-        return []
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.gemini import media

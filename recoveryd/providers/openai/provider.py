@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.openai import endpoint, items
 
 _LIMITS = CallLimits(
@@ -16,7 +17,7 @@ _LIMITS = CallLimits(
 )
 
 
-class Openai:
+class Openai(BindsNothing):
     """The Responses API, as OpenAI serves it and others do after it."""
 
     name = "openai"
@@ -48,10 +49,6 @@ class Openai:
         from recoveryd.providers.openai.claims import claims
 
         return claims(refused, request, named)
-
-    def bound(self, before: Request, after: Request) -> list[Block]:
-        del before, after
-        return []  # reasoning is not bound to what stands before it
 
     def sources(self, body: Json) -> Iterator[Json]:
         return items.sources(body)
