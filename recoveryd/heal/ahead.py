@@ -77,7 +77,7 @@ def _answered(client: Client, session: Session) -> str:
 def _turn_of(request: Request, message: str) -> int:
     """Return the index of the first turn that holds something of a message; -1 where nothing of it is sent."""
     turns = (index for index, turn in enumerate(request.turns) if message in (origin for origin, _ in turn.origins))
-    return next(turns, -1)
+    return next(turns, -1) if message else -1  # the next prompt has no id yet
 
 
 def _foreseen(found: list[Violation]) -> Kind | None:

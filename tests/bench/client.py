@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.bench.store import broken_session
-from tests.support.build import Message, Planted
+from tests.support.build import MODEL, Message, Planted
 from tests.support.database import NEW
 from tests.support.plant import write_sqlite
 from tests.support.planted import ascending
@@ -99,19 +99,47 @@ class Client:
 
     def pieces(self, sessions: Sequence[str]) -> Iterator[None]:
         """Answers in all of these sessions that come in together, a piece for each call, without end."""
-        parts = []
-        for session in sessions:
-            now = self._now()
-            message, part = ascending("msg", now, 1, self._rng), ascending("prt", now, 2, self._rng)
-            self._insert(message, session, now, {"role": "assistant", "time": {"created": now}})
-            row = part, message, session, now, now, '{"type":"text","text":""}'
-            self._write("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row, session, "{}")
-            parts.append((session, part))
+        parts = [(session, self._begin(session)[1]) for session in sessions]
         for count in itertools.count():
             session, part = parts[count % len(parts)]
-            data = json.dumps({"type": "text", "text": _PIECE * (count // len(parts) % 200)})
-            self._write(_UPDATE.format("part"), (data, self._now(), part), session, data)
+            self._piece(session, part, count // len(parts))
             yield
+
+    def turns(self, sessions: Sequence[str], pieces: int) -> Iterator[None]:
+        """A prompt and its answer in all of these sessions at once, each of so many pieces, one for each step."""
+        begun = [(session, *self._begin(session, prompt=True)) for session in sessions]
+        for count in range(pieces):
+            for session, _, part, _ in begun:
+                self._piece(session, part, count)
+                yield
+        for session, message, _, said in begun:
+            times = {**said["time"], "completed": self._now()}
+            self._update(message, session, {**said, "time": times, "finish": "stop"})
+            yield
+
+    def _begin(self, session: str, *, prompt: bool = False) -> tuple[str, str, dict[str, Any]]:
+        """An answer without a word yet: the ids of message and part, and what the message says."""
+        now = self._now()
+        asked, message = (ascending("msg", now, count, self._rng) for count in (0, 1))
+        said: dict[str, Any] = {"role": "assistant", "time": {"created": now}}
+        if prompt:
+            user = {"role": "user", "time": {"created": now - 1}, "agent": "build", "model": MODEL}
+            self._insert(asked, session, now - 1, user)
+            self._part(ascending("prt", now, 1, self._rng), asked, session, '{"type":"text","text":"go on"}')
+            said |= {"parentID": asked, **MODEL}
+        part = ascending("prt", now, 2, self._rng)
+        self._insert(message, session, now, said)
+        self._part(part, message, session, '{"type":"text","text":""}')
+        return message, part, said
+
+    def _part(self, part: str, message: str, session: str, data: str) -> None:
+        now = self._now()
+        row = part, message, session, now, now, data
+        self._write("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row, session, "{}")
+
+    def _piece(self, session: str, part: str, count: int) -> None:
+        data = json.dumps({"type": "text", "text": _PIECE * (1 + count % 200)})
+        self._write(_UPDATE.format("part"), (data, self._now(), part), session, data)
 
     def _insert(self, message: str, session: str, ms: int, data: dict[str, Any]) -> None:
         text = json.dumps(data)

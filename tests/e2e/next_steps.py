@@ -17,8 +17,9 @@ from typing import Any
 from tests.e2e import replies
 from tests.e2e.daemon import CONFIG, Daemon
 from tests.e2e.harness import Harness, Outcome, running
-from tests.e2e.provider import Forced
+from tests.e2e.provider import Forced, Provider
 from tests.e2e.replies import Reply
+from tests.e2e.tui import PlainTui, plain_tui
 from tests.support.build import BINDS, MODEL, SessionBuilder
 from tests.support.trees import MISSING
 
@@ -155,9 +156,35 @@ def unanswered(harness: Harness, daemon: Daemon) -> Tried:
     return Tried("unanswered_prompt", "prompt it again", prompt_again(harness, planted).accepted, says)
 
 
+def by_keys(name: str, root: Path) -> bool:
+    """Whether a person goes on by `/fork` in the TUI itself: chooses the prompt in its list, and types another."""
+    refuses = in_words_of("assistant")
+    answers = {"prompt one": "fine", "prompt two": _POISON, "prompt four": "it goes on"}
+    with Provider() as provider:
+        provider.force_when(lambda body: Forced("something that nobody ever said") if refuses(body) else None)
+        provider.reply_when(lambda body: Reply([replies.text(_answer(answers, body))]))
+        with plain_tui(name, root, provider.url) as tui:
+            assert isinstance(tui, PlainTui)
+            tui.enter("prompt one", "fine")
+            tui.enter("prompt two", _POISON)
+            tui.enter("prompt three", "something that nobody")
+            tui.choose("/fork", "two")
+            tui.enter("prompt four", "it goes on")
+    return True
+
+
+def _answer(answers: dict[str, str], body: dict[str, Any]) -> str:
+    asked = json.dumps(body["messages"][-1])
+    return next((words for prompt, words in answers.items() if prompt in asked), "fine")
+
+
 def main() -> int:
-    """Print the table."""
-    [version] = sys.argv[1:]
+    """Print the table; with `--keys` only go on by `/fork` in the TUI."""
+    version, *how = sys.argv[1:]
+    if how == ["--keys"]:
+        with tempfile.TemporaryDirectory() as folder:
+            print(version, "goes on by /fork, typed in its TUI:", by_keys(version, Path(folder)))
+        return 0
     with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "client", version) as harness:
         daemon = Daemon(Path(folder) / "daemon", harness.client.root / "data", config=CONFIG)
         found = [*(tried(harness, daemon, case) for case in CASES), unanswered(harness, daemon)]

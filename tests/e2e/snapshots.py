@@ -8,24 +8,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.harness import Harness, Outcome
+from tests.e2e.client import Client
+from tests.e2e.harness import Outcome
 
 Snapshot = dict[str, Any]
 
 
-def snapshot(harness: Harness) -> Snapshot:
+def snapshot(client: Client) -> Snapshot:
     """Every file and folder of the tree with its mode, or every row of the database with its place in its table."""
-    if harness.client.database.exists():
-        return rows(harness.client.database)
-    return files(harness.client.storage)
+    return rows(client.database) if client.database.exists() else files(client.storage)
 
 
-def still(harness: Harness) -> Snapshot:
+def still(client: Client) -> Snapshot:
     """As `snapshot`, once the client has done with what it does behind an answer."""
-    found, deadline = snapshot(harness), time.monotonic() + 20
+    found, deadline = snapshot(client), time.monotonic() + 20
     while time.monotonic() < deadline:
         time.sleep(0.4)
-        before, found = found, snapshot(harness)
+        before, found = found, snapshot(client)
         if before == found:
             return found
     raise TimeoutError("the client goes on writing")

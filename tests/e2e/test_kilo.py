@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,32 +14,19 @@ import pytest
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
-from tests.e2e.client import MODEL, Client
+from tests.e2e.client import MODEL
 from tests.e2e.daemon import Daemon
-from tests.e2e.install import UnavailableError, ensure_kilo, version_of
+from tests.e2e.install import UnavailableError
+from tests.e2e.kilo import Kilo
 from tests.e2e.provider import Provider, Request
 from tests.shapes import SHAPES
 from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-VERSION = version_of("kilo")
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
 STUCK = ("forged-earlier-off", "blank-answer-off", "picture-too-heavy")
 SENT = tuple(SHAPES) if FULL else (*tuple(SHAPES)[::30], "tool-then-text-open", "aborted-with-text-behind-tool-on")
-
-
-class Kilo(Client):
-    """`kilo serve`, which is OpenCode's server under other names."""
-
-    def __init__(self, root: Path, provider: str) -> None:
-        binary = ensure_kilo(VERSION)
-        quiet = {f"KILO_DISABLE_{name}": "1" for name in ("AUTOUPDATE", "MODELS_FETCH", "DEFAULT_PLUGINS")}
-        super().__init__(binary, root, provider, env=quiet)
-        self.database = self.root / "data" / "kilo" / "kilo.db"
-        config = self.root / "config" / "kilo"
-        config.mkdir(parents=True)
-        shutil.copy(self.root / "config" / "opencode" / "opencode.json", config / "kilo.json")
 
 
 @dataclass(frozen=True)

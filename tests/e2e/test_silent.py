@@ -78,13 +78,13 @@ def _play(played: Played) -> Played:
     played.untouched = harness.plant(plain("never prompted"))
     for planted in played.planted.values():
         settle(harness, planted.id)
-    played.before = still(harness)
+    played.before = still(harness.client)
     with daemon:
         found = daemon.wait_settled(planted.id for planted in played.planted.values())
     played.entries = {title: found.get(planted.id, []) for title, planted in played.planted.items()}
     names = [entry["id"] for entries in played.entries.values() for entry in entries]
     assert daemon.codes([["undo", name] for name in names]) == [0] * len(names)
-    played.undone = snapshot(harness)
+    played.undone = snapshot(harness.client)
     # What the user undid is repaired again only when asked for.
     sessions = [planted.id for planted in played.planted.values()]
     daemon.codes([["scan", "--json", "--repair", "--kind", KIND, "--session", session] for session in sessions])
@@ -153,13 +153,13 @@ def test_one_with_a_revert_that_was_not_prompted_is_healed_by_scan(played: Playe
 def _heal_by_scan(played: Played, session: str) -> Outcome:
     """Healed, taken back to the exact store, healed again, and prompted."""
     repair = ["scan", "--json", "--repair", "--kind", KIND, "--session", session]
-    before = still(played.harness)
+    before = still(played.harness.client)
     assert played.daemon.codes([repair]) == [0]
     [entry] = played.daemon.history(session)
     assert (entry["kind"], entry["outcome"]) == (KIND, "healed")
-    assert snapshot(played.harness) != before
+    assert snapshot(played.harness.client) != before
     assert played.daemon.codes([["undo", entry["id"]]]) == [0]
-    assert changed(before, snapshot(played.harness)) == {}
+    assert changed(before, snapshot(played.harness.client)) == {}
     assert played.daemon.codes([repair]) == [0]
     outcome = played.harness.prompt(session, "go on")
     assert outcome.accepted
@@ -183,13 +183,13 @@ def test_the_newest_client_is_not_stuck_and_only_what_it_cut_off_is_touched(
             assert [len(harness.prompt(session, words).requests) for words in ("one", "two")] == [1, 1]
             never = harness.plant(plain("never prompted"))
             settle(harness, session)
-            before = still(harness)
+            before = still(harness.client)
             daemon = Daemon(root / "daemon", root / "client" / "data")
             with daemon:
                 time.sleep(2)
             assert daemon.run("scan", "--repair").returncode == 0
             assert daemon.history() == []
-            assert changed(before, snapshot(harness)) == {}
+            assert changed(before, snapshot(harness.client)) == {}
             assert harness.prompt(never, "three").accepted
             _ended(harness, root)
     except UnavailableError as reason:
@@ -208,14 +208,14 @@ def _ended(harness: Harness, root: Path) -> None:
     _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
     [found] = _stuck(daemon, session)
     assert (found["reason"], len(found["evidence"]["open_tools"])) == ("interrupted_turn", 1)
-    before = still(harness)
+    before = still(harness.client)
     assert daemon.codes([["scan", "--repair", "--session", session]]) == [1], "it is off unless it is named"
-    assert changed(before, snapshot(harness)) == {}
+    assert changed(before, snapshot(harness.client)) == {}
     with Daemon(root / "named", data, config=named) as other:
         [entry] = other.wait_settled([session])[session]
         assert (entry["kind"], entry["outcome"]) == ("interrupted_turn", "healed")
     assert other.codes([["undo", entry["id"]]]) == [0]
-    assert changed(before, snapshot(harness)) == {}
+    assert changed(before, snapshot(harness.client)) == {}
     assert other.codes([["scan", "--repair", "--session", session]]) == [0]
     client.start()
     parts = [part for message in client.messages(session) for part in message["parts"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 import psutil
 
 from tests.e2e.client import Client, free_port
+from tests.e2e.install import ensure
+from tests.e2e.kilo import Kilo
 
 WIDTH, HEIGHT = 110, 36
 
@@ -83,13 +86,53 @@ class PlainTui(Tui):
         self._draw()
         self.wait_for("project", timeout)
 
-    def type(self, text: str) -> None:
-        """Type a line, and send it once it stands on the screen (or what stood there before went meanwhile)."""
-        before, deadline = words(self.screen).count(text), time.monotonic() + 3
-        self._tmux("send-keys", "-l", text)
-        while words(self.screen).count(text) <= before and time.monotonic() < deadline:
-            time.sleep(0.05)
+    def enter(self, line: str, shows: str, timeout: float = 90.0) -> str:
+        """Type a line, send it, and wait until these words stand on the screen; returns it as it is then.
+
+        A TUI that is drawn may not take keys yet, and its list of commands takes an Enter for itself: so the line is
+        typed again until it stands there, and Enter pressed until something comes of it. On an empty line it does
+        nothing.
+        """
+        deadline = time.monotonic() + timeout
+        self._write(line, deadline)
+        while True:
+            self._tmux("send-keys", "Enter")
+            try:
+                return self.wait_for(shows, min(3.0, deadline - time.monotonic()))
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+
+    def choose(self, command: str, search: str) -> None:
+        """Open a command's list of prompts, and take the one that ends in `search`: it stands in the input then."""
+        self.enter(command, "Search")
+        self._tmux("send-keys", "-l", search)
+        time.sleep(2)  # until it is sought: nothing on the screen says so for certain
         self._tmux("send-keys", "Enter")
+        deadline = time.monotonic() + 20
+        while not self._typed.endswith(search) or "Search" in words(self.screen):
+            assert time.monotonic() < deadline, f"{search!r} was not found; the screen:\n{self.screen}"
+            time.sleep(0.05)
+
+    def _write(self, line: str, deadline: float) -> None:
+        """Type word by word, as a person does: 1.1.53 takes away a command whose first space comes too fast."""
+        while not self._typed.endswith(line):
+            assert time.monotonic() < deadline, f"{line!r} can't be typed; the screen:\n{self.screen}"
+            self._tmux("send-keys", "C-u")  # what came of it too late, or in part
+            written = ""
+            for word in re.findall(r"\S+ ?", line):
+                self._tmux("send-keys", "-l", word)
+                written += word
+                tried = time.monotonic()
+                while not self._typed.endswith(written) and time.monotonic() < tried + 5:
+                    time.sleep(0.05)
+
+    @property
+    def _typed(self) -> str:
+        """What stands before the cursor. A notice may hold the same words."""
+        x, y = map(int, self._tmux("display", "-p", "#{cursor_x} #{cursor_y}").split())
+        lines = self.screen.splitlines()
+        return lines[y][:x].ljust(x) if y < len(lines) else ""  # tmux leaves out the blanks at the end of a line
 
     def wait_for(self, text: str, timeout: float = 60.0) -> str:
         """Wait until these words stand on the screen; returns it as it is then, colours and all."""
@@ -99,6 +142,15 @@ class PlainTui(Tui):
                 return self._tmux("capture-pane", "-e", "-p")
             time.sleep(0.05)
         raise AssertionError(f"{text!r} was never seen; the screen:\n{self.screen}")
+
+
+class _KiloTui(PlainTui, Kilo):
+    """Kilo's own TUI."""
+
+
+def plain_tui(name: str, root: Path, provider: str) -> PlainTui:
+    """The TUI of a version of OpenCode, or of "kilo"; it is not started."""
+    return _KiloTui(root, provider) if name == "kilo" else PlainTui(ensure(name), root, provider)
 
 
 def _family(pid: int) -> list[psutil.Process]:

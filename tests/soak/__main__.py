@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tests.soak.day import Result, a_day
 from tests.soak.long import long_session
-from tests.soak.streams import streams
+from tests.soak.sound import sound
+from tests.soak.streams import looks_ahead, streams
 
-PARTS = ("day", "streams", "long")
+PARTS = ("day", "streams", "ahead", "sound", "long")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         measure: dict[str, Callable[[], Result]] = {
             "day": lambda: a_day(root, asked.minutes * 30),
             "streams": lambda: streams(root, asked.rounds),
+            "ahead": lambda: looks_ahead(root, 3),
+            "sound": lambda: sound(root, 2_000, 400),
             "long": lambda: long_session(root, asked.messages),
         }
         for part in asked.only or PARTS:

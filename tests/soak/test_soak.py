@@ -11,6 +11,7 @@ import pytest
 from recoveryd.daemon.own_process import release_memory
 from tests.soak.day import a_day
 from tests.soak.long import long_session
+from tests.soak.sound import sound
 from tests.soak.streams import streams
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="descriptors, threads and memory are read from /proc")
@@ -31,6 +32,12 @@ def test_failures_are_healed_while_fifty_sessions_stream(tmp_path: Path) -> None
     assert result["holds"], result
     assert result["failures"] == 5
     assert result["writes_per_second"] > 50
+
+
+def test_looking_ahead_touches_no_session_that_is_sound(tmp_path: Path) -> None:
+    result = sound(tmp_path, 20, 30)
+    assert result.pop("holds"), result
+    assert all(looks["looked_at"] > 30 for looks in result.values())
 
 
 class Ring:

@@ -19,8 +19,9 @@ from recoveryd.repair.plan import PlanInput
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.strict import Refusal, Strict, merged
 from tests.support.build import MODEL, api_error
+from tests.support.planted import Planted
 from tests.support.refused import refused
-from tests.support.values import as_failure
+from tests.support.values import as_failure, as_session
 
 NOW = 1_791_000_000_000  # ms: behind all that is generated, and so are the ids of `prompted`
 WIRE = AnthropicMessages(MODEL["providerID"], MODEL["modelID"])
@@ -56,9 +57,26 @@ def refused_in_every_way(session: Session, form: Form = OLD) -> bool:
     return all(refusal(session, thinking, form=form) is not None for thinking in (True, False))
 
 
-def came_last(session: Session) -> bool:
-    """Whether it is the newest answer for which the provider refuses the next prompt: it took what was before it."""
-    return refused_in_every_way(session) and not refused_in_every_way(replace(session, messages=session.messages[:-1]))
+def as_it_came(planted: Planted, form: Form = OLD) -> Planted | None:
+    """The session up to the answer with which its fault came: from there on the provider refuses the next prompt.
+
+    None where it came with a prompt, which was refused at once, and where there is a way that is accepted.
+    """
+    session = as_session(planted)
+
+    def refused_at(n: int) -> bool:
+        return refused_in_every_way(replace(session, messages=session.messages[:n]), form)
+
+    sound, broken = 0, len(session.messages)
+    if not refused_at(broken):
+        return None
+    while broken - sound > 1:  # what is sound with so many messages, and broken with so many
+        half = (sound + broken) // 2
+        sound, broken = (sound, half) if refused_at(half) else (half, broken)
+    if session.messages[broken - 1].role != "assistant":
+        return None
+    left = {message.id for message in session.messages[:broken]}
+    return replace(planted, messages=[message for message in planted.messages if message["id"] in left])
 
 
 def bound_to(session: Session, form: Form = OLD) -> Strict:
