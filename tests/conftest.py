@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 import shtab
 from loguru import logger
@@ -22,6 +23,9 @@ from recoveryd.clients.opencode import processes, server_address
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
 from tests.support.trees import Bench, Tree
+
+hypothesis.settings.register_profile("any machine", deadline=None)  # how long an example takes says nothing of it
+hypothesis.settings.load_profile("any machine")
 
 Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdout and stderr
 HERE = Path(__file__).parent
