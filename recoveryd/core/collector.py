@@ -9,16 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Pause the search while very many values are made that are in no circle: it takes longer than making them.
-
-    What is left of them counts as old then, so that they are not searched at once behind the pause.
-    """
+    """Pause the search while very many values are made that are in no circle: it takes longer than making them."""
     paused = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if paused:
-            gc.freeze()
-            gc.unfreeze()
             gc.enable()
