@@ -35,7 +35,7 @@ class Played:
 def coming(version: str) -> list[Shape]:
     """The shapes whose fault can be known, and comes with an answer, in the form that a version sends.
 
-    Not those behind a long history, whose newest records would lie minutes in the future.
+    Not those behind a long history: it holds an error from another address than Anthropic's, and nothing is foreseen.
     """
     form = OLD if is_old(version) else NEW
     known = [shape for shape in BROKEN if shape.kind_for(version) in FORESEEN and not shape.deep]
