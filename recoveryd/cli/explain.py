@@ -15,7 +15,7 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.clients import Store, Whose, holding, read_error
-from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError
+from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, kind_info
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
 from recoveryd.providers import candidates, classify, other_cause, whose
@@ -38,7 +38,8 @@ def explain(arguments: argparse.Namespace) -> int:
         print_wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
         print_wrapped(out, remedy(kind))
         if kind is not None and (names := whose(kind)):
-            print_wrapped(out, _WHOSE.format(names="; ".join(sorted(names))))
+            words, offer = "; ".join(sorted(names)), kind_info(kind).offer
+            print_wrapped(out, f"In sessions with {words} you can {offer}" if offer else _WHOSE.format(names=words))
 
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 

@@ -24,6 +24,10 @@ class LineEditor:
         del block
         return ()
 
+    def reasoning_before(self, block: Block, words: str) -> Edits:
+        del block, words
+        return ()
+
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         del message_id, part_id, words
         return ()

@@ -52,6 +52,9 @@ class Editor(Protocol):
         sent first.
         """
 
+    def reasoning_before(self, block: Block, words: str) -> Edits:
+        """Have reasoning sent with a call: what is stored before it in its step, else `words` and the call's id."""
+
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         """Append a text of the assistant behind a part of an answer."""
 

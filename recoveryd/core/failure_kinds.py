@@ -44,6 +44,7 @@ class KindInfo:
     shortened: bool = False  # no part is to blame but the length of all of them
     foreseen: bool = False  # what is stored tells it before anybody prompts, and a repair may only add to it
     left_open: bool = False  # the client went away in the middle of a turn, and nobody is answered
+    offer: str = ""  # what the user can have made up in its place, where `invent_reasoning` is on and the rules find it
     opt_in: bool = False  # repaired only if the configuration names it
 
     @property
@@ -151,6 +152,8 @@ KINDS: Mapping[Kind, KindInfo] = {
         cause="reasoning that the provider wants back",
         unrepaired="this provider wants its reasoning back, and taking parts away would make it worse: "
         "choose another model, or start a new session",
+        local=True,
+        offer="let recoveryd make it up, in words that say so: recoveryd config set invent_reasoning true",
     ),
     Kind.FOREIGN_ITEM: KindInfo(
         cause="an item that the provider does not know",

@@ -117,7 +117,7 @@ class Proposer:
         store, failure, kind = case.store, case.failure, case.kind
         client = self._clients.of(store)
         wires = client.wires(store, failure)
-        provider = _rules(client, wires, case)
+        provider = _rules(client, wires, case, invents=self._config.invent_reasoning)
         if isinstance(provider, Refusal):
             return provider
         if (shorter := self._shorter(case, session)) is not None:
@@ -234,11 +234,12 @@ class Proposer:
         )
 
 
-def _rules(client: Client, wires: Sequence[Wire], case: Case) -> Provider | Refusal:
+def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) -> Provider | Refusal:
     """Return the rules that the next request is held to, or why nothing of this kind is edited."""
     kind, failure = case.kind, case.failure
-    if KINDS[kind].unrepaired:
-        return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind)))))
+    offer = KINDS[kind].offer if kind in rules_for(failure, wires).finds else ""
+    if KINDS[kind].unrepaired and not (offer and invents):
+        return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind), offer))))
     if client.heals(kind):
         return _mended(client, case)
     provider = rules_for(failure, wires)

@@ -65,7 +65,7 @@ def plan(given: PlanInput) -> Plan | Refusal:
     """Find the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
     said = given.evidence.kind
     about = KINDS[said]
-    if said not in REPAIRS and not about.signature:
+    if (said not in REPAIRS and not about.signature) or (about.offer and said not in given.provider.finds):
         return Refusal(about.unrepaired or "this kind of failure is not repaired by editing the store")
     claims = given.claims or claims_of(given, given.wires[0].build(given.session))
     # A provider says either kind of a rejected signature, and the rules find one of them: who allowed what was said

@@ -152,6 +152,7 @@ class BaseConfig(Section):
     placeholder: Text = Field(default="[user interrupted]", description=_TEXT)
     cancelled_text: Text = Field(default="Operation cancelled by user (ESC pressed)", description=_TEXT)
     keep_thinking: StrictBool = Field(default=True, description=_BOOL)
+    invent_reasoning: StrictBool = Field(default=False, description=_BOOL)
     auto_resume: StrictBool = Field(default=False, description=_BOOL)
     heal_ahead: StrictBool = Field(default=False, description=_BOOL)
     heal_ahead_seconds: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
@@ -186,4 +187,5 @@ class BaseConfig(Section):
         again.
         """
         decides = sorted(self.kinds), self.keep_thinking, sorted(self.ignore), self.compact.enabled, self.compact.target
-        return hashlib.sha256(repr(decides).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        more = ("invent_reasoning",) if self.invent_reasoning else ()
+        return hashlib.sha256(repr((*decides, *more)).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -94,6 +94,7 @@ ACTIONS: Mapping[str, Deed] = {
     "lower_usage": Deed(
         "set", "set", "the length that 1 answer tells right", "the lengths that {n} answers tell right"
     ),
+    "invent_reasoning": Deed("make up", "made up", "the reasoning of 1 tool call", "the reasoning of {n} tool calls"),
     "close_turn": Deed("close", "closed", "the open turn", "{n} open turns"),
 }
 

@@ -19,7 +19,7 @@ from tests.families.play import Played, played, shapes_for, staged, undone
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES, Shape
 
-_RETRIED = {"openrouter"}  # 1.18 tries again for 70 s what it takes for a fault of the server
+_RETRIED = {"openrouter", "openrouter-kimi"}  # 1.18 tries again for 70 s what it takes for a fault of the server
 _AT_ONCE = 6  # prompts in flight: half the time that they take one after the other
 Line = dict[str, Any]
 

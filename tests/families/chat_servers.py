@@ -129,6 +129,18 @@ def _counted(message: Message, *, all_count: bool) -> list[str]:
     return (["user"] * results or ["assistant"]) if all_count else []
 
 
+def _thinking_kimi(messages: list[Message]) -> str | None:
+    """Kimi that thinks: also each call needs the reasoning that led to it."""
+    for at, message in enumerate(messages):
+        kinds = {block["type"] for block in message["content"]}
+        if message["role"] == "assistant" and "tool_use" in kinds and "thinking" not in kinds:
+            return f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
+    return _compatible(
+        [{**one, "content": [block for block in one["content"] if block["type"] != "thinking"]} for one in messages],
+        empty=_EMPTY,
+    )
+
+
 def _gpt(messages: list[Message]) -> str | None:
     for at, message in enumerate(messages):
         for number, call in enumerate(block for block in message["content"] if block["type"] == "tool_use"):
@@ -142,6 +154,7 @@ def _gpt(messages: list[Message]) -> str | None:
 
 REFUSALS: dict[str, Callable[[list[Message]], str | None]] = {
     "kimi": partial(_compatible, empty=_EMPTY),
+    "openrouter-kimi": _thinking_kimi,
     "glm": partial(_compatible, empty=_ILLEGAL),
     "deepseek": _compatible,
     # That an answer without content is refused is inferred from QwenLM/qwen-code#5265.

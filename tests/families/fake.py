@@ -124,9 +124,9 @@ def _chat(body: Body, messages: list[Message]) -> str | None:
     )
 
 
-def _openrouter_error(words: str) -> Body:
+def _openrouter_error(words: str, maker: str = "Anthropic") -> Body:
     raw = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
-    metadata = {"raw": raw, "provider_name": "Anthropic"}
+    metadata = {"raw": raw, "provider_name": maker}
     return {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}, "user_id": "user_x"}
 
 
@@ -170,6 +170,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
 WRAPPED: dict[str, Callable[[str], Any]] = {
     "bedrock": lambda words: {"message": words},
     "openrouter": _openrouter_error,
+    "openrouter-kimi": partial(_openrouter_error, maker="Moonshot AI"),
     "copilot": lambda words: {"error": {"message": words, "code": "invalid_request_body"}},
     "openai": _openai_error,
     "kimi": lambda words: {"error": {"message": words, "type": "invalid_request_error"}},

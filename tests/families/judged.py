@@ -27,6 +27,7 @@ from tests.support.values import as_session
 PATHS = {
     "bedrock": "/model/m/converse-stream",
     "openrouter": "/v1/chat/completions",
+    "openrouter-kimi": "/v1/chat/completions",
     "copilot": "/chat/completions",
     "openai": "/v1/responses",
     "kimi": "/v1/chat/completions",

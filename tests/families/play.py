@@ -18,7 +18,7 @@ from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.model import Failure, Json, RecordedError
 from recoveryd.core.request import Request, Turn
 from tests.e2e.client import Client, PromptResult
-from tests.e2e.daemon import Daemon
+from tests.e2e.daemon import CONFIG, Daemon
 from tests.e2e.install import JSON_STORE, ensure
 from tests.families.fake import Fake
 from tests.families.gemini import counted
@@ -144,7 +144,7 @@ def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
             if family.protocol:  # the daemon has settings of its own, and reads those of the project
                 (client.directory / "opencode.json").write_text(json.dumps({"provider": config["provider"]}))
             client.call("GET", "/session")
-            with Daemon(root / "daemon", root / "client" / "data") as daemon:
+            with Daemon(root / "daemon", root / "client" / "data", config=family.settings + CONFIG) as daemon:
                 yield Stage(client, fake, daemon, family, version)
 
 

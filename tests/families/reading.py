@@ -146,11 +146,11 @@ def _words(message: Message) -> list[Block]:
     return [{"type": "text", "text": content}] if content else []
 
 
-def compatible(body: Body) -> list[Message]:
+def compatible(body: Body, thinking: Callable[[Message], list[Block]] = lambda _: []) -> list[Message]:
     """Chat completions as other makers serve them: each message by itself, without its reasoning."""
     found: list[Message] = []
     for index, message in enumerate(body["messages"]):
-        read = _chat({"messages": [message]}, lambda _: [])
+        read = _chat({"messages": [message]}, thinking)
         if message["role"] == "tool" and index and body["messages"][index - 1]["role"] == "tool":
             found[-1]["content"] += read[0]["content"]  # the results of one answer
         else:
@@ -161,6 +161,7 @@ def compatible(body: Body) -> list[Message]:
 READERS: dict[str, Callable[[Body], list[Message]]] = {
     "bedrock": converse,
     "openrouter": openrouter,
+    "openrouter-kimi": lambda body: compatible(body, _details),
     "copilot": copilot,
     "openai": responses,
     "kimi": compatible,

@@ -79,6 +79,7 @@ def responses_of(items: list[dict[str, Any]], model: str = "m", *said: dict[str,
 STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "bedrock": converse,
     "openrouter": chat,
+    "openrouter-kimi": chat,
     "copilot": chat,
     "openai": responses,
     "kimi": chat,

@@ -31,6 +31,7 @@ class Family:
     base: str = "/v1"
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     protocol: str = ""  # of a custom provider, which only the client's configuration tells
+    settings: str = ""  # of recoveryd, without which not all is healed
     said: str = ""  # what stands in its errors, where only that tells who is behind
 
     def config(self, address: str) -> dict[str, Any]:
@@ -125,6 +126,20 @@ def _openrouter(step: list[Part]) -> None:
         _give(calls[0], "openrouter", {"reasoning_details": details})
 
 
+def _kimi_by_openrouter(step: list[Part]) -> None:
+    """As it keeps what nobody signed: each reasoning has its own details; the first call has those of all."""
+    details: list[Part] = []
+    for part in step:
+        _taken(part)
+        if part["type"] == "reasoning":
+            own = {"type": "reasoning.text", "text": part["text"], "format": "unknown", "index": len(details)}
+            details.append(own)
+            _give(part, "openrouter", {"reasoning_details": [own]})
+    calls = [part for part in step if part["type"] == "tool"]
+    if details and calls:
+        _give(calls[0], "openrouter", {"reasoning_details": details})
+
+
 def _copilot(step: list[Part]) -> None:
     """One opaque value beside all parts of a step: that of its last reasoning."""
     found = [marks for part in step if (marks := _taken(part)) is not None]
@@ -187,6 +202,14 @@ FAMILIES = {
             options={"region": "us-east-1"},
         ),
         Family("openrouter", "openrouter", "@openrouter/ai-sdk-provider", "anthropic/claude-sonnet-4.5", _openrouter),
+        Family(
+            "openrouter-kimi",
+            "openrouter",
+            "@openrouter/ai-sdk-provider",
+            "moonshotai/kimi-k2-thinking",
+            _kimi_by_openrouter,
+            settings="invent_reasoning = true\n",
+        ),
         Family("copilot", "github-copilot", "@ai-sdk/github-copilot", "claude-sonnet-4.5", _copilot),
         Family("openai", "openai", "@ai-sdk/openai", "gpt-5.1", _openai),
         Family("kimi", "moonshotai", "@ai-sdk/openai-compatible", "kimi-k2-turbo-preview", _nothing),

@@ -11,6 +11,7 @@ import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core import Event, Outcome
+from recoveryd.heal.undo import undo
 from recoveryd.providers import classify, other_cause
 from tests.support.build import SessionBuilder
 from tests.support.parts import reasoning, text, tool
@@ -106,6 +107,47 @@ def test_a_custom_kimi_is_told_the_line_that_heals_it(
     assert (event.outcome, event.kind) == (Outcome.REFUSED, "reasoning_missing")
     assert ('"interleaved": {"field": "reasoning_content"}' in event.detail) is told
     assert (model in event.detail) is told
+
+
+def kimi(tree: Tree) -> str:
+    """A session with a call of another model, which Kimi on OpenRouter refused."""
+    model = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=model)
+    made.user("go")
+    made.assistant(tool(), text("done"), providerID="anthropic", modelID="claude-sonnet-4-5")
+    words = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"
+    raw = json.dumps({"error": {"message": words}})
+    body = {"error": {"message": "Provider returned error", "metadata": {"raw": raw, "provider_name": "Moonshot AI"}}}
+    data = {"message": f"[Moonshot AI] {words}", "statusCode": 400, "responseBody": json.dumps(body)}
+    made.failed("on", {"name": "APIError", "data": {**data, "metadata": {"url": f"https://openrouter.ai/api{CHAT}"}}})
+    write_tree(made.planted(), tree.root)
+    return made.planted().id
+
+
+def test_reasoning_is_made_up_only_where_the_configuration_says_so(tree: Tree, bench: Bench) -> None:
+    session = kimi(tree)
+    before = tree.files()
+    told = bench.attempt(tree, session)
+    assert tree.files() == before
+    assert (told.outcome, told.kind) == (Outcome.REFUSED, "reasoning_missing")
+    offer = "or let recoveryd make it up, in words that say so: recoveryd config set invent_reasoning true"
+    assert offer in told.detail
+
+
+def test_made_up_reasoning_says_that_it_is_and_is_undone(tree: Tree, tmp_path: Path) -> None:
+    session = kimi(tree)
+    before = tree.files()
+    bench = Bench(tmp_path, invent_reasoning=True)
+    event = bench.attempt(tree, session)
+    assert (event.outcome, event.actions) == (Outcome.HEALED, ("invent_reasoning",)), event.detail
+    after = tree.files()
+    [made] = [path for path in after if path not in before]
+    part = json.loads((tree.root / made).read_bytes())
+    assert part["text"].startswith("[The reasoning before this tool call was not kept.]")
+    assert part["metadata"]["recoveryd"] == {"recovery": event.id}
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    bench.ledger.close()
+    assert tree.files() == before
 
 
 def said(words: str, **data: Any) -> str | None:

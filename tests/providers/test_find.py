@@ -137,7 +137,7 @@ COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
         (OPENROUTER, "openrouter", "anthropic/claude-sonnet-4.5", "openrouter"),
         (OPENROUTER, "mine", "anthropic/claude-sonnet-4.5", "openrouter"),
         ("http://127.0.0.1:4000/v1/chat/completions", "openrouter", "anthropic/claude-sonnet-4.5", "openrouter"),
-        (OPENROUTER, "openrouter", "moonshotai/kimi-k2", None),
+        (OPENROUTER, "openrouter", "moonshotai/kimi-k2", "openrouter-kimi"),
         (OPENROUTER, "openrouter", "openrouter/auto", None),
         (COPILOT, "github-copilot", "claude-sonnet-4.5", "copilot"),
         (None, "github-copilot-enterprise", "claude-opus-4.5", "copilot"),

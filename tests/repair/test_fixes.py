@@ -300,4 +300,4 @@ def test_new_parts_get_ids_in_their_order_and_leave_room() -> None:
 
 def test_every_kind_that_is_repaired_is_a_kind_of_the_rules() -> None:
     assert set(REPAIRS) <= set(Kind)
-    assert Kind.CONTEXT_OVERFLOW not in REPAIRS and Kind.REASONING_MISSING not in REPAIRS
+    assert Kind.CONTEXT_OVERFLOW not in REPAIRS

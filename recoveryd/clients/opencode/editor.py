@@ -9,6 +9,7 @@ from typing import Any
 from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
 from recoveryd.clients.opencode.prompting import added_answer
+from recoveryd.clients.opencode.wire.prompt import steps
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
 
@@ -55,6 +56,38 @@ class OpencodeEditor:
             if part_fixes.speaks_for_its_step(part.data or {}):
                 metadata = part_fixes.unsealed(part.data or {})
                 yield replace(self._replace(part, {"metadata": metadata}, "split_step"), companion=True)
+
+    def reasoning_before(self, block: Block, words: str) -> Edits:
+        """Put reasoning in front of the step of a call, as OpenRouter's SDK keeps it; its message is then one of the
+        model that is asked, since of another's the client sends none.
+        """
+        message = self._message(block.message_id)
+        step = self._step_of(message, block.part_id)
+        said = f"{words} ({block.part_id})"  # what is said twice in a conversation is sent once
+        time = {"start": self.marks.now, "end": self.marks.now}
+        body = {"type": "reasoning", "text": said, "time": time, "metadata": part_fixes.as_reasoning_detail(said)}
+        at = message.parts.index(step[0])
+        made = self._insert(message.id, message.parts[at - 1].id if at else None, [body], "invent_reasoning")
+        return (*made, *self._without_details(step), *self._under_the_model_asked(message))
+
+    @staticmethod
+    def _step_of(message: Message, part_id: str) -> Sequence[Part]:
+        return next(step for step in steps(message.parts) if any(part.id == part_id for part in step))
+
+    def _without_details(self, step: Sequence[Part]) -> Iterator[Edit]:
+        """Take off the parts of a step the reasoning that is not sent: that of a call would be sent first."""
+        for part in step:
+            metadata = part_fixes.unsealed(part.data or {})
+            if part.type == "tool" and metadata != (part.data or {}).get("metadata", {}):
+                yield replace(self._replace(part, {"metadata": metadata}, "invent_reasoning"), companion=True)
+
+    def _under_the_model_asked(self, message: Message) -> Iterator[Edit]:
+        """Let an answer be one of the model that the last prompt asks."""
+        prompts = (m.data["model"] for m in reversed(self.session.messages) if isinstance(m.data.get("model"), Mapping))
+        asked: Json = next(prompts, {})
+        ids = {key: asked[key] for key in ("providerID", "modelID") if key in asked}
+        if not ids.items() <= message.data.items():
+            yield Edit(message.id, None, {**message.data, **ids}, "invent_reasoning", companion=True)
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")

@@ -85,6 +85,12 @@ def unsealed(data: Json) -> Json:
     }
 
 
+def as_reasoning_detail(words: str) -> Json:
+    """Make the metadata with which OpenRouter's SDK sends reasoning that nobody signed."""
+    detail = {"type": "reasoning.text", "text": words, "format": "unknown", "index": 0}
+    return {"openrouter": {"reasoning_details": [detail]}}
+
+
 def speaks_for_its_step(data: Json) -> bool:
     """Whether what is sealed beside a part is that of its whole step, as with GitHub Copilot."""
     return "reasoningOpaque" in _objects(data.get("metadata")).get("copilot", {})

@@ -11,6 +11,7 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
+from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=64)
@@ -47,6 +48,7 @@ class Chat(BindsNothing):
     def finds(self) -> frozenset[Kind]:
         more = {Kind.EMPTY_CONTENT} if self.dialect.empty else set()
         more |= {Kind.ROLE_ORDER} if self.dialect.turns is not Alternation.NONE else set()
+        more |= {Kind.REASONING_MISSING} if self.dialect.reasoning else set()
         return _FINDS | more
 
     @property
@@ -70,6 +72,8 @@ class Chat(BindsNothing):
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         """Of an image that was refused: those that are none. Where a message stands, each server counts by itself."""
         del named
+        if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
+            return Claims(accused=frozenset(b.part_id for b in request.blocks() if b.type == "tool_use"))
         if refused.kind is not Kind.MEDIA_REJECTED:
             return Claims()
         bad = (b.part_id for b in request.blocks() if any(self.media_fault(s, request) for s in self.sources(b.body)))
@@ -101,6 +105,13 @@ KIMI = Chat(
     re.compile(r"kimi|moonshot"),
     Dialect(_LIMITS, _BOTH, blank=True),
     _endpoint(r"moonshotai(?:-cn)?", "moonshot.cn", "moonshot.ai"),
+)
+KIMI_BY_OPENROUTER = replace(
+    KIMI,
+    name="openrouter-kimi",
+    whose="Kimi on OpenRouter",
+    dialect=replace(KIMI.dialect, reasoning=True),
+    endpoint=openrouter.ENDPOINT,
 )
 # It refuses empty messages in words that say nothing of why (1214): where there are none, nothing explains its error.
 GLM = Chat(
@@ -160,4 +171,4 @@ LOCAL = replace(
     said=("failed to load image or audio file", "json.exception.parse_error", "can only get item pairs from a mapping"),
 )
 
-DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, XAI, LOCAL)
+DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, KIMI_BY_OPENROUTER, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, XAI, LOCAL)

@@ -26,7 +26,7 @@ class Dialect:
     """What one maker's models refuse beyond the others'.
 
     `empty`: messages of these roles without words or calls; `blank`: also those of nothing but white space. `own_ids`:
-    two calls of a message with the same id.
+    two calls of a message with the same id. `reasoning`: a call without reasoning, where its error speaks of that.
     """
 
     limits: CallLimits
@@ -34,6 +34,7 @@ class Dialect:
     blank: bool = False
     own_ids: bool = False
     turns: Alternation = Alternation.NONE
+    reasoning: bool = False
 
 
 def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]:
@@ -48,6 +49,8 @@ def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]
         if turn.role == "assistant":
             following = turns[index + 1] if index + 1 < len(turns) else None
             found += calls_without_result(index, turn, following)
+        if dialect.reasoning:
+            found += _without_reasoning(index, turn, claims)
         if turn.role in dialect.empty:
             found += _empty(index, turn, blank=dialect.blank)
         found += _blocks(index, turn, claims, dialect)
@@ -72,11 +75,18 @@ def _in_a_row(turns: Sequence[Turn], rule: Alternation) -> Iterator[Violation]:
         before = index
 
 
+def _without_reasoning(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
+    call = next((block for block in turn.blocks if block.type == "tool_use"), None)
+    if call is not None and call.part_id in claims.accused and not any(block.is_thinking for block in turn.blocks):
+        yield Violation(Kind.REASONING_MISSING, index, call, "a tool call has no reasoning beside it")
+
+
 def _empty(index: int, turn: Turn, *, blank: bool) -> Iterator[Violation]:
-    if not turn.blocks:
+    said = [block for block in turn.blocks if not block.is_thinking]
+    if not said:
         yield Violation(Kind.EMPTY_CONTENT, index, None, "a message has no content")
-    elif blank and all(block.type == "text" and not str(block.body["text"]).strip() for block in turn.blocks):
-        yield Violation(Kind.EMPTY_CONTENT, index, turn.blocks[0], "a message holds nothing but white space")
+    elif blank and all(block.type == "text" and not str(block.body["text"]).strip() for block in said):
+        yield Violation(Kind.EMPTY_CONTENT, index, said[0], "a message holds nothing but white space")
 
 
 def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterator[Violation]:

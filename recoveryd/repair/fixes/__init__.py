@@ -20,6 +20,7 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.THINKING_DISABLED_VIOLATION: thinking.close_open_turn,
     Kind.THINKING_SIGNATURE_INVALID: thinking.set_aside_thinking,
     Kind.THINKING_FINAL_BLOCK: thinking.cover_final_thinking,
+    Kind.REASONING_MISSING: thinking.make_up_reasoning,
     Kind.EMPTY_CONTENT: content.fill_or_set_aside_empty,
     Kind.ROLE_ORDER: content.let_user_begin,
     Kind.TOOL_CALL_INVALID: calls.mend_call,

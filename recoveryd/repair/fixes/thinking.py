@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from recoveryd.core import Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
+# What is made up says so, to the model and to people.
+INVENTED = "[The reasoning before this tool call was not kept.]"
 CLOSING = "[Tool execution completed.]"
 
 
@@ -40,3 +42,9 @@ def cover_final_thinking(given: RepairInput, violation: Violation) -> Sequence[E
         given.editor.words_behind(block.message_id, block.part_id, given.settings.placeholder),
         given.editor.set_aside([block], "set_aside_thinking"),
     )
+
+
+def make_up_reasoning(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Give a call reasoning; only asked for where the user allowed that it is made up."""
+    assert violation.block is not None
+    return (given.editor.reasoning_before(violation.block, INVENTED),)

@@ -9,6 +9,7 @@ from recoveryd.clients.opencode import session_status
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
 from recoveryd.clients.opencode.wire.form import NEW
+from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.core import Block, Edits, Json, Marks, Part, Session, Turn, edited
 from recoveryd.providers import NO_RULES
 from tests.support.build import MODEL, SessionBuilder
@@ -102,6 +103,39 @@ def test_a_call_that_is_cut_off_keeps_its_own_step() -> None:
     made.assistant(tool(), tool(), step_start(), text("end"))
     session = as_session(made.planted())
     assert types(cut(session, 2)) == ["step-start", "tool", "step-start", "tool", "step-start", "text"]
+
+
+KIMI = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
+
+
+def details(session: Session) -> list[list[str]]:
+    """The reasoning that each message of the next request to OpenRouter has, where it has a call."""
+    sent = OpenRouterChat(KIMI["providerID"], KIMI["modelID"], NEW).build(session).turns
+    called = [turn for turn in sent if any(block.type == "tool_use" for block in turn.blocks)]
+    return [[str(block.body["thinking"]) for block in turn.blocks if block.is_thinking] for turn in called]
+
+
+def test_reasoning_is_made_up_for_a_call_of_another_model_and_for_one_that_was_thought_of_alike() -> None:
+    same = {"openrouter": {"reasoning_details": [{"type": "reasoning.text", "text": "hm", "format": "unknown"}]}}
+    made = SessionBuilder(1_790_000_000_000, seed=1, model=KIMI)
+    made.user("go")
+    for _ in range(2):
+        made.assistant({**reasoning("hm", None), "metadata": same}, {**tool(), "metadata": same})
+    made.assistant(tool(), providerID="anthropic", modelID="claude-sonnet-4-5")
+    made.user("on")
+    session = as_session(made.planted())
+    assert details(session) == [["hm"], [], []]
+    for place in (2, 3):
+        call = next(part for part in session.messages[place].parts if part.type == "tool")
+        edits = editor(session).reasoning_before(Block({}, call.message_id, call.id), "[not kept]")
+        assert {edit.action for edit in edits} == {"invent_reasoning"}
+        assert len([edit for edit in edits if not edit.companion]) == 1
+        session = edited(session, edits)
+    sent = details(session)
+    assert sent[0] == ["hm"]
+    assert [len(one) for one in sent] == [1, 1, 1]
+    assert all(one[0].startswith("[not kept] (prt_") for one in sent[1:])
+    assert sent[1] != sent[2]
 
 
 def test_the_user_speaks_between_two_answers() -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
 from recoveryd.clients.opencode.wire.prompt import Piece
-from recoveryd.clients.opencode.wire.sdk import Entry, block, merged
+from recoveryd.clients.opencode.wire.sdk import Entry, block, merged, unmerged
 from recoveryd.core import Block, Turn
 
 
@@ -33,7 +33,7 @@ class OpenaiCompatible(ChatWire):
         return super().file(piece)
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
+        return unmerged(entries)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,17 @@ is redacted. Held to the bodies that the real client sent (tests/e2e/test_doors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
 from recoveryd.clients.opencode.wire.prompt import Piece, compact
-from recoveryd.clients.opencode.wire.sdk import Entry, block
+from recoveryd.clients.opencode.wire.sdk import Entry, block, unmerged
 from recoveryd.core import Block, Json, Turn
 
+_CLAUDE = re.compile("claude|anthropic")
 _SIGNED_ONLY = ("anthropic-claude-v1", "google-gemini-v1")
 
 
@@ -57,10 +59,11 @@ class OpenRouterChat(ChatWire):
         return compact(content) if piece.body["is_error"] else super().output(piece)
 
     def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        """Join the turns as they are sent: a detail that is equal to an earlier one of the conversation is sent
-        once.
+        """Join the turns as Claude gets them; a detail that is equal to an earlier one of the conversation is sent
+        once. Models of others get each message by itself.
         """
-        return super().merge(list(_once(entries)) if self.form.spreads_files else entries)
+        sent = list(_once(entries)) if self.form.spreads_files else entries
+        return super().merge(sent) if _CLAUDE.search(self.model.lower()) else unmerged(sent)
 
     def file(self, piece: Piece) -> Block:
         mime = piece.body["mime"]

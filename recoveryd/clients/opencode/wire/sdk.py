@@ -164,6 +164,11 @@ def _answered_results(entries: Sequence[Entry]) -> Iterator[Entry]:
             yield Entry("assistant", (_DONE,), ("", ""))
 
 
+def unmerged(entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    """Make each message a turn of its own."""
+    return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
+
+
 def merged(entries: Sequence[Entry]) -> tuple[Turn, ...]:
     """Turns of which no two neighbours have one role; white space at the end of the last answer goes."""
     turns: list[tuple[str, list[Block], list[Origin]]] = []
