@@ -229,7 +229,7 @@ def test_claude_behind_litellm_is_known_by_its_name_and_whose_api_the_error_name
 
 
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
-    assert "only the rules of Claude" in why_unknown(failed(OPENROUTER, "openrouter", "moonshotai/kimi-k2"))
+    assert "only the rules of Claude" in why_unknown(failed(OPENROUTER, "openrouter", "openai/gpt-5.1"))
 
 
 BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"

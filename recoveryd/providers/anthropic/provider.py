@@ -83,12 +83,19 @@ ANTHROPIC = Anthropic(
 
 
 def behind(
-    door: Endpoint, name: str, called: str, limits: CallLimits = OWN_LIMITS, *, protocol: str = "", said: str = ""
+    door: Endpoint,
+    name: str,
+    called: str,
+    limits: CallLimits = OWN_LIMITS,
+    *,
+    protocol: str = "",
+    said: str = "",
+    also: str = "",
 ) -> Anthropic:
     """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name.
 
     `protocol`: what the requests are made as, if not as the door's; `said`: the word in an error, in small letters,
-    without which nothing tells the door from others that speak its protocol.
+    without which nothing tells the door from others that speak its protocol; `also`: whose rules else are known there.
     """
 
     def spoke(failure: Failure) -> bool:
@@ -99,6 +106,6 @@ def behind(
     def disowned(failure: Failure) -> str:
         if said or not door.spoke(failure):
             return ""
-        return f"of the models of {called} only the rules of Claude are known to recoveryd"
+        return f"of the models of {called} only the rules of Claude{also} are known to recoveryd"
 
     return Anthropic(name, f"Claude on {called}", frozenset({protocol or door.protocol}), limits, spoke, disowned)

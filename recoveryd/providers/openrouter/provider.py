@@ -8,4 +8,4 @@ from recoveryd.providers.anthropic.provider import behind
 from recoveryd.providers.endpoint import Endpoint
 
 ENDPOINT = Endpoint("openrouter.chat", re.compile(r"/chat/completions$"), ("openrouter.ai",), re.compile(r"openrouter"))
-OPENROUTER = behind(ENDPOINT, "openrouter", "OpenRouter")
+OPENROUTER = behind(ENDPOINT, "openrouter", "OpenRouter", also=" and Kimi")
