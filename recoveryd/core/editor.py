@@ -53,7 +53,7 @@ class Editor(Protocol):
         """
 
     def reasoning_before(self, block: Block, words: str) -> Edits:
-        """Have reasoning sent with a call: what is stored before it in its step, else `words` and the call's id."""
+        """Have `words` sent as the reasoning that led to a call, () where the client keeps none that it could send."""
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
         """Append a text of the assistant behind a part of an answer."""
