@@ -30,6 +30,7 @@ DATABASE = {"start", "start_reads", "failure", "failure_reads", "stream", "strea
 FIGURES |= {f"database_{name}{mark}" for name in DATABASE for mark in ("", "_no_events")}
 
 
+@pytest.mark.timeout(300)  # of seven measurements, on a machine that does other things beside
 @pytest.mark.skipif(sys.platform != "linux", reason="memory and wake-ups are read from /proc")
 def test_one_command_measures_everything_and_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.bench", *SMALL, "--dir", str(tmp_path)]
