@@ -139,11 +139,11 @@ def watch(arguments: argparse.Namespace) -> int:
     view = View(whose)
     worker = _Worker(LiveSessions(config, partial(stores_of, config, only)), view)
     worker.start()
-    return shown(view, worker, arguments)
+    return show_view(view, worker, arguments)
 
 
-def shown(view: View, worker: _Worker, arguments: argparse.Namespace) -> int:
-    """Show the view until its user has enough of it. Raises RecoverydError when it can't go on."""
+def show_view(view: View, worker: _Worker, arguments: argparse.Namespace) -> int:
+    """Draw the live view of sessions until its user ends it. Raises RecoverydError when it can't go on."""
     out = console(soft_wrap=False)
     with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:
         while not view.ended:

@@ -165,6 +165,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         cause="a conversation longer than the model can take",
         instead="choose a model that takes more",
         remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
+        undone="Its next prompt is as long as it was",  # also where nobody had refused it: `recoveryd compact`
         shortened=True,
     ),
     Kind.UNSENDABLE_PART: KindInfo(

@@ -181,7 +181,9 @@ def test_by_hand_it_is_done_and_taken_back(run: Run, tree: Tree) -> None:
     assert tree.files() != before
     again = json.loads(run("compact", session, "--target", "0.9", "--json")[1])
     assert (again["compacted"], again["recovery"]) == (False, None)
-    assert run("undo", said["recovery"])[0] == 0
+    code, out, _ = run("undo", said["recovery"])
+    assert code == 0
+    assert "Its next prompt is as long as it was" in " ".join(out.split()), "nobody had refused it"
     assert tree.files() == before
 
 

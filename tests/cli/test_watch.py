@@ -16,7 +16,7 @@ import pytest
 from recoveryd.cli import watch as watch_module
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
-from recoveryd.cli.watch import View, _obey, _Worker, drawn, shown
+from recoveryd.cli.watch import View, _obey, _Worker, drawn, show_view
 from recoveryd.clients import Config, SessionStatus, Whose
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
@@ -168,7 +168,7 @@ def test_a_fault_ends_the_view_and_says_so(view: View, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(watch_module, "_keys", keys)
     with pytest.raises(RecoverydError, match="OverflowError: too odd") as caught:
-        shown(view, Mock(), Namespace())
+        show_view(view, Mock(), Namespace())
     assert (caught.value.exit_code, "recoveryd scan" in caught.value.hint) == (1, True)
 
 

@@ -29,9 +29,10 @@ def test_every_kind_has_one_row_in_the_order_in_which_people_read_them() -> None
 
 
 def test_a_kind_has_a_remedy_if_and_only_if_something_repairs_it() -> None:
-    assert with_flag("remedy") == REPAIRS.keys() | with_flag("signature") | with_flag("cured_by_client") | with_flag(
-        "shortened"
-    )
+    by_edits = with_flag("remedy") | with_flag("offer")  # what is only offered has its words in the offer
+    flags = with_flag("signature") | with_flag("cured_by_client") | with_flag("shortened")
+    assert by_edits == REPAIRS.keys() | flags
+    assert with_flag("offer") == {Kind.REASONING_MISSING} <= with_flag("unrepaired")
     assert not with_flag("cured_by_client") & REPAIRS.keys()
 
 
@@ -50,7 +51,7 @@ def test_what_is_only_stopped_is_not_edited() -> None:
 
 def test_only_what_is_repaired_says_how() -> None:
     for flag in ("local", "open_turn", "waits", "new_ids", "cured_by_client", "opt_in", "not_resumed", "thinking"):
-        assert with_flag(flag) <= with_flag("remedy")
+        assert with_flag(flag) <= with_flag("remedy") | with_flag("offer")
 
 
 def test_words_that_stand_in_a_sentence_end_without_a_full_stop_and_remedies_with_one() -> None:

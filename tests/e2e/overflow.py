@@ -211,7 +211,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **WAYS[way]) as (h, daemon):
             for one in play(h, daemon, cases):
                 print(row(asked.version, way, one), flush=True)
-                if "WRONG" in one.came_to:
+                if "WRONG" in one.came_to or one.came_to == "stuck":
                     print(one.tell()[:2000], file=sys.stderr, flush=True)
             if "Traceback" in daemon.log or "fault of" in daemon.log:
                 print(daemon.log[-3000:], file=sys.stderr)

@@ -84,7 +84,7 @@ def _within(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
     for field in (None, *_TIMES):
         if field is not None and line.get("type") == "event_msg":
             carried.pop(field, None)
-        written = rollout_lines.written_over(raw, {**line, "payload": carried})
+        written = rollout_lines.written_in_place(raw, {**line, "payload": carried})
         if written is not None:
             return written
     return None

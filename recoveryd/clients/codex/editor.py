@@ -171,5 +171,5 @@ def _fits(part: Part, body: Json) -> bool:
         return part.raw is None
     _, index = place(part.id)
     if index is None:
-        return rollout_lines.written_over(part.raw or b"", {**line, "payload": body}) is not None
+        return rollout_lines.written_in_place(part.raw or b"", {**line, "payload": body}) is not None
     return len(rollout_lines.dump(body)) <= len(rollout_lines.dump(part.data or {}))

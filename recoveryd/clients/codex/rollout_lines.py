@@ -68,7 +68,7 @@ def dump(data: Mapping[str, Any]) -> bytes:
         raise StoreError(f"This can't be written as JSON: {error}") from error
 
 
-def written_over(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
+def written_in_place(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
     """Write a rollout's `line` as JSON in the length of `raw`, the one that it replaces; None where it is longer."""
     new = dump(line)
     return new + b" " * (len(raw) - len(new)) if len(new) <= len(raw) else None

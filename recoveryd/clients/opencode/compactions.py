@@ -29,7 +29,7 @@ def usages(session: Session, failure: Failure) -> Iterator[Usage]:
 
 
 def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
-    """List what the model that is asked now refused in this session, newest first."""
+    """List the stored errors of the session's answers by the model that is asked now, newest first."""
     for message in reversed(session.messages):
         asked = (message.data.get("providerID"), message.data.get("modelID"))
         if message.error is not None and asked == (failure.provider, failure.model):

@@ -8,7 +8,7 @@ from typing import Any
 
 from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
-from recoveryd.clients.opencode.prompting import added_answer
+from recoveryd.clients.opencode.prompting import fields_of_answer
 from recoveryd.clients.opencode.wire.prompt import steps
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
 
@@ -307,7 +307,7 @@ class OpencodeEditor:
         new = unique_between(behind, messages[at + 1].id if at + 1 < len(messages) else None, self.marks.recovery)
         prompt = asked.id if asked.role == "user" else asked.data.get("parentID")
         body = {"id": new, "sessionID": self.session.id, "role": "assistant", "parentID": prompt}
-        body |= added_answer(asked, answers[-1] if answers else None, self.session.directory)
+        body |= fields_of_answer(asked, answers[-1] if answers else None, self.session.directory)
         first = "prt_" + new.removeprefix("msg_")
         part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=True)}
         return (

@@ -40,9 +40,8 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
-def added_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
-    """Make the fields of an answer that no model gave, as the client stores those of one that was; `last`: the one
-    before.
+def fields_of_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
+    """Make the fields of an answer that a repair adds, as OpenCode stores those of a model's. `last`: the one before.
 
     Its tokens are those of the last, so that the client goes on knowing how long the conversation is; but it has none
     of its own, by which `added` knows it.
