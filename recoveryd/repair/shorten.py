@@ -126,7 +126,8 @@ def _longest_answered(case: ShortenInput) -> float:
 
 
 def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) -> Refusal | None:
-    if not case.size.limit and not size.measured and case.refused:
+    # Of a request with too many bytes a share is taken, which holds whatever a token is.
+    if not case.size.limit and not size.measured and case.refused and not case.size.by_bytes:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
             "choose a model that takes more, or start a new session"

@@ -180,7 +180,7 @@ def test_media_by_the_bytes_of_a_request() -> None:
     assert 12_000_000 < len(json.dumps(_sent(session, made))) <= 16 * 1024 * 1024
 
 
-@pytest.mark.parametrize("name", ["many-turns", "talk", "inputs", "shell"])
+@pytest.mark.parametrize("name", ["many-turns", "talk", "inputs", "shell", "first-paste"])
 def test_the_bytes_of_a_request_without_media(name: str) -> None:
     """Somebody on the way takes fewer, and does not say how many: as much goes as where no limit is told."""
     session = session_of(LONG[name], seed=7)
