@@ -224,7 +224,7 @@ def step(name):
     if count == at:
         os._exit(9)
 failpoint.reach = step
-file_transaction.apply(root, changes)
+file_transaction.write_files(root, changes)
 """
 
 

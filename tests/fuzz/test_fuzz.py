@@ -36,7 +36,7 @@ def test_what_breaks_is_found_and_said(tmp_path: Path, monkeypatch: pytest.Monke
         raise ZeroDivisionError
 
     monkeypatch.setattr("recoveryd.heal.undo._write", lambda *_, **__: None)
-    monkeypatch.setattr("tests.fuzz.drive.recorded", fault)
+    monkeypatch.setattr("tests.fuzz.drive.read_error", fault)
     report = run(60, 7, tmp_path)
     assert any("ZeroDivisionError" in line for line in report.broken)
     assert any("is not as it was" in line for line in report.broken)

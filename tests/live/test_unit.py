@@ -31,7 +31,7 @@ NAMES = ["plain", "with space", "50% of $HOME", "it's", 'say "hi"', "back\\slash
 # Faults: each begins to work when the file GATE is there.
 SWEEP_WAITS = """
 import time, pathlib
-from recoveryd.daemon.sweep import Sweeper
+from recoveryd.daemon.sweeper import Sweeper
 sweep = Sweeper.sweep
 def waits(*a, **k):
     while not pathlib.Path({gate!r}).exists(): time.sleep(0.02)
