@@ -37,6 +37,7 @@ _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
 _SHORT = 20_000  # tokens: less is short for any model
 _LOOKS = 3  # at what was done: by then it fits, or never does
 MAX_BYTES = 32 * 1024 * 1024
+_FEW_BYTES = 50_000  # of a conversation: fewer are too many for no server, so the rest of the request is to blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,12 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     if request.flat:
         return Refusal("conversations in this form can't be made shorter yet: start a new one")
     if case.size.by_bytes:
+        held = sum(heavy_bytes(block.body) for block in request.blocks())
+        if case.refused and held < _FEW_BYTES:
+            return Refusal(
+                f"the conversation has {held / 1000:.0f} kB, so it is not what makes the request too large: "
+                "turn off tools and MCP servers, or ask who runs the server or a proxy before it what it takes"
+            )
         fewer = _fewer_bytes(case, request)
         if fewer is not None:
             return fewer

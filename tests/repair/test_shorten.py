@@ -26,8 +26,10 @@ from recoveryd.repair import ShortenInput, Shorter, shorten
 from tests.e2e.strict import Strict
 from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
+from tests.support.generate import PICTURE
 from tests.support.judge import body, bound_to, refusal
 from tests.support.long_sessions import BASE, FIRST, LONG, bash, spent, words
+from tests.support.parts import Part, file
 from tests.support.values import as_failure, as_session, session_of
 
 LIMIT, SHARE = 200_000, 0.7
@@ -194,6 +196,21 @@ def test_the_bytes_of_a_request_without_media(name: str) -> None:
 
 
 # What is left alone
+
+
+@pytest.mark.parametrize("part", [None, file(PICTURE)])
+def test_too_many_bytes_of_a_request_whose_conversation_has_few(part: Part | None) -> None:
+    """No server takes so few: to hide them, or a small picture, would heal nothing."""
+
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        for turn in range(8):
+            s.user(f"task {turn}", *([part] if part else []))
+            s.assistant(words(rng, 2_000))
+
+    refusal = shorten(_long(_session(turns), size=Size(by_bytes=True)))
+    assert isinstance(refusal, Refusal)
+    assert "the conversation has 1" in refusal.reason
+    assert "kB, so it is not what makes the request too large" in refusal.reason
 
 
 def test_system_and_tools_alone_near_the_limit() -> None:
