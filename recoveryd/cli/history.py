@@ -141,6 +141,9 @@ def undo(arguments: argparse.Namespace) -> int:
             out.print()
             print_wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return
+        if not changes:
+            print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more.")
+            return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
         then = "recoveryd does not repair it again by itself before a prompt was answered"
         print_wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")

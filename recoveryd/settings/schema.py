@@ -120,6 +120,8 @@ def _collector(text: str) -> str:
     from urllib.parse import urlsplit  # late: few have one
 
     parts = urlsplit(text)
+    if "\\" in text or parts.port == 0:  # its port raises ValueError by itself where it is none
+        raise ValueError("what sends takes what stands before a backslash for the host")
     here = parts.hostname == "localhost" or _is_loopback(parts.hostname or "")
     if not parts.hostname or parts.scheme not in ("http", "https") or (parts.scheme == "http" and not here):
         raise ValueError("no TLS")

@@ -328,6 +328,17 @@ def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> N
     assert run("undo", name, "--force")[0] == 0
 
 
+def test_undo_of_a_session_that_its_user_deleted_tells_of_no_prompt(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    for path in [path for path in tree.root.rglob("*") if path.is_file()]:
+        path.unlink()
+    assert run("undo", name)[0] == 4
+    assert run("undo", name, "--force") == (0, f"Took back {name}: nothing that it wrote is stored any more.\n", "")
+    assert not tree.files()
+
+
 def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import recoveryd.heal.undo as module
 

@@ -160,7 +160,15 @@ def test_without_its_libraries_the_daemon_runs_and_says_what_to_install(monkeypa
 
 @pytest.mark.parametrize(
     "address",
-    ["http://collector.example.com:4318", "http://127.0.0.1.example.com", "ftp://127.0.0.1", "127.0.0.1:4318", ""],
+    [
+        "http://collector.example.com:4318",
+        "http://127.0.0.1.example.com",
+        "http://collector.example.com\\@127.0.0.1:4318",
+        "http://127.0.0.1:99999",
+        "ftp://127.0.0.1",
+        "127.0.0.1:4318",
+        "",
+    ],
 )
 def test_another_machine_is_spoken_to_by_tls_alone(run: Run, tmp_path: Path, address: str) -> None:
     (tmp_path / "c.toml").write_text(f"[otel]\nendpoint = '{address}'\n")
