@@ -122,7 +122,7 @@ def test_many_at_once_are_one_toast(screen: Screen, tmp_path: Path, lines: list[
     assert {delivery.wait(0) for delivery in late} == {Fate.SHOWN}
     told = screen.history()[::-1]
     assert [toast["summary"] for toast in told] == ["1000 sessions healed", "2 sessions healed"]
-    assert told[0]["body"].splitlines()[0] == "• Title &lt;0&gt;"
+    assert told[0]["body"].splitlines()[0] == "• Title &lt;0&gt; (OpenCode)"
     assert lines == []
 
 
