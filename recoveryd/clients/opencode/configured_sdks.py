@@ -16,6 +16,8 @@ from stat import S_ISREG
 from typing import Any
 from urllib.parse import urlsplit
 
+from recoveryd.clients.opencode.protocols import is_own_host
+
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
 _LARGEST = 1024 * 1024  # bytes of a configuration
 # What never ends is one token up to the end of the text: else each quote in it would be tried anew, for hours.
@@ -34,23 +36,6 @@ _PROTOCOLS = {
     "@ai-sdk/mistral": "mistral.chat",
     "@ai-sdk/xai": "xai.chat",
 }
-# Where a provider is asked that no configuration leads elsewhere: by its id in the client.
-_OWN_HOSTS = (
-    (re.compile(r"anthropic"), "anthropic.com"),
-    (re.compile(r"openai"), "openai.com"),
-    (re.compile(r"azure(?:-cognitive-services)?"), "azure.com"),
-    (re.compile(r"google(?:-vertex(?:-anthropic)?)?"), "googleapis.com"),
-    (re.compile(r"amazon-bedrock"), "amazonaws.com"),
-    (re.compile(r"openrouter"), "openrouter.ai"),
-    (re.compile(r"github-copilot(?:-enterprise)?"), "githubcopilot.com"),
-    (re.compile(r"mistral"), "mistral.ai"),
-    (re.compile(r"deepseek"), "deepseek.com"),
-    (re.compile(r"moonshotai"), "moonshot.ai"),
-    (re.compile(r"moonshotai-cn"), "moonshot.cn"),
-    (re.compile(r"zai(?:-coding-plan)?"), "z.ai"),
-    (re.compile(r"zhipuai(?:-coding-plan)?"), "bigmodel.cn"),
-    (re.compile(r"alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "aliyuncs.com"),
-)
 _FAMILY = ("opencode", "kilo", "mimocode")
 _HIDDEN = (".opencode", ".kilo", ".kilocode", ".mimocode")
 # What the SDKs go by where no configuration says anything.
@@ -100,7 +85,7 @@ def _is_own(provider: str, address: str) -> bool:
         host = urlsplit(address).hostname or ""
     except ValueError:
         return False
-    return any(known.fullmatch(provider) and f".{host}".endswith(f".{domain}") for known, domain in _OWN_HOSTS)
+    return is_own_host(provider, host)
 
 
 def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapping[str, _Provider] | None]:

@@ -7,21 +7,26 @@ from urllib.parse import urlsplit
 
 from recoveryd.core import Failure
 
-# By the provider's id in the client, and by where its own service is.
-_BY_PROVIDER = (
-    (re.compile(r"anthropic|google-vertex-anthropic"), "anthropic.messages"),
-    (re.compile(r"amazon-bedrock"), "bedrock.converse"),
-    (re.compile(r"openrouter"), "openrouter.chat"),
-    (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat"),
-    (re.compile(r"openai"), "openai.responses"),
-    (re.compile(r"azure(?:-cognitive-services)?"), "azure.responses"),
-    (re.compile(r"mistral"), "mistral.chat"),
-    (re.compile(r"xai"), "xai.chat"),
-    (re.compile(r"lmstudio|alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "openai.chat"),
-    (re.compile(r"moonshotai(?:-cn)?|zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?"), "openai.chat"),
-    (re.compile(r"deepseek"), "openai.chat"),
-    (re.compile(r"google"), "google.generate"),
-    (re.compile(r"google-vertex"), "google.vertex"),
+# By the provider's id in the client: what is spoken, and the domain of its own service, where one is known.
+_SERVICES = (
+    (re.compile(r"anthropic"), "anthropic.messages", "anthropic.com"),
+    (re.compile(r"google-vertex-anthropic"), "anthropic.messages", "googleapis.com"),
+    (re.compile(r"amazon-bedrock"), "bedrock.converse", "amazonaws.com"),
+    (re.compile(r"openrouter"), "openrouter.chat", "openrouter.ai"),
+    (re.compile(r"github-copilot(?:-enterprise)?"), "copilot.chat", "githubcopilot.com"),
+    (re.compile(r"openai"), "openai.responses", "openai.com"),
+    (re.compile(r"azure(?:-cognitive-services)?"), "azure.responses", "azure.com"),
+    (re.compile(r"mistral"), "mistral.chat", "mistral.ai"),
+    (re.compile(r"xai"), "xai.chat", ""),
+    (re.compile(r"lmstudio"), "openai.chat", ""),
+    (re.compile(r"alibaba(?:-(?:coding|token)-plan)?(?:-cn)?"), "openai.chat", "aliyuncs.com"),
+    (re.compile(r"moonshotai"), "openai.chat", "moonshot.ai"),
+    (re.compile(r"moonshotai-cn"), "openai.chat", "moonshot.cn"),
+    (re.compile(r"zai(?:-coding-plan)?"), "openai.chat", "z.ai"),
+    (re.compile(r"zhipuai(?:-coding-plan)?"), "openai.chat", "bigmodel.cn"),
+    (re.compile(r"deepseek"), "openai.chat", "deepseek.com"),
+    (re.compile(r"google"), "google.generate", "googleapis.com"),
+    (re.compile(r"google-vertex"), "google.vertex", "googleapis.com"),
 )
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
 _BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "azure.responses"}
@@ -45,16 +50,25 @@ def protocol_of(failure: Failure) -> str:
     return "litellm.anthropic" if behind else spoken
 
 
+def is_own_host(provider: str, host: str) -> bool:
+    """Whether `host` belongs to the own service of a provider, by its id in the client."""
+    return any(known.fullmatch(provider) and domain and _is_in(host, domain) for known, _, domain in _SERVICES)
+
+
+def _is_in(host: str, domain: str) -> bool:
+    return f".{host}".endswith(f".{domain}")
+
+
 def _spoken(failure: Failure) -> str:
     host, path = _address(failure.error.url)
-    named = failure.protocol or next((p for known, p in _BY_PROVIDER if known.fullmatch(failure.provider)), "")
+    named = failure.protocol or next((p for known, p, _ in _SERVICES if known.fullmatch(failure.provider)), "")
     if not path:
         return named
     spoken = next((protocol for known, protocol in _BY_PATH if known.search(path)), None)
     if spoken != "":
         same = spoken is not None and spoken.partition(".")[0] == named.partition(".")[0]
         return named if same else spoken or ""
-    by_host = (protocol for domain, protocol in _BY_HOST.items() if f".{host}".endswith(f".{domain}"))
+    by_host = (protocol for domain, protocol in _BY_HOST.items() if _is_in(host, domain))
     found = failure.protocol or next(by_host, named)
     return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""
 
