@@ -237,12 +237,12 @@ class Proposer:
 def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) -> Provider | Refusal:
     """Return the rules that the next request is held to, or why nothing of this kind is edited."""
     kind, failure = case.kind, case.failure
-    offer = KINDS[kind].offer if kind in rules_for(failure, wires).finds else ""
+    provider = rules_for(failure, wires)
+    offer = KINDS[kind].offer if kind in provider.finds else ""
     if KINDS[kind].unrepaired and not (offer and invents):
         return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind), offer))))
     if client.heals(kind):
         return _mended(client, case)
-    provider = rules_for(failure, wires)
     if provider is not NO_RULES:
         from recoveryd.repair import LeftToClient
 

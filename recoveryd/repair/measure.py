@@ -234,6 +234,11 @@ def characters(value: Any) -> int:
     return 6
 
 
+def request_bytes(request: Request) -> int:
+    """Return the bytes of what a request has of the conversation, about."""
+    return sum(heavy_bytes(block.body) for block in request.blocks())
+
+
 def heavy_bytes(body: Json) -> int:
     """Return the bytes of a block in a request, about: of images those of their base64."""
     return sum(map(heavy_bytes, body)) if isinstance(body, (list, tuple)) else _bytes(body)

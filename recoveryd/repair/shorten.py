@@ -26,7 +26,7 @@ from recoveryd.core import (
 )
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
-from recoveryd.repair.measure import Measure, heavy_bytes, measure
+from recoveryd.repair.measure import Measure, heavy_bytes, measure, request_bytes
 from recoveryd.repair.shorten_steps import Saving, ShortenInput, Work
 
 CLOSING = "[Tool execution completed.]"
@@ -55,7 +55,7 @@ class Shorter:
 
     def length(self, request: Request) -> float:
         if self.by_bytes:
-            return sum(heavy_bytes(block.body) for block in request.blocks())
+            return request_bytes(request)
         return self.measure.total(request)
 
 
@@ -68,13 +68,13 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     if request.flat:
         return Refusal("conversations in this form can't be made shorter yet: start a new one")
     if case.size.by_bytes:
-        held = sum(heavy_bytes(block.body) for block in request.blocks())
+        held = request_bytes(request)
         if case.refused and held < _FEW_BYTES:
             return Refusal(
                 f"the conversation has {held / 1000:.0f} kB, so it is not what makes the request too large: "
                 "turn off tools and MCP servers, or ask who runs the server or a proxy before it what it takes"
             )
-        fewer = _fewer_bytes(case, request)
+        fewer = _fewer_bytes(case, request, held)
         if fewer is not None:
             return fewer
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
@@ -247,9 +247,8 @@ def _mark(violation: Violation) -> tuple[Kind, str]:
     return violation.kind, violation.block.part_id if violation.block else ""
 
 
-def _fewer_bytes(case: ShortenInput, request: Request) -> Shorter | None:
+def _fewer_bytes(case: ShortenInput, request: Request, whole: int) -> Shorter | None:
     """Take out the oldest images and files, to half of what a request may have; None where they are too few."""
-    whole = sum(heavy_bytes(block.body) for block in request.blocks())
     limit = min(MAX_BYTES, whole)
     chosen: list[Block] = []
     left = whole
