@@ -45,6 +45,7 @@ class _Seen:
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
+    named: bool = False  # by its id: then all is told of it, also where the user wants it left alone
     ahead: list[Finding] | None = None  # those that the next prompt would be refused in, where they are asked for
 
     @property
@@ -114,7 +115,8 @@ def _plans(arguments: argparse.Namespace) -> bool:
 
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
-    seen, bar = _Seen(whose=whose if whose.several else None), Bar(shown=not arguments.quiet)
+    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session))
+    bar = Bar(shown=not arguments.quiet)
     seen.ahead = [] if arguments.ahead else None
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
@@ -130,7 +132,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
             if finding.elsewhere:
                 seen.elsewhere.append(finding)
                 continue
-            if finding.ignored and not arguments.session:
+            if finding.ignored:
                 seen.ignored.append(finding)
                 continue
             if _plans(arguments) and _is_due(arguments, config, finding):
@@ -147,7 +149,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
 def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
     """Whether a finding is to be repaired. An unwanted kind is not recorded as refused: it may be wanted later."""
     named = arguments.session or arguments.kind
-    left = finding.healed or finding.ignored or finding.kind not in config.kinds
+    left = finding.healed or finding.kind not in config.kinds
     left = left or bool(finding.undone and not arguments.session)  # not again without a question
     return not left and bool(named or not finding.waits)
 
@@ -245,18 +247,18 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     none = "none of those that could be read is stuck" if seen.unreadable else "none is stuck"
     out.print(f"{sessions} in {plain(where)}: {f'{stuck} stuck' if stuck else none}{_others(seen)}.")
     if diff:
-        for finding in (*found, *seen.elsewhere):
+        for finding in (*found, *seen.ignored, *seen.elsewhere):
             out.print()
             show_finding(out, finding, seen.whose)
             show_changes(out, finding.failure.store, finding.changes, MOST)
     else:
-        for finding in found:
+        for finding in (*found, *(seen.ignored if seen.named else ())):
             client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
-            state = "healed" if finding.healed else "stuck"
+            state = "healed" if finding.healed else "stuck and ignored" if finding.ignored else "stuck"
             out.print()
             print_wrapped(out, finding.title or "(no title)")
             print_wrapped(out, f"{finding.failure.session}{client}, {state}: {finding.cause}", 4)
-            if (finding.silent or finding.kind is None) and not finding.healed:
+            if finding.evidence and (finding.silent or finding.kind is None) and not finding.healed:
                 print_wrapped(out, evidence_line(finding.evidence), 4)
             print_wrapped(out, finding.outlook, 4)
     _show_ahead(out, seen)
@@ -265,7 +267,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
         out.print()
         print_wrapped(out, f"{ended} not about the history: `recoveryd explain --session ID` says more.")
-    if seen.ignored:
+    if seen.ignored and not seen.named:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         print_wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")

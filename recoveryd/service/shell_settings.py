@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from recoveryd.clients import Clients, Config, ShellSettings
 from recoveryd.core import ConfigError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.service.base import MARK, Say
-from recoveryd.settings import Section, load, replace
+from recoveryd.settings import Section, edit_text, load, parse_text, replace
 
 NOTE = "install.json"  # in the state folder: the configuration before and after
 
@@ -84,11 +83,14 @@ def with_shell_settings(text: str, found: Found) -> str:
     """Write what a shell tells the clients into the text of a configuration; comments and all else stay. ValueError:
     that can't be had.
     """
+    made = edit_text(text, lambda document: _put(document, found))
+    _check(parse_text(text), parse_text(made), found)
+    return made
+
+
+def _put(document: Any, found: Found) -> None:
     import tomlkit
 
-    mark = "\ufeff" if text.startswith("\ufeff") else ""  # of an editor on Windows; no part of TOML
-    text = text.removeprefix(mark)
-    document: Any = tomlkit.parse(text)
     for name, one in found.items():
         if name not in document:
             document[name] = tomlkit.table()
@@ -102,9 +104,6 @@ def with_shell_settings(text: str, found: Found) -> str:
                 if not isinstance(table, tomlkit.items.InlineTable):  # which has no room for it
                     table[key].comment(f"from `{MARK}`")
         table.update(one.values)
-    made = tomlkit.dumps(document)
-    _check(tomllib.loads(text), tomllib.loads(made), found)
-    return mark + made
 
 
 def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:

@@ -6,7 +6,7 @@ Imports `core` and `disk`.
 from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
-from recoveryd.settings.edit import change, create, replace
+from recoveryd.settings.edit import change, create, edit_text, parse_text, replace
 from recoveryd.settings.load import check, load, load_sound, may_forbid, show
 from recoveryd.settings.logs import setup
 from recoveryd.settings.overrides import Pause, held, ignored, paused
@@ -25,12 +25,14 @@ __all__ = [
     "change",
     "check",
     "create",
+    "edit_text",
     "held",
     "ignored",
     "load",
     "load_sound",
     "may_forbid",
     "overrides",
+    "parse_text",
     "paths",
     "paused",
     "replace",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from recoveryd.core import RecoverydError, RefusedError, UsageError
 from recoveryd.disk import private_files
-from recoveryd.settings.load import check, default_of, nearest, parsed_value, show
+from recoveryd.settings.load import check, default_of, nearest, parsed_value, show, text_of
 from recoveryd.settings.schema import BaseConfig
 
 _HEAD = "# All settings of recoveryd, with their defaults. Take away the # of what is to be another.\n\n"
+_MARK = "\ufeff"  # the byte order mark, which is no part of TOML
 
 
 def replace(model: type[BaseConfig], path: Path, text: str) -> None:
@@ -43,28 +45,47 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
 
     UsageError: there is no such key; ConfigError: it can't be that, or the file was not sound before.
     """
-    import tomlkit
-
     if default_of(model, key) is ...:
         raise UsageError(
             f"There is no setting `{key}`{nearest(model, key)}.", "`recoveryd config show` lists them all."
         )
     made = parsed_value(model, key, value)
-    text = path.read_text("utf-8") if path.exists() else ""
+    text = text_of(path)
     check(model, text, path)
-    mark = "\ufeff" if text.startswith("\ufeff") else ""  # of an editor on Windows; no part of TOML
-    text = text.removeprefix(mark)
-    document: Any = tomlkit.parse(text)
     section, _, last = key.rpartition(".")
-    table = document.setdefault(section, tomlkit.table()) if section else document
-    table[last] = made
-    after = tomlkit.dumps(document)
-    wanted = copy.deepcopy(tomllib.loads(text))
+
+    def put(document: Any) -> None:
+        import tomlkit
+
+        table = document.setdefault(section, tomlkit.table()) if section else document
+        table[last] = made
+
+    after = edit_text(text, put)
+    wanted = copy.deepcopy(parse_text(text))
     (wanted.setdefault(section, {}) if section else wanted)[last] = made
-    if tomllib.loads(after) != wanted:
+    if parse_text(after) != wanted:
         raise RecoverydError(f"The form of {path} is too unusual to be changed by a program.", f"Write {key} by hand.")
-    _write(model, path, mark + after)
+    _write(model, path, after)
     return made
+
+
+def edit_text(text: str, edit: Callable[[Any], None]) -> str:
+    """Let `edit` change a configuration, as a document of tomlkit. Comments stay, and what an editor on Windows
+    writes: a byte order mark, lines that end in CRLF.
+    """
+    import tomlkit
+
+    document = tomlkit.parse(text.removeprefix(_MARK))
+    edit(document)
+    made = tomlkit.dumps(document)
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        made = made.replace("\r\n", "\n").replace("\n", "\r\n")
+    return _MARK + made if text.startswith(_MARK) else made
+
+
+def parse_text(text: str) -> dict[str, Any]:
+    """Parse the text of a configuration. Raises ValueError."""
+    return tomllib.loads(text.removeprefix(_MARK))
 
 
 def _write(model: type[BaseConfig], path: Path, text: str) -> None:

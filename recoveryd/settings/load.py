@@ -106,10 +106,15 @@ def show(config: BaseConfig) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    return _parsed(text_of(path), path)
+
+
+def text_of(path: Path) -> str:
+    """Read a configuration as it stands; "" where there is none. Raises ConfigError."""
     try:
-        return _parsed(path.read_text("utf-8"), path)
+        return path.read_bytes().decode()
     except FileNotFoundError:
-        return {}
+        return ""
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:

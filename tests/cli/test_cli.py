@@ -182,6 +182,8 @@ def test_one_session_that_cannot_be_read_does_not_end_the_scan(tree: Tree, run: 
     found = {stuck["session"]: stuck for stuck in json.loads(out)["stuck"]}
     assert found[session]["kind"] == "tool_result_missing"
     assert found[broken]["action"].startswith("can't be read: ")
+    about = run("scan", "--session", broken, "--dry-run")[1] + run("scan")[1].split(broken)[1].split("ses_")[0]
+    assert "can't be looked into" in about and "\n    \n" not in about and "\n\n    " not in about, "an empty line"
 
 
 @pytest.mark.parametrize("argv", [["scan"], ["explain", "--session", "{session}"]])

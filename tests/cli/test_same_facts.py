@@ -271,6 +271,7 @@ def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
         for one in scan[name] if FULL else scan[name][:3]:
             asked = world.data("explain", "--session", one["session"])
             assert asked["stuck"] == (name in ("stuck", "ignored"))
+            assert ids(world.data("scan", "--session", one["session"])[name]) >= ids([one])
             same = "store", "client", "title", "message", "kind", "reason", "healed", "recovery", "undone"
             assert told(asked, *same[:-2], "undone") == told(one, *same[:-2], "undone")
 

@@ -128,7 +128,11 @@ class TestIgnore:
         assert code == 0 and "none is stuck" in out and "1 more is stuck and ignored" in out
         assert as_json(run, "scan")["stuck"] == []
         code, out, _ = run("scan", "--repair", "--session", session)
-        assert code == 1 and "you said to leave this session" in " ".join(out.split())
+        assert code == 0 and "you said to leave this session" in " ".join(out.split())
+        named = as_json(run, "scan", "--session", session)
+        assert (named["stuck"], [one["session"] for one in named["ignored"]]) == ([], [session])
+        code, out, _ = run("scan", "--session", session)
+        assert code == 0 and "none is stuck" in out and "you said to leave this session" in " ".join(out.split())
         assert tree.files() == before and as_json(run, "history") == []
 
 

@@ -46,7 +46,12 @@ def test_init_has_every_key_and_changes_nothing(run: Run) -> None:
 )
 @pytest.mark.parametrize(
     "text",
-    ["", "# mine\nmax_retries = 5 # enough\n\n[notify]\ntui = false # no\n", "\ufeffnotify = { desktop = true }\r\n"],
+    [
+        "",
+        "# mine\nmax_retries = 5 # enough\n\n[notify]\ntui = false # no\n",
+        "\ufeffnotify = { desktop = true }\r\n",
+        "# mine\r\nmax_retries = 5\r\n\r\n[notify]\r\ntui = false # no\r\n",
+    ],
 )
 def test_set_writes_one_key_and_keeps_the_rest(run: Run, text: str, key: str, value: str, wanted: object) -> None:
     file = paths.config_file()
@@ -60,6 +65,7 @@ def test_set_writes_one_key_and_keeps_the_rest(run: Run, text: str, key: str, va
     (before[section] if section else before)[last] = wanted
     assert after == before
     made = file.read_bytes().decode()
+    assert "\n" not in made.replace("\r\n", "") or "\r\n" not in text, "lines end as they did"
     assert all(words in made for words in ("# mine", "# no") if words in text) and made.startswith(
         "\ufeff"
     ) == text.startswith("\ufeff")
@@ -79,3 +85,11 @@ def test_what_can_not_be_set_changes_nothing(run: Run, words: tuple[str, ...], c
     ended, _, err = run("config", "set", *words)
     assert ended == code and says in err
     assert not paths.config_file().exists()
+
+
+def test_set_tells_of_a_configuration_that_is_no_text(run: Run) -> None:
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"# caf\xe9\n")
+    ended, _, err = run("config", "set", "max_retries", "2")
+    assert ended == 78 and "not UTF-8" in err and file.read_bytes() == b"# caf\xe9\n"
