@@ -14,6 +14,7 @@ from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.thread import place
+from recoveryd.clients.codex.wire import sent_item
 from recoveryd.clients.line_editor import LineEditor
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part
 
@@ -65,8 +66,9 @@ class CodexEditor(LineEditor):
         return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks if block.part_id)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
+        """Empty a field; not one without which the client would pass over the item."""
         part = self._part(block.part_id)
-        if (part.data or {}).get(field) is None:
+        if (part.data or {}).get(field) is None or sent_item({**(part.data or {}), field: None}) is None:
             return ()
         edit = self._with(part, {field: None}, action)
         return (edit,) if edit is not None else ()

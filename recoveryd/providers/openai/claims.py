@@ -21,6 +21,7 @@ from recoveryd.providers.openai.items import (
     id_fault,
     images,
     is_lonely,
+    is_spare,
     sources,
     text_field,
 )
@@ -109,7 +110,9 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
     if refused.field == "id":
         return Claims(fields=_fields([b for b in blocks if id_fault(b.body)], "id"))
     if "unknown parameter" in refused.said:
-        return Claims(fields=_fields(blocks, refused.field))
+        if refused.position is not None and refused.position[1] is not None:  # a field of what the item holds
+            return Claims()
+        return Claims(fields=_fields([b for b in blocks if is_spare(b.body, refused.field)], refused.field))
     said = {block.type for block in blocks if block.type in refused.names}
     types = (said or {named.type} if named is not None else said) - TAKEN_BY_ALL
     alike = [block for block in blocks if block.type in types]

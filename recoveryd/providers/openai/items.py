@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from recoveryd.core import Block, Json, Request
+from recoveryd.core import Block, Json, Request, words
 
 # A call, and the type of its output.
 OUTPUT_OF: Mapping[str, str] = {
@@ -30,6 +30,10 @@ _PREFIX: Mapping[str, str] = {
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _OF_ASSISTANT = frozenset({"output_text", "refusal"})
 _OF_OTHERS = frozenset({"input_text", "input_image", "input_file"})
+# What an item says, and what makes it one: emptied, it would be gone.
+_OF_SUBSTANCE = words(
+    "type role content call_id name arguments input output action result tools summary encrypted_content author"
+)
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 64, 1_048_576
 SEARCHES = frozenset({"search", "open_page", "find_in_page"})
@@ -93,6 +97,11 @@ def is_lonely(blocks: Sequence[Block], index: int) -> bool:
     if following is None or following.get("type") in OUTPUTS:
         return True
     return following.get("type") == "message" and following.get("role") != "assistant"
+
+
+def is_spare(body: Json, field: str) -> bool:
+    """Whether an item says the same without this field; reasoning keeps what is encrypted of its content."""
+    return field not in _OF_SUBSTANCE or (field == "content" and body.get("type") == "reasoning")
 
 
 def sources(body: Json) -> Iterator[Json]:

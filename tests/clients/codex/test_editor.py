@@ -66,6 +66,14 @@ def test_where_there_is_no_room_what_no_request_needs_makes_it(rollout: Rollout)
     assert (call["name"], output["output"]) == ("x", "ok")
 
 
+def test_a_field_without_which_the_client_passes_over_the_item_is_not_emptied(rollout: Rollout) -> None:
+    rollout.item({**message("assistant", "done"), "phase": "final_answer"})
+    [kept] = written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "content", "drop_field"))
+    assert kept["content"] == [{"type": "output_text", "text": "done"}]
+    [emptied] = written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "phase", "drop_field"))
+    assert (emptied["content"], emptied["phase"]) == (kept["content"], None)
+
+
 def test_a_legal_call_is_left_as_it_is(rollout: Rollout) -> None:
     rollout.calls()
     before = rollout.bytes()

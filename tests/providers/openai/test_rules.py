@@ -199,6 +199,24 @@ def test_a_field_that_is_not_known_is_emptied_wherever_it_is() -> None:
     assert [p for _, p, field in blamed(sent, "Unknown parameter: 'input[1].phase'.") if field == "phase"] == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    "field", ["content", "role", "type", "name", "call_id", "arguments", "output", "content[0].type"]
+)
+def test_a_field_that_is_what_an_item_says_is_never_emptied(field: str) -> None:
+    sent = request(user(), reasoning(), call(), output(), answer())
+    assert blamed(sent, f"Unknown parameter: 'input[1].{field}'.") == []
+
+
+def test_of_content_that_is_not_known_only_that_of_reasoning_is_emptied() -> None:
+    sent = request(user(), reasoning(content=[{"type": "reasoning_text", "text": "hm"}]), call(), output(), answer())
+    assert {(p, field) for _, p, field in blamed(sent, "Unknown parameter: 'input[1].content'.")} == {("1", "content")}
+
+
+def test_a_field_of_what_an_item_holds_is_no_field_of_the_item() -> None:
+    sent = request(user(), {**answer(), "status": "completed"})
+    assert blamed(sent, "Unknown parameter: 'input[0].content[0].status'.") == []
+
+
 def test_searches_of_a_kind_that_is_not_known_and_those_without_an_id() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search"}}
     sent = request(user(), search, {**search, "action": {"type": "other"}}, {**search, "id": None}, answer())
