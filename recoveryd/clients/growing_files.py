@@ -30,7 +30,7 @@ class GrowingFiles(ABC, Generic[Found]):
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.id = str(self.root)
-        self.home = self.root.parent
+        self.home = root.parent.resolve()  # what the client keeps beside it is there, also where it is a symlink itself
         self.lock_path = self.root
         self.watch_path = self.root
         self._files: dict[str, Found] = {}  # sessions and where they are

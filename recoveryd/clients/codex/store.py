@@ -187,7 +187,7 @@ class CodexThreads(GrowingFiles[Found]):
 
     def _opened(self, found: Found, access: int) -> tuple[int, str]:
         (folders, name), path = found, self._path(found)
-        with tree.folder(self.home, *folders) as folder:
+        with tree.folder(self._top(folders[0]), *folders[1:]) as folder:
             return tree.opened(folder, name, path, access), path
 
     @contextmanager
@@ -199,8 +199,12 @@ class CodexThreads(GrowingFiles[Found]):
             raise tree.error_of(error, f"write to the rollout of {session_id}") from error
 
     def _path(self, found: Found) -> str:
-        folders, name = found
-        return "/".join((str(self.home), *folders, name))
+        (top, *folders), name = found
+        return "/".join((str(self._top(top)), *folders, name))
+
+    def _top(self, name: str) -> Path:
+        """Return the folder of threads in use, which may be on another disk, or that of archived ones."""
+        return self.root if name == rollout_paths.SESSIONS else self.home / name
 
     def _missing(self, session_id: str) -> NotFoundError:
         return NotFoundError(f"There is no rollout of thread {clean(session_id, 60)}.")
@@ -229,7 +233,8 @@ class CodexThreads(GrowingFiles[Found]):
     def _names(self, folders: tuple[str, ...], deeper: int) -> Iterator[Found]:
         """List the files in a folder and, so many folders deeper, in those named for a year, a month or a day."""
         below: list[str] = []
-        with suppress(FileNotFoundError), tree.folder(self.home, *folders) as fd, os.scandir(fd) as entries:
+        top, *inner = folders
+        with suppress(FileNotFoundError), tree.folder(self._top(top), *inner) as fd, os.scandir(fd) as entries:
             for entry in entries:
                 if deeper and entry.name.isdecimal() and entry.is_dir(follow_symlinks=False):
                     below.append(entry.name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from recoveryd.clients import Config, find_stores
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import Store
 from recoveryd.core import Change, ConflictError, Edit, failpoint
 from tests.support.transcript import Transcript, call, text
@@ -57,6 +60,10 @@ def test_projects_behind_a_symlink_are_found_and_a_project_that_leads_elsewhere_
     (tmp_path / "disk" / "-linked").symlink_to(tmp_path / "elsewhere" / "-p")
     [store] = stores(tmp_path)
     assert list(store.session_ids()) == [session.session]
+    notes = tmp_path / ".claude" / "sessions"
+    notes.mkdir()
+    (notes / f"{os.getpid()}.json").write_text(json.dumps({"sessionId": session.session, "startedAt": 1}))
+    assert isinstance(store, ClaudeCodeTranscripts) and store.opened(session.session) is not None
 
 
 def test_a_session_that_two_homes_have_is_written_in_the_one_that_is_meant(tmp_path: Path) -> None:

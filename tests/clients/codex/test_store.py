@@ -71,6 +71,25 @@ def test_threads_are_found_by_day_and_in_the_archive(rollout: Rollout, store: Co
     assert store.about(THREAD).directory == "/p"
 
 
+def test_threads_on_another_disk_belong_to_the_home_that_their_link_is_in(rollout: Rollout, tmp_path: Path) -> None:
+    rollout.stuck()
+    (rollout.home / "archived_sessions").mkdir()
+    archived = Rollout(rollout.home, OTHER)
+    archived.healthy()
+    archived.path.rename(rollout.home / "archived_sessions" / archived.path.name)
+    (rollout.home / "sessions").rename(tmp_path / "disk")
+    (rollout.home / "sessions").symlink_to(tmp_path / "disk")
+    store = threads(rollout.home)
+    assert (store.id, sorted(store.session_ids())) == (str(tmp_path / "disk"), [THREAD, OTHER])
+    rollout.asks("more")
+    with rollout.open():
+        assert store.opened(THREAD) is not None
+        assert store.look(THREAD).running
+    changes = aside(store)
+    store.apply(changes)
+    assert b'"other"' in (tmp_path / "disk" / rollout.path.relative_to(rollout.home / "sessions")).read_bytes()
+
+
 def test_a_write_touches_its_thread_and_nothing_else_touches_any(rollout: Rollout, store: CodexThreads) -> None:
     name = rollout.path.name
     assert list(store.touched(("2026", "11", "22", name))) == [THREAD]
