@@ -13,8 +13,8 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, local_time
 from recoveryd.cli.output import Result, print_wrapped, render, table
-from recoveryd.clients import sole
-from recoveryd.core import Entry, Outcome
+from recoveryd.clients import quoting_titles, sole
+from recoveryd.core import Entry, Outcome, capital
 from recoveryd.ledger import Held, Upkeep
 from recoveryd.ledger import export as write
 
@@ -24,30 +24,34 @@ def prune(arguments: argparse.Namespace) -> int:
     days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
     now = time.time()
     with known_ledger() as ledger:
-        upkeep = Upkeep(ledger, sole)
+        upkeep = Upkeep(ledger, sole, quoting_titles)
         gone = upkeep.beyond(days, limits.keep_mb, now, all_content=arguments.all_content)
-        if gone and not arguments.dry_run:
-            kept = {held.entry.id for held in gone}.difference(
-                held.entry.id for held in upkeep.beyond(limits.keep_days, limits.keep_mb, now)
-            )
+        names = [held.entry.id for held in gone]
+        titles = upkeep.quoted(days, now, names)
+        if (gone or titles) and not arguments.dry_run:
+            due = [held.entry.id for held in upkeep.beyond(limits.keep_days, limits.keep_mb, now)]
+            kept = {*names, *titles}.difference(due, upkeep.quoted(limits.keep_days, now, due))
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
-                insist(_lost(gone, arguments), yes=arguments.yes)
-            upkeep.clear([held.entry.id for held in gone])
+                insist(_lost(gone, titles, arguments), yes=arguments.yes)
+            upkeep.clear(names, titles)
         stays = 0 if gone else len(upkeep.beyond(days, limits.keep_mb, now, all_content=True))
     size = sum(held.size for held in gone)
 
     def show(out: Console) -> None:
-        if not gone:
-            none = f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB."
+        _table(out, gone)
+        what = [f"the originals of {_recoveries(len(gone))} ({_kilobytes(size)})"] if gone else []
+        what += [f"the titles of {_recoveries(len(titles))} (words of a prompt)"] if titles else []
+        if what:
+            verb = "would go" if arguments.dry_run else "are gone for good"
+            print_wrapped(out, f"{capital(' and '.join(what))} {verb}.")
+        if stays:
             sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
             sole += f"{_recoveries(stays)}; it stays. `recoveryd ledger prune --all-content` takes it out for good."
-            print_wrapped(out, sole if stays else none)
-            return
-        _table(out, gone)
-        verb = "would go" if arguments.dry_run else "are gone for good"
-        print_wrapped(out, f"The originals of {_recoveries(len(gone))} ({_kilobytes(size)}) {verb}.")
+            print_wrapped(out, sole)
+        elif not what:
+            print_wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")
 
-    data = {"removed": not arguments.dry_run, "bytes": size, "recoveries": [held.entry.id for held in gone]}
+    data = {"removed": not arguments.dry_run, "bytes": size, "recoveries": names, "titles": titles}
     return render(Result(data, show), as_json=arguments.json)
 
 
@@ -87,7 +91,9 @@ def export(arguments: argparse.Namespace) -> int:
     return render(Result(data, lambda out: print_wrapped(out, words + told)), as_json=arguments.json)
 
 
-def _lost(gone: Sequence[Held], arguments: argparse.Namespace) -> str:
+def _lost(gone: Sequence[Held], titles: Sequence[str], arguments: argparse.Namespace) -> str:
+    if not gone:
+        return f"{_recoveries(len(titles))} will be listed by the session's id and no more by words of its prompt."
     also = ", also what exists nowhere else now" if arguments.all_content else ""
     what = "1 recovery loses its" if len(gone) == 1 else f"{len(gone)} recoveries lose their"
     return f"{what} originals for good{also}.{_not_undone(gone)}"

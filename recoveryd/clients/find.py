@@ -272,6 +272,11 @@ def sole(store_id: str, changes: Sequence[Change]) -> bool:
     return content_of(store_id).sole(changes)
 
 
+def quoting_titles(store_id: str) -> bool:
+    """Whether what stands for the title of a store's sessions may be words of theirs: `Content.quoting_titles`."""
+    return content_of(store_id).quoting_titles
+
+
 def _identity(root: Path) -> object:
     """Return what two paths to one store have in common, say through a bind mount."""
     try:

@@ -78,6 +78,10 @@ class Generation:
 class Content(Protocol):
     """Reads a client's records, given images of them. Pure: the store is not asked, which may be gone."""
 
+    @property
+    def quoting_titles(self) -> bool:
+        """Whether what stands for a session's title may be words of its conversation."""
+
     def sole(self, changes: Sequence[Change]) -> bool:
         """Whether the before-images of a recovery have content that none of its after-images has."""
 

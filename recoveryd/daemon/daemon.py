@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Config, Store, find_stores, sole
+from recoveryd.clients import SETTLE_S, Config, Store, find_stores, quoting_titles, sole
 from recoveryd.core import RecoverydError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.healer import Healer
@@ -270,4 +270,4 @@ class Daemon:
         self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))
         limits = self.config.ledger
         with suppress(RecoverydError):
-            Upkeep(ledger, sole).prune(limits.keep_days, limits.keep_mb, time.time())
+            Upkeep(ledger, sole, quoting_titles).prune(limits.keep_days, limits.keep_mb, time.time())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from recoveryd.core import Change
 
-_DAY = 86_400
+DAY_S = 86_400
 _MB = 1_000_000
 
 
@@ -38,7 +38,7 @@ def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: f
     total = sum(i.size for i in may_go)
     gone = []
     for i in may_go:
-        if i.time < now - keep_days * _DAY or total > keep_mb * _MB:
+        if i.time < now - keep_days * DAY_S or total > keep_mb * _MB:
             gone.append(i.seq)
             total -= i.size
     return gone

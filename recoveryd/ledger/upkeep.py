@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from recoveryd.core import CUT_OFF, BusyError, Change, Entry, Kind, NotFoundError, Outcome, RefusedError
 from recoveryd.ledger.file import KINDS, as_text, as_value
-from recoveryd.ledger.images import Images, digest, droppable
+from recoveryd.ledger.images import DAY_S, Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
 
 _BYTES = "ifnull(sum(ifnull(length(before), 0) + ifnull(length(after), 0)), 0)"
@@ -44,13 +44,20 @@ class Upkeep:
     """What `ledger` holds, for how long, and the removal of it.
 
     `sole` is asked about recoveries of an older recoveryd, whose rows do not say whether they hold content that exists
-    nowhere else; it gets the id of their store. Without it their images are kept.
+    nowhere else; it gets the id of their store. Without it their images are kept. `quoting`: whether the titles of a
+    store's sessions, by its id, are words of theirs, which go as their other content does.
     """
 
-    def __init__(self, ledger: Ledger, sole: Callable[[str, Sequence[Change]], bool] | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        sole: Callable[[str, Sequence[Change]], bool] | None = None,
+        quoting: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._ledger = ledger
         self._file = ledger.file
         self._sole = sole
+        self._quoting = quoting
 
     def ended(self) -> list[Ended]:
         """List all recoveries, oldest first."""
@@ -90,12 +97,15 @@ class Upkeep:
         """Drop images of finished recoveries, older than `keep_days` or the oldest beyond `keep_mb` (10^6 bytes).
 
         Not those with content that now exists nowhere else. The images of a recovery go together or not at all, so that
-        `undo` is whole. Returns how many recoveries lost theirs; their rows, and what counts as handled, stay.
+        `undo` is whole. Returns how many recoveries lost theirs; their rows, and what counts as handled, stay. Titles
+        that are words of a session go by the same limits.
         """
         gone = droppable(self._finished(), keep_days, keep_mb, now)
-        if gone:
+        titled = self._quoted(keep_days, now, gone)
+        if gone or titled:
             with self._file.write() as db:
                 _drop_images(db, gone)
+                _drop_titles(db, titled)
             self._file.read("PRAGMA incremental_vacuum")
             self._file.read("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(gone)
@@ -111,12 +121,19 @@ class Upkeep:
         gone = {self._name(seq) for seq in droppable(finished, keep_days, keep_mb, now)}
         return [held for held in self.held() if held.entry.id in gone]
 
-    def clear(self, names: Sequence[str]) -> None:
-        """Remove the images of these recoveries, also from the bytes of the file. Their rows stay, and count as
-        handled.
+    def quoted(self, keep_days: float, now: float, gone: Iterable[str] = ()) -> list[str]:
+        """List the recoveries whose titles are words of a session, and beyond the limit or of those whose images go
+        (`gone`); see `clear`.
+        """
+        return [self._name(seq) for seq in self._quoted(keep_days, now, list(map(self._number, gone)))]
+
+    def clear(self, names: Sequence[str], titles: Sequence[str] = ()) -> None:
+        """Remove the images of these recoveries and the titles of those, also from the bytes of the file. Their rows
+        stay, and count as handled.
         """
         with self._file.write() as db:
             _drop_images(db, map(self._number, names))
+            _drop_titles(db, map(self._number, titles))
         self._shred()
 
     def forgettable(self, session: str) -> list[Entry]:
@@ -166,6 +183,14 @@ class Upkeep:
                 db.executemany("UPDATE recovery SET sole = ? WHERE seq = ?", pairs)
         return [Images(seq, at, size, told.get(seq, sole is None or bool(sole))) for seq, _, _, at, sole, size in rows]
 
+    def _quoted(self, keep_days: float, now: float, gone: Container[int]) -> list[int]:
+        rows = self._file.read(
+            "SELECT seq, store, time FROM recovery WHERE title != '' AND outcome NOT IN (?, ?) ORDER BY seq", CUT_OFF
+        )
+        mine = {store for store in {as_text(store) for _, store, _ in rows} if self._quoting(store)}
+        old = now - keep_days * DAY_S
+        return [seq for seq, store, at in rows if as_text(store) in mine and (at < old or seq in gone)]
+
     def _name(self, seq: int) -> str:
         return str(self._file.read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])
 
@@ -189,6 +214,11 @@ class Upkeep:
                 "It is deleted, but another process reads the ledger, so its bytes may still be in the file.",
                 "Run the same command again in a moment.",
             )
+
+
+def _drop_titles(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Take out the titles of recoveries, within a transaction."""
+    db.executemany("UPDATE recovery SET title = '' WHERE seq = ?", ((number,) for number in numbers))
 
 
 def _drop_images(db: sqlite3.Connection, numbers: Iterable[int]) -> None:

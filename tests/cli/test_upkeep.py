@@ -25,6 +25,7 @@ from tests.conftest import Run
 from tests.support.build import SessionBuilder, api_error, text, tool, write_sqlite
 from tests.support.cases import case
 from tests.support.database import OLD, Base
+from tests.support.rollouts import Rollout
 from tests.support.terminal import in_terminal
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer
 
@@ -164,6 +165,19 @@ class TestLedger:
         assert holding(paths.state_dir(), f"thinking of {SECRET}") == []
         with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
             assert ledger.get(name).title == f"About {SECRET}", "only the originals went"
+
+    def test_prune_takes_the_first_words_of_a_prompt_that_stand_for_a_title(self, run: Run, tree: Tree) -> None:
+        rollout = Rollout(tree.root.parents[2] / ".codex", ms=int(time.time() * 1000) - 60_000)
+        rollout.asks(f"look up {SECRET}")
+        rollout.stuck()
+        assert run("scan", "--repair", "--yes")[0] == 0 and SECRET in run("history")[1]
+        name, every = healed(run)[0], ("ledger", "prune", "--keep-days", "0")
+        code, _, err = run(*every)
+        assert code == 4 and "--yes" in err and holding(paths.state_dir(), SECRET)
+        would, did = as_json(run, *every, "--dry-run"), as_json(run, *every, "--yes")
+        assert did == {**would, "removed": True} and did["titles"] == [name]
+        assert holding(paths.state_dir(), SECRET) == []
+        assert rollout.thread in run("history")[1] and rollout.thread in run("show", name)[1]
 
     def test_what_was_undone_already_is_not_said_to_be_undone_no_more(self, run: Run, tree: Tree) -> None:
         (first, second), every = (

@@ -303,6 +303,21 @@ class TestRetention:
         assert ledger.handled("st", "ses_1", "msg_1") is not None
         assert Upkeep(ledger).prune(30, 200, clock.now) == 0
 
+    def test_a_title_that_is_words_of_a_prompt_goes_as_its_originals_do(self, ledger: Ledger, clock: Clock) -> None:
+        old, other = heal(ledger, changes=[LOSSY], sole=True), heal(ledger, failure(store="oc"))
+        clock.now += 31 * DAY
+        refused, cut_off = record(ledger, Outcome.REFUSED, failure("msg_2")), begin(ledger, failure("msg_4"))
+        large, new = heal(ledger, failure("msg_3")), heal(ledger, failure("msg_5"))
+        upkeep = Upkeep(ledger, None, lambda store: store == "st")
+        assert upkeep.quoted(30, clock.now) == [old] and upkeep.quoted(30, clock.now, [large]) == [old, large]
+        assert upkeep.prune(30, 200, clock.now) == 1, "of `oc`"
+        assert [ledger.get(name).title for name in (old, large)] == ["", "A title"] and ledger.changes(old) == [LOSSY]
+        assert upkeep.prune(30, sum(len(i) for i in (HARMLESS.before, HARMLESS.after) if i) / 1e6, clock.now) == 1
+        titles = {name: ledger.get(name).title for name in (old, other, refused, cut_off, large, new)}
+        assert {name for name, title in titles.items() if not title} == {old, large}
+        upkeep.clear([], upkeep.quoted(0, clock.now + 1))
+        assert {n for n in titles if ledger.get(n).title} == {other, cut_off}, "what is cut off is to be ended first"
+
     def test_images_beyond_the_size_go_oldest_first_and_the_file_shrinks(self, ledger: Ledger, clock: Clock) -> None:
         text = '{"text":"%s"}' % ("x" * 400_000)
         big = Change("k", text.encode(), text.replace("xx", "x x", 1).encode())

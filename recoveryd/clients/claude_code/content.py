@@ -17,6 +17,7 @@ _TYPES = words(
     "user assistant system summary attachment"
 )
 _TEXTS = ("text", "thinking", "signature", "data", "content", "input", "source", "name")
+quoting_titles = True  # the first words of a prompt stand for a title
 _ERRORS = words(
     "authentication_failed oauth_org_not_allowed billing_error rate_limit overloaded invalid_request unknown"
 )

@@ -16,6 +16,7 @@ _TYPES = words(
     "web_search_call image_generation_call compaction context_compaction agent_message ghost_snapshot"
 )
 _TEXTS = ("name", "namespace", "arguments", "input", "output", "encrypted_content", "result", "id")
+quoting_titles = True  # the first words of a prompt stand for a title
 _ERRORS = words(
     "other bad_request context_window_exceeded usage_limit_exceeded server_overloaded unauthorized "
     "internal_server_error http_connection_failed response_stream_connection_failed response_stream_disconnected "

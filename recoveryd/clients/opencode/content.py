@@ -16,6 +16,8 @@ _FRAME |= {"parentID", "tail_start_id", "revert"}  # name other records; nothing
 _STATE_FRAME = frozenset({"status", "time"})
 _LONG = 64  # characters from which on a text is compared by its digest: a session's texts may fill the memory
 
+quoting_titles = False  # the client has a model make one
+
 Value = str | float
 
 
