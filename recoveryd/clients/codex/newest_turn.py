@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,11 +13,12 @@ from recoveryd.clients import json_lines
 from recoveryd.clients.codex import error_record, rollout_lines
 from recoveryd.clients.json_lines import Place
 from recoveryd.clients.store import SessionStatus
-from recoveryd.core import Failure, Json
+from recoveryd.core import Failure, Json, words
 
 PROTOCOL = "openai.responses"
-_EVENTS = frozenset({"task_started", "task_complete", "turn_aborted", "user_message", "thread_settings_applied"})
+_EVENTS = words("task_started task_complete turn_aborted user_message thread_settings_applied thread_rolled_back")
 _INPUT = frozenset({"message", "function_call_output", "custom_tool_call_output", "tool_search_output"})
+_WITHOUT_INNER = re.compile(rb'"type": ?"(turn_context|compacted)"')
 _LARGE = 1 << 20  # bytes of an event's line that is still read
 
 
@@ -85,8 +87,8 @@ def _seen(fd: int, place: Place) -> _Seen | None:
     """Return what a line tells; None for most of them, which are not even read whole."""
     told = rollout_lines.types(place.head)
     if told is None:  # written by another program, or of a type without a type inside
-        kind = b'"turn_context"' in place.head[:120]
-        told = ("turn_context", "") if kind else ("", "")
+        found = _WITHOUT_INNER.search(place.head, 0, 120)
+        told = (found[1].decode() if found else "", "")
     outer, inner = told
     if outer == "response_item":
         if inner != "message":
@@ -94,6 +96,8 @@ def _seen(fd: int, place: Place) -> _Seen | None:
         if b'"role":"assistant"' in place.head:
             return _Seen(place.offset, "spoke")
         return None
+    if outer == "compacted":  # a model took the history, and what is sent from now on is another one
+        return _Seen(place.offset, "spoke")
     if outer == "turn_context" or (outer == "event_msg" and inner in _EVENTS):
         return _whole(fd, place, inner or outer)
     if outer == "event_msg" and inner == "item_completed" and b'"item":{"type":"UserMessage"' in place.head:
@@ -140,6 +144,8 @@ def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
             return replace(turns, prompt=prompt_of(_text(data, "turn_id") or turns.turn) or turns.prompt)
         case "spoke":
             return replace(turns, spoke=True, failures=())  # what was asked was taken
+        case "thread_rolled_back":  # what was refused is sent no more; if more is wrong, the next prompt tells
+            return replace(turns, failures=(), prompt="")
         case "turn_aborted":
             ended = replace(turns, turn="", running=0, spoke=False)
             return replace(ended, failures=(), answered=event.at, prompt="") if turns.spoke else ended

@@ -144,7 +144,8 @@ class _Reader:
         self._weight = len(line.raw) if isinstance(history, list) else self._weight
         said: dict[str, object] = {"type": COMPACTED, "message": payload.get("message")}
         said["replaces"] = isinstance(history, list)
-        output = self._turn(line).output
+        turn = self._turn(line)
+        turn.spoke, output = True, turn.output  # a model was asked for it
         output.append(Part(part_id(line.offset), "", said, line.raw))
         for index, item in enumerate(history if isinstance(history, list) else ()):
             data = item if isinstance(item, dict) else None

@@ -247,6 +247,35 @@ def test_a_command_of_the_user_is_no_answer(rollout: Rollout, store: CodexThread
     assert store.look(THREAD).failure is not None
 
 
+def compacts(rollout: Rollout) -> None:
+    """Its user has the thread compacted, which a provider took; as the client writes it without words of a model."""
+    rollout.turn = "01a201b9-0000-7000-8000-00000000c0de"
+    rollout.event("task_started", turn_id=rollout.turn)
+    kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gNEW"}]
+    rollout.line("compacted", {"message": "", "replacement_history": kept})
+    rollout.event("task_complete", turn_id=rollout.turn, last_agent_message=None)
+
+
+def takes_back(rollout: Rollout) -> None:
+    rollout.event("thread_rolled_back", num_turns=1)
+
+
+@pytest.mark.parametrize("goes_on", [compacts, takes_back])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_refusal_is_over_once_its_user_compacted_the_thread_or_took_the_turn_back(
+    rollout: Rollout, store: CodexThreads, goes_on: Callable[[Rollout], None], known: bool
+) -> None:
+    rollout.stuck()
+    assert not known or store.look(THREAD).failure
+    goes_on(rollout)
+    look = store.look(THREAD)
+    assert (look.failure, look.earlier, look.newest_user) == (None, (), None)
+    rollout.asks("more")
+    rollout.is_refused()
+    look = store.look(THREAD)
+    assert look.failure is not None and look.earlier == ()
+
+
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all that is read from now on."""
     found: list[int] = []
