@@ -80,7 +80,8 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> Line | str | None:
         model = params.get("model") if isinstance(params, dict) else None
         return model if isinstance(model, str) else None
     uuid = data.get("uuid")
-    if data.get("type") not in ("user", "assistant") or not isinstance(uuid, str):
+    known = data.get("type") in ("user", "assistant") or data.get("subtype") == transcript.COMPACTED
+    if not known or not isinstance(uuid, str):
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
@@ -104,12 +105,16 @@ def _with(status: Status, event: Line | str, store: str, session: str) -> Status
     """Return what is known with one more line."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)
+    if event.type == "system":  # a model took the history, and what is sent from now on is another one
+        return replace(status, failures=(), prompt="")
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)
-        if event.data.get("isMeta") is True:
+        if event.data.get("isMeta") is True or event.data.get("isCompactSummary") is True:
             return status
-        return replace(status, prompt=event.uuid, working=0 if event.by_client else event.ms)
+        if event.by_client:  # a command that no model was asked with, or its user stopped it: no prompt waits
+            return replace(status, prompt="", working=0)
+        return replace(status, prompt=event.uuid, working=event.ms)
     if error_record.is_refusal(event.data):
         error = error_record.read(event.data)
         failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)

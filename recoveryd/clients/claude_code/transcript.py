@@ -19,6 +19,7 @@ _SENT = frozenset({"user", "assistant"})
 _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
 _TOLD = ("[Request interrupted by user", "<local-command-", "<bash-")
 _COMMAND = "<command-"  # begins what stands for a command that the user gave
+COMPACTED = "compact_boundary"  # a system line: what stands before it is not sent any more
 COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _TITLE = 60  # characters
@@ -195,7 +196,7 @@ def _parent(
     line: Line, found: Transcript, order: Sequence[Line], place: Mapping[str, int], seen: Collection[str]
 ) -> Line | None:
     parent = line.data.get("parentUuid")
-    if not isinstance(parent, str) or line.data.get("subtype") == "compact_boundary":
+    if not isinstance(parent, str) or line.data.get("subtype") == COMPACTED:
         return None
     known = found.lines.get(parent)
     if known is not None and parent not in seen:

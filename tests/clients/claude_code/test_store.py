@@ -19,7 +19,7 @@ from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import SessionStatus, all_written, untouched
 from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
-from recoveryd.diagnose import Context, Next, Triage
+from recoveryd.diagnose import Context, Next, Triage, diagnose
 from recoveryd.ledger import Ledger
 from recoveryd.providers.find import provider_of
 from tests.support.transcript import Transcript, call, dump, text
@@ -114,6 +114,47 @@ def test_what_the_client_mended_by_itself_is_no_refusal(store: ClaudeCodeTranscr
     made.assistant(text("goes on"))
     made.write(store.root)
     assert store.look(made.session).failure is None
+
+
+def compacts(made: Transcript) -> None:
+    """Its user has the session compacted, which the provider took; as the client writes it."""
+    behind = made.last
+    made.add({"type": "system", "subtype": "compact_boundary", "logicalParentUuid": behind, "parentUuid": None})
+    made.user("This session is being continued from a previous conversation.", isCompactSummary=True)
+    commands(made)
+
+
+def commands(made: Transcript) -> None:
+    made.user("Caveat", isMeta=True)
+    made.user("<command-name>/exit</command-name>")
+    made.user("<local-command-stdout>Bye!</local-command-stdout>")
+
+
+def shell(made: Transcript) -> None:
+    made.user("<bash-input>ls</bash-input>")
+    made.user("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>")
+
+
+def stops(made: Transcript) -> None:
+    made.user("again")
+    made.user([text("[Request interrupted by user]")])
+
+
+@pytest.mark.parametrize("goes_on", [compacts, commands, shell, stops])
+@pytest.mark.parametrize("refused", [True, False])
+def test_what_no_model_was_asked_for_is_no_prompt_that_waits_and_a_compaction_ends_a_refusal(
+    store: ClaudeCodeTranscripts, tmp_path: Path, goes_on: Callable[[Transcript], None], refused: bool
+) -> None:
+    made, _ = session(store, refused=refused)
+    if not refused:
+        made.assistant(text("done"))
+    goes_on(made)
+    made.write(store.root)
+    look = store.look(made.session)
+    assert (bool(look.failure), look.newest_user) == (refused and goes_on is not compacts, None)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        found = diagnose(Context(ledger, Config(), tmp_path), store, made.session)
+        assert bool(found) is bool(look.failure)
 
 
 def test_only_what_was_appended_is_read(store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch) -> None:
