@@ -13,7 +13,7 @@ from recoveryd.clients import Config, Store, Whose, find_stores
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
-from recoveryd.ledger import Ledger, LedgerFile
+from recoveryd.ledger import KnownStores, Ledger, LedgerFile, peek
 from recoveryd.settings import load, load_sound, paths
 
 
@@ -71,12 +71,25 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     found = find_store(stores_of(config), ledger, wanted)
     if found is not None:
         return found
-    raise NotFoundError(f"The store {wanted} is not there.", "Is its disk mounted, and the configuration as it was?")
+    raise NotFoundError(*whose_by(config, ledger).missing(wanted))
 
 
 def whose_of(arguments: argparse.Namespace) -> Whose:
     """Tell whose the stores of the ledger are; of the configuration, what is sound is enough for that."""
-    return Whose(load_sound(Config, arguments.config or paths.config_file())[0])
+    return whose_by(load_sound(Config, arguments.config or paths.config_file())[0])
+
+
+def whose_by(config: Config, ledger: Ledger | None = None) -> Whose:
+    """Tell whose stores are, those too that only the ledger (the one that is there, when None) still knows."""
+    with suppress(RecoverydError):  # a damaged one is told by what wants more of it
+        if ledger is not None:
+            return Whose(config, recorded=_clients(ledger))
+        return Whose(config, recorded=peek(paths.ledger_file(paths.state_dir()), _clients))
+    return Whose(config)
+
+
+def _clients(ledger: Ledger) -> dict[str, str]:
+    return KnownStores(ledger.file).clients()
 
 
 def with_clients(data: Any, whose: Whose) -> Any:

@@ -141,7 +141,7 @@ def _tell(run: Demo, out: Console) -> int:
     if row is None or row.event is None:
         return 0
     _say(out, f"One of the repairs ({row.example.title}, {row.event.id}), as `recoveryd show` would:")
-    show_changes(out, row.event.store, run.changes(row))
+    show_changes(out, run.store(row).content, run.changes(row))
     files = run.take_back(row)
     if files:
         _say(

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from recoveryd.cli.common import whose_by
 from recoveryd.cli.output import OK, WRONG, Result, print_labelled, render
 from recoveryd.clients import Config, Whose, find_stores
 from recoveryd.core import Check, ConfigError
@@ -21,7 +22,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 def doctor(arguments: argparse.Namespace) -> int:
     patient = _patient(arguments)
-    checks, whose = list(examine(patient)), Whose(patient.config)
+    checks, whose = list(examine(patient)), whose_by(patient.config)
     good = sound(checks)
     data = {
         "ok": good,

@@ -101,7 +101,8 @@ def show(arguments: argparse.Namespace) -> int:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
     whose = whose_of(arguments)
-    data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(entry.store, c)} for c in changes]}
+    content = whose.content(entry.store)
+    data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
     def show_entry(out: Console) -> None:
         out.print(f"{entry.id}  {local_time(entry.time)}  {entry.outcome}")
@@ -112,7 +113,7 @@ def show(arguments: argparse.Namespace) -> int:
         print_labelled(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
             out.print()
-            show_changes(out, entry.store, changes)
+            show_changes(out, content, changes)
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
@@ -136,7 +137,7 @@ def undo(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         if dry:
-            show_changes(out, entry.store, changes)
+            show_changes(out, store.content, changes)
             why = "" if arguments.dry_run else ", for `dry_run` is set in the configuration"
             out.print()
             print_wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")

@@ -11,20 +11,20 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import insist
-from recoveryd.cli.common import config_of, known_ledger, local_time
+from recoveryd.cli.common import config_of, known_ledger, local_time, whose_by
 from recoveryd.cli.output import Result, print_wrapped, render, table
-from recoveryd.clients import quoting_titles, sole
 from recoveryd.core import Entry, Outcome, capital
 from recoveryd.ledger import Held, Upkeep
 from recoveryd.ledger import export as write
 
 
 def prune(arguments: argparse.Namespace) -> int:
-    limits = config_of(arguments).ledger
+    limits = (config := config_of(arguments)).ledger
     days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
     now = time.time()
     with known_ledger() as ledger:
-        upkeep = Upkeep(ledger, sole, quoting_titles)
+        whose = whose_by(config, ledger)
+        upkeep = Upkeep(ledger, whose.sole, whose.quoting_titles)
         gone = upkeep.beyond(days, limits.keep_mb, now, all_content=arguments.all_content)
         names = [held.entry.id for held in gone]
         titles = upkeep.quoted(days, now, names)

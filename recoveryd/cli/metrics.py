@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 
-from recoveryd.cli.common import config_of, known_ledger, stores_of
+from recoveryd.cli.common import config_of, known_ledger, stores_of, whose_by
 from recoveryd.cli.output import OK
-from recoveryd.clients import client_title
 from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.ledger import Upkeep
 from recoveryd.settings import paths
@@ -17,8 +15,8 @@ from recoveryd.tell import metrics as text
 
 def metrics(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    stores, titles = stores_of(config), partial(client_title, config=config)
+    stores = stores_of(config)
     with known_ledger() as ledger:
         stuck = NeedsUser().find(Context(ledger, config, paths.state_dir()), stores)
-        sys.stdout.write(text(Upkeep(ledger).ended(), [one.store for one in stuck], titles))
+        sys.stdout.write(text(Upkeep(ledger).ended(), [one.store for one in stuck], whose_by(config, ledger).title))
     return OK

@@ -160,29 +160,26 @@ def plain(text: str) -> str:
     return clean(text, instead=UNKNOWN)
 
 
-def show_changes(out: Console, store_id: str, changes: Sequence[Change], most: int | None = None) -> None:
-    """Print each record of a store before and after, as a diff; of more than `most` the rest is counted."""
+def show_changes(out: Console, content: Content, changes: Sequence[Change], most: int | None = None) -> None:
+    """Print each record before and after, as a diff; of more than `most` the rest is counted. `content` reads them."""
     from rich.text import Text
 
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for change in changes[:most]:
-        for line in diff(store_id, change):
+        for line in diff(content, change):
             style = "bold" if line[:3] in ("+++", "---") else styles.get(line[:1], "")
             out.print(Text(line, style=style), soft_wrap=True)
     if most is not None and len(changes) > most:
         out.print(f"... and {len(changes) - most:,} more records")
 
 
-def diff(store_id: str, change: Change) -> list[str]:
+def diff(content: Content, change: Change) -> list[str]:
     """Make a unified diff of a record, as its client lays it open.
 
     Bytes that are no text are shown with replacement characters; the ledger has them as they are.
     """
     import difflib  # late: most commands show no diff
 
-    from recoveryd.clients import content_of  # late: `--version` has no need of a client
-
-    content = content_of(store_id)
     before, after = _lines(change.before, content), _lines(change.after, content)
     names = (
         change.key if change.before is not None else "(new)",

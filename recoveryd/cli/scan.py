@@ -157,8 +157,13 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
 def _announce(finding: Finding, whose: Whose | None) -> None:
     out = console()
     show_finding(out, finding, whose)
-    show_changes(out, finding.failure.store, finding.changes, MOST)
+    _show_planned(out, finding)
     out.print()
+
+
+def _show_planned(out: Console, finding: Finding) -> None:
+    if finding.case is not None:
+        show_changes(out, finding.case.store.content, finding.changes, MOST)
 
 
 def _listed(
@@ -250,7 +255,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         for finding in (*found, *seen.ignored, *seen.elsewhere):
             out.print()
             show_finding(out, finding, seen.whose)
-            show_changes(out, finding.failure.store, finding.changes, MOST)
+            _show_planned(out, finding)
     else:
         for finding in (*found, *(seen.ignored if seen.named else ())):
             client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""

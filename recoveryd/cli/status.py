@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, local_time, sound_of, stores_of, with_clients
+from recoveryd.cli.common import client_meant, local_time, sound_of, stores_of, whose_by, with_clients
 from recoveryd.cli.output import Result, print_field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
@@ -24,7 +24,7 @@ from recoveryd.settings import paths
 def status(arguments: argparse.Namespace) -> int:
     config, problem = sound_of(arguments)
     file = arguments.config or paths.config_file()
-    whose = Whose(config)
+    whose = whose_by(config)
     only = client_meant(arguments, whose)
     stores = stores_of(config, only)
     wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)

@@ -121,7 +121,7 @@ class _Worker(threading.Thread):
             self._view.idle = self._live.idle()
             row = self._view.row
             if row is not None and row.recovery and row.recovery not in self._view.lines:
-                lines = [line for change in self._live.changes(row) for line in diff(row.store.id, change)]
+                lines = [line for change in self._live.changes(row) for line in diff(row.store.content, change)]
                 self._view.lines[row.recovery] = lines
         except RecoverydError as error:
             said = error.message

@@ -213,43 +213,69 @@ def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict
     return [store for store in found if not is_abandoned(store)] or found, unread
 
 
-def _whose(store_id: str) -> _Known:
-    """Find the client of a store, which may be gone, by the store's id."""
-    name = os.path.basename(store_id)  # noqa: PTH119 - an id, not a path to be looked at
-    return next((known for known in _CLIENTS.values() if known.folder == name), _CLIENTS["opencode"])
+def _by_place(store_id: str) -> str:
+    """Return the name of the client of a store, which may be gone, by the store's id alone."""
+    last = os.path.basename(store_id)  # noqa: PTH119 - an id, not a path to be looked at
+    return next((name for name, known in _CLIENTS.items() if known.folder == last), "opencode")
 
 
-def client_name(store_id: str, config: Config | None = None) -> str:
-    """Return the name by which programs know the client of a store, which may be gone, by the store's id."""
-    for store in config.opencode.stores if config is not None else ():
-        if str(store.path.resolve()) == store_id:
-            return _fork_of(store.name)
-    return next(name for name, known in _CLIENTS.items() if known is _whose(store_id))
-
-
-def client_title(store_id: str, config: Config | None = None) -> str:
-    """Return what people call the client of a store, by the store's id."""
-    name = client_name(store_id, config)
-    return _CLIENTS[name].title if name in _CLIENTS else name.partition("/")[2]
+def client_title(store_id: str) -> str:
+    """Return what people call the client of a store, by the store's id alone; `Whose` knows more."""
+    return _title(_by_place(store_id))
 
 
 class Whose:
-    """Tell whose a store is by its id: by the stores that are found now, else by its place."""
+    """Tell whose a store is by its id, also of one that is gone.
 
-    def __init__(self, config: Config, env: Mapping[str, str] | None = None) -> None:
-        stores = find_stores(config, env)
+    By `stores` (those that are found now when None; a view that changes may be given), by the configuration, by what
+    the ledger has `recorded` (names by the ids of stores), else by its place.
+    """
+
+    def __init__(
+        self, config: Config, stores: Iterable[Store] | None = None, recorded: Mapping[str, str] | None = None
+    ) -> None:
+        self._stores = find_stores(config) if stores is None else stores
         self._config = config
-        self._names = {store.id: store.client for store in stores}
-        self.several = len({store.client for store in stores if store.exists()}) > 1  # so that people need to be told
+        self._recorded = recorded or {}
+        self.several = len({store.client for store in self._stores if store.exists()}) > 1  # people need to be told
         self._titles = {name: known.title for name, known in (_configured(config) | dict(_CLIENTS)).items()}
+        self._titles |= {name: _title(name) for name in self._recorded.values() if name not in self._titles}
 
     def name(self, store_id: str) -> str:
         """Return the name by which programs know the client."""
-        return self._names.get(store_id) or client_name(store_id, self._config)
+        found = next((store.client for store in self._stores if store.id == store_id), None)
+        named = (one.name for one in self._config.opencode.stores if str(one.path.resolve()) == store_id)
+        return found or next(map(_fork_of, named), None) or self._recorded.get(store_id) or _by_place(store_id)
 
     def title(self, store_id: str) -> str:
         """Return what people call the client."""
-        return self._titles[self.name(store_id)]
+        name = self.name(store_id)
+        return self._titles.get(name) or _title(name)
+
+    def content(self, store_id: str) -> Content:
+        """Return the reader of a store's records, which for a store that is gone only the ledger has."""
+        known = _CLIENTS.get(self.name(store_id))
+        return known.content() if known is not None else opencode_content
+
+    def sole(self, store_id: str, changes: Sequence[Change]) -> bool:
+        """Whether the before-images of a recovery hold content that none of its after-images has: `Content.sole`."""
+        return self.content(store_id).sole(changes)
+
+    def quoting_titles(self, store_id: str) -> bool:
+        """Whether what stands for the title of a store's sessions may be words of theirs: `Content.quoting_titles`."""
+        return self.content(store_id).quoting_titles
+
+    def missing(self, store_id: str) -> tuple[str, str]:
+        """Tell why the store of a recovery is not found, in a sentence, and what to do about it."""
+        if not os.path.lexists(store_id):
+            return f"The store {store_id} is not there.", "Is its disk mounted, and the configuration as it was?"
+        name = self.name(store_id)
+        known = _CLIENTS.get(name)
+        says = f"{store_id} ({_title(name)}) is there, but no configuration or variable names it any more."
+        if known is None or known.forked:
+            entry = f'[[opencode.stores]] with path = "{store_id}" and name = "{_title(name)}"'
+            return says, f"Put it back into the configuration, and try again: {entry}."
+        return says, f"Put it back, and try again: {known.key} in the configuration, or {known.variables}."
 
     def meant(self, text: str) -> str:
         """Return the name of the client that is called so by programs or people. Raises UsageError."""
@@ -260,21 +286,8 @@ class Whose:
         raise UsageError(f'There is no client "{text}".', f"Known are: {', '.join(self._titles)}")
 
 
-def content_of(store_id: str) -> Content:
-    """Return the reader of a store's records, by its id: also of one that is gone, whose records only the ledger
-    has.
-    """
-    return _whose(store_id).content()
-
-
-def sole(store_id: str, changes: Sequence[Change]) -> bool:
-    """Whether the before-images of a recovery hold content that none of its after-images has: `Content.sole`."""
-    return content_of(store_id).sole(changes)
-
-
-def quoting_titles(store_id: str) -> bool:
-    """Whether what stands for the title of a store's sessions may be words of theirs: `Content.quoting_titles`."""
-    return content_of(store_id).quoting_titles
+def _title(name: str) -> str:
+    return _CLIENTS[name].title if name in _CLIENTS else name.partition("/")[2] or name
 
 
 def _identity(root: Path) -> object:

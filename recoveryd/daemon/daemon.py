@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Config, Store, find_stores, quoting_titles, sole
+from recoveryd.clients import SETTLE_S, Config, Store, Whose, find_stores
 from recoveryd.core import RecoverydError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.healer import Healer
@@ -22,7 +22,7 @@ from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweeper import Sweeper
 from recoveryd.diagnose import Context
 from recoveryd.disk import StoreLock, private_files
-from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.ledger import KnownStores, Ledger, Upkeep
 from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, Notifier
 from recoveryd.watch import Watcher
@@ -105,6 +105,7 @@ class Daemon:
 
     def _work(self, ledger: Ledger) -> None:
         """Watch and heal until `stop`, or until there is another configuration."""
+        self._whose = Whose(self.config, self.stores.values(), KnownStores(ledger.file).clients())
         self._begin_anew()
         notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         context = Context(ledger, self.config, self.state_dir, lock_dir=self._lock_dir)
@@ -142,7 +143,7 @@ class Daemon:
         self._swept.clear()
         self._sweeping.clear()
         self._service_status.unready()
-        self._figures = Figures(self.config)
+        self._figures = Figures(self.config, self._whose.title)
 
     def _loop(self, context: Context) -> None:
         self._tick_later()
@@ -268,6 +269,6 @@ class Daemon:
 
     def _prune(self, ledger: Ledger) -> None:
         self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))
-        limits = self.config.ledger
+        limits, whose = self.config.ledger, self._whose
         with suppress(RecoverydError):
-            Upkeep(ledger, sole, quoting_titles).prune(limits.keep_days, limits.keep_mb, time.time())
+            Upkeep(ledger, whose.sole, whose.quoting_titles).prune(limits.keep_days, limits.keep_mb, time.time())

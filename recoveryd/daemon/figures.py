@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
 
-from recoveryd.clients import Config, Store, client_title
+from recoveryd.clients import Config, Store
 from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser
@@ -18,8 +17,8 @@ _EVERY_S = 50.0  # less than a sweep: so the textfile's time of change tells tha
 class Figures:
     """Counts the sessions that need their user, for both at once, where the configuration wants either."""
 
-    def __init__(self, config: Config) -> None:
-        titles = partial(client_title, config=config)
+    def __init__(self, config: Config, titles: Callable[[str], str]) -> None:
+        """`titles`: what people call the client of a store, by the store's id."""
         self._textfile = Textfile(config.metrics.textfile, titles)
         self._otel = Otel(config.otel.endpoint, titles)
         self._needs_user = NeedsUser()

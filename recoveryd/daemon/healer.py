@@ -171,7 +171,8 @@ class Healer:
         detail = f"{verdict.reason} It is left alone until a prompt is answered: {step}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
         self._ledger.record(
-            Record(case.recovery, case.failure, title, case.kind, detail, judged=judged), Outcome.GAVE_UP
+            Record(case.recovery, case.failure, title, case.kind, detail, judged=judged, client=case.store.client),
+            Outcome.GAVE_UP,
         )
         self._teller.tell(case.became(Outcome.GAVE_UP, detail).updated(title=title))
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import Store, client_title, is_of
+from recoveryd.clients import Store, Whose, is_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -45,7 +44,7 @@ class Sweeper:
         self._log_once = log_once
         self._lookback_hours = config.lookback_hours
         self._idle = config.idle
-        self._title = partial(client_title, config=config)
+        self._whose = Whose(config, stores.values())
         self._judged_by = f"{VERSION}.{config.digest}:"
         self._lock_dir = context.lock_dir
         self._stopping = stopping
@@ -99,7 +98,7 @@ class Sweeper:
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
-                missing = " and ".join(dict.fromkeys(self._title(other.id) for other in self.stores.values()))
+                missing = " and ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
                 self._log_once.say("absent", f"{missing} is not there yet; waiting for {places}")
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")

@@ -133,6 +133,10 @@ class Demo:
         healed = [row for row in self.rows if row.state == "healed"]
         return next((row for row in healed if row.example.kind is SHOWN), healed[0] if healed else None)
 
+    def store(self, row: Row) -> Store:
+        """Return the store of the session of `row`."""
+        return self._threads if row.example.client == "codex" else self._store
+
     def changes(self, row: Row) -> Sequence[Change]:
         """Return what a repair changed, as the ledger has it."""
         assert row.event is not None
@@ -143,8 +147,7 @@ class Demo:
         """Undo a repair and compare. Returns of how many files every byte is as it was; 0 when one is not."""
         assert row.event is not None
         with Ledger(paths.ledger_file(self._state)) as ledger:
-            store = self._threads if row.example.client == "codex" else self._store
-            take_back(store, ledger, self._state, row.event.id)
+            take_back(self.store(row), ledger, self._state, row.event.id)
         row.undone = self._files(row.example) == self._before[row.example.id]
         return len(self._before[row.example.id]) if row.undone else 0
 

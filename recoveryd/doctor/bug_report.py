@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, content_of, read_error
+from recoveryd.clients import Clients, Config, Content, Store, Whose, read_error
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -30,7 +30,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context, unsendable
 from recoveryd.doctor.report_shapes import Shaper, model_shape
 from recoveryd.heal import Recovery
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import KnownStores, Ledger
 from recoveryd.providers import VERSION, classify, provider_of
 from recoveryd.repair import objections
 
@@ -52,12 +52,14 @@ class Sources:
 def bundle(sources: Sources, name: str) -> dict[str, Any]:
     """Make the report of a recovery, or of a session, by its id. Raises NotFoundError when neither is there."""
     entry, store, session = _found(sources, name)
-    shaper = Shaper(store.content if store is not None else content_of(entry.store if entry is not None else ""))
+    whose = Whose(sources.config, sources.stores, KnownStores(sources.ledger.file).clients())
+    content = store.content if store is not None else whose.content(entry.store if entry is not None else "")
+    shaper = Shaper(content)
     made: dict[str, Any] = {"format": FORMAT, **_versions(sources, store)}
     if store is not None and session is not None:
         made |= _session(sources, store, session, shaper, entry)
     if entry is not None:
-        made["recovery"] = _recovery(entry, sources.ledger.changes(entry.id), shaper)
+        made["recovery"] = _recovery(entry, sources.ledger.changes(entry.id), shaper, content)
         made["history"] = [
             {"kind": one.kind, "outcome": one.outcome, "edits": one.edits, "actions": list(one.actions)}
             for one in sources.ledger.history(20, entry.session)
@@ -170,8 +172,7 @@ def _plan(recovery: Recovery, case: Case, session: Session, shaper: Shaper) -> d
     return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}
 
 
-def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper) -> dict[str, Any]:
-    content = content_of(entry.store)
+def _recovery(entry: Entry, changes: Sequence[Change], shaper: Shaper, content: Content) -> dict[str, Any]:
     return {
         "id": entry.id,
         "time": int(entry.time),

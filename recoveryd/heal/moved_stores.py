@@ -28,8 +28,8 @@ def follow_moved(store: Store, ledger: Ledger) -> None:
             known.move(before, store.id, sessions)
         else:
             known.learn(before, store.id, sessions)
-    if mine and places.get(store.id) != mine:
-        known.place(store.id, mine)
+    if mine and (places.get(store.id), known.clients().get(store.id)) != (mine, store.client):
+        known.place(store.id, mine, store.client)
 
 
 def find_store(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:

@@ -157,4 +157,5 @@ class Recorder:
 
 def _record(case: Case) -> Record:
     event = case.event
-    return Record(event.id, case.failure, event.title, event.kind, event.detail, event.actions)
+    record = Record(event.id, case.failure, event.title, event.kind, event.detail, event.actions)
+    return replace(record, client=case.store.client)

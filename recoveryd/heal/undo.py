@@ -222,7 +222,8 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000))
         record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.")
-        ledger.begin(replace(record, changes=tuple(todo), sole=store.content.sole(todo)), Outcome.UNDOING)
+        record = replace(record, changes=tuple(todo), sole=store.content.sole(todo), client=store.client)
+        ledger.begin(record, Outcome.UNDOING)
         doing = record.id
     else:  # a crash in the middle is finished at the next start
         doing = entry.id

@@ -83,11 +83,9 @@ class LedgerFile:
         query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1")
         return [_entry(row) for row in self.read(query + where, values)]
 
-    def has(self, column: str) -> bool:
-        """Whether the table of recoveries has this column. A ledger of an older recoveryd that is only read may lack
-        it.
-        """
-        return column in [name for _, name, *_ in self.read("PRAGMA table_info(recovery)")]
+    def has(self, column: str, table: str = "recovery") -> bool:
+        """Whether a table has this column. A ledger of an older recoveryd that is only read may lack it."""
+        return column in [name for _, name, *_ in self.read(f"PRAGMA table_info({table})")]
 
 
 def _opened(path: Path) -> sqlite3.Connection:

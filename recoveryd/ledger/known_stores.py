@@ -27,10 +27,18 @@ class KnownStores:
         """Return the identity (device and inode) that each store had when it was last seen, by its id."""
         return {as_text(store): identity for store, identity in self._file.read("SELECT store, identity FROM place")}
 
-    def place(self, store: str, identity: str) -> None:
-        """Keep the identity of a store, which tells it from a copy."""
+    def clients(self) -> dict[str, str]:
+        """Return the client of each store, by the store's id: also of one that no configuration names any more."""
+        if not self._file.has("client", "place"):  # a ledger that was not brought forward yet, and is only looked into
+            return {}
+        rows = self._file.read("SELECT store, client FROM place WHERE client IS NOT NULL")
+        return {as_text(store): as_text(client) for store, client in rows}
+
+    def place(self, store: str, identity: str, client: str) -> None:
+        """Keep the identity of a store, which tells it from a copy, and whose it is."""
         with self._file.write() as db:
-            db.execute("INSERT OR REPLACE INTO place VALUES (?, ?)", (as_value(store), identity))
+            values = (as_value(store), identity, as_value(client))
+            db.execute("INSERT OR REPLACE INTO place (store, identity, client) VALUES (?, ?, ?)", values)
 
     def learn(self, before: str, after: str, sessions: Iterable[str]) -> None:
         """Copy to a store what became of the failures of these sessions in another one; the repairs stay the

@@ -24,6 +24,8 @@ __all__ = ["SCHEMA_VERSION", "Handled", "Judged", "Ledger", "LedgerError", "Reco
 
 _INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
     session_state, rules_version, answered, root, sole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_CLIENT = """INSERT INTO place (store, identity, client) VALUES (?, '', ?)
+    ON CONFLICT (store) DO UPDATE SET client = excluded.client"""
 _SETTLE = """INSERT OR REPLACE INTO handled
     SELECT store, session, message, outcome, session_state, rules_version FROM recovery WHERE id = ?"""
 # A wish to have it undone stays in every outcome but `healed`.
@@ -81,6 +83,7 @@ class Record:
     changes: tuple[Change, ...] = ()
     sole: bool | None = None
     judged: Judged = Judged()
+    client: str = ""  # whose store it is
 
 
 def new_id() -> str:
@@ -296,6 +299,8 @@ class Ledger:
         basis = (judged.session_state, judged.rules_version, judged.answered, judged.root, record.sole)
         values = (record.id, self._clock(), of.store, of.session, of.message, *said, *basis)
         db.execute(_INSERT, [as_value(v) for v in values])
+        if record.client:
+            db.execute(_CLIENT, [as_value(v) for v in (of.store, record.client)])
 
 
 def _keep_images(db: sqlite3.Connection, record: Record) -> None:

@@ -51,6 +51,7 @@ _STEPS = (
     ),
     # What tells a store that was moved from a copy of it, which may be there while the store's own disk is not.
     ("CREATE TABLE place (store TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID",),
+    ("ALTER TABLE place ADD COLUMN client TEXT",),  # whose store it is; null: not recorded
 )
 SCHEMA_VERSION = len(_STEPS)
 

@@ -197,6 +197,24 @@ def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None
     assert as_json(run, "report", other)["client_name"] == "opencode"  # what the user calls it stays here
 
 
+def test_a_store_that_is_configured_no_more_is_still_its_clients(tree: Tree, run: Run, fork: Path) -> None:
+    """Named "sessions", as those of Codex are; its repair can be undone once it is put back."""
+    config = paths.config_file().read_text()
+    run("scan", "--repair", "--yes")
+    [entry] = as_json(run, "history")
+    paths.config_file().unlink()
+    assert as_json(run, "history", "--client", "Fork") == [{**entry, "client": "opencode/Fork"}]
+    assert "client   Fork" in run("show", entry["id"])[1] and 'client="Fork"' in run("metrics")[1]
+    code, _, err = run("undo", entry["id"])
+    said = " ".join(err.split())
+    assert code == 3 and f"{fork} (Fork) is there" in said and f'path = "{fork}" and name = "Fork"' in said
+    paths.config_file().write_text(config)
+    assert run("undo", entry["id"])[0] == 0
+    fork.rename(fork.with_name("elsewhere"))
+    assert "is not there" in run("undo", entry["id"])[2]
+    assert as_json(run, "history")[0]["client"] == "opencode/Fork"
+
+
 class Killed(BaseException):
     """What no code of the program catches."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recoveryd.cli.output import diff
-from recoveryd.clients import Config
+from recoveryd.clients import Config, Whose
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.diagnose import Context
 from recoveryd.disk import private_files
@@ -286,14 +286,14 @@ class TestDiff:
             recovery = Recovery(Context(ledger, Config(), tmp_path))
             event = recovery.attempt(case(base.store, failure, Kind.TOOL_RESULT_MISSING)).event
         assert event.outcome is Outcome.HEALED
-        lines = [line for change in event.changes for line in diff(event.store, change)]
+        lines = [line for change in event.changes for line in diff(base.store.content, change)]
         assert '+    "type": "step-start",' in lines
         assert not [line for line in lines if '\\"' in line], "nothing is one long escaped text"
         assert max(map(len, lines)) < 120
 
     def test_what_is_no_json_is_shown_as_it_is(self) -> None:
         row = Change("part/p", b'{"id":"p","session_id":"s","data":"{broken"}', None)
-        assert '-  "data": "{broken"' in diff("/gone", row)
+        assert '-  "data": "{broken"' in diff(Whose(Config(), []).content("/gone"), row)
 
 
 class TestTerminal:

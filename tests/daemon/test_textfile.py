@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics import parser
 
-from recoveryd.clients import Config, SessionStatus, Stamp
+from recoveryd.clients import Config, SessionStatus, Stamp, client_title
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.figures import Figures
@@ -70,7 +70,7 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Ledger(tmp_path / "ledger.db") as ledger:
         config = Config(metrics=Metrics(textfile=file))
-        made, context = Figures(config), Context(ledger, config, tmp_path)
+        made, context = Figures(config, client_title), Context(ledger, config, tmp_path)
         for told, later, written in ((0, 0, True), (0, 1, False), (1, 0, True), (1, 49, False), (1, 1, True)):
             now[0] += later
             made.tell(context, [tree.store], told)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.clients import Config, Content, content_of, read_error
+from recoveryd.clients import Config, Content, Whose, read_error
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
@@ -272,7 +272,7 @@ NAMES = (
     "id",
 )
 KEYS = st.sampled_from(NAMES)
-CONTENTS = [content_of(f"/x/{name}") for name in ("storage", "sessions", "projects")]
+CONTENTS = [Whose(Config(), []).content(f"/x/{name}") for name in ("storage", "sessions", "projects")]
 
 
 @pytest.mark.parametrize("content", CONTENTS, ids=["opencode", "codex", "claude_code"])

@@ -13,7 +13,7 @@ import pytest
 
 import recoveryd.daemon.daemon as daemon_module
 from recoveryd.api import recover
-from recoveryd.clients import Clients, Config, client_title, content_of, find_stores
+from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.opencode import content as opencode_content
@@ -195,8 +195,16 @@ def test_a_home_is_a_store_only_where_it_is_there_and_wanted(tmp_path: Path) -> 
 
 
 def test_a_store_that_is_gone_is_told_by_its_id() -> None:
-    assert (client_title("/h/.codex/sessions"), content_of("/h/.codex/sessions")) == ("Codex", content)
-    assert (client_title("/h/opencode/storage"), content_of("/h/x.db")) == ("OpenCode", opencode_content)
+    whose = Whose(Config(), [], {"/disk/threads": "codex", "/a/fork.db": "opencode/Fork", "/a/b": "of a newer one"})
+    wanted = {
+        "/h/.codex/sessions": ("Codex", content),
+        "/disk/threads": ("Codex", content),
+        "/h/opencode/storage": ("OpenCode", opencode_content),
+        "/a/fork.db": ("Fork", opencode_content),
+        "/a/b": ("of a newer one", opencode_content),
+    }
+    assert {store: (whose.title(store), whose.content(store)) for store in wanted} == wanted
+    assert client_title("/h/.codex/sessions") == "Codex" and whose.meant("fork") == "opencode/Fork"
 
 
 def test_a_machine_without_codex_loads_nothing_of_it(tmp_path: Path) -> None:

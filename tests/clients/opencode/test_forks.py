@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from recoveryd.clients import Clients, Config, Whose, client_name, client_title, find_stores
+from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.core import ConfigError, Kind, Outcome, StoreError
 from recoveryd.doctor.config_references import reference_problems
@@ -51,9 +50,10 @@ def test_a_database_that_is_configured_under_a_known_name_is_that_clients(tmp_pa
     base = Base(tmp_path / "elsewhere" / "k.db", NEW)
     config = Config(opencode=OpencodeSettings(stores=(NamedStore(path=base.path, name=name),)))
     (store,) = [s for s in find_stores(config, {"HOME": str(tmp_path)}) if s.id == str(base.path)]
-    assert (store.client, client_name(store.id, config), client_title(store.id, config)) == ("kilo", "kilo", "Kilo")
+    whose = Whose(config, [])
+    assert (store.client, whose.name(store.id), whose.title(store.id)) == ("kilo", "kilo", "Kilo")
     assert [client.name for client in Clients(config).all()].count("kilo") == 1
-    assert Whose(config, {"HOME": str(tmp_path)}).meant("Kilo") == "kilo"
+    assert Whose(config, []).meant("Kilo") == "kilo"
 
 
 # A table that a client of OpenCode's kind would have, and is not: (what is done to it, what is said).
@@ -139,15 +139,16 @@ def test_a_fork_that_is_configured_has_its_own_name_everywhere(tmp_path: Path) -
     config = load(Config, file, {})
     (store,) = [s for s in find_stores(config, {"HOME": str(tmp_path)}) if s.id == str(base.path)]
     assert (store.client, store.live()) == ("opencode/My Fork", None)
-    assert client_title(store.id, config) == Clients(config).of(store).title == "My Fork"
-    assert (client_name(store.id, config), client_name(store.id)) == (store.client, "opencode")
+    whose = Whose(config, [])
+    assert whose.title(store.id) == Clients(config).of(store).title == "My Fork"
+    assert (whose.name(store.id), Whose(Config(), []).name(store.id)) == (store.client, "opencode")
     assert reference_problems(config) == []
     file.write_text(show(config))
     assert load(Config, file, {}) == config
     told = metrics(
         [Ended(Kind.THINKING_SIGNATURE_INVALID, Outcome.HEALED, 1.0, 0.1, store.id)],
         [],
-        partial(client_title, config=config),
+        whose.title,
     )
     assert 'client="My Fork"' in told
 
@@ -197,7 +198,7 @@ def test_entries_that_lead_to_no_sessions_stop_nothing_and_one_database_is_one_s
 
 def test_a_fork_that_is_called_as_another_client_hides_that_from_nobody(tmp_path: Path) -> None:
     config = Config(opencode=OpencodeSettings(stores=(NamedStore(path=tmp_path / "x.db", name="Codex"),)))
-    whose = Whose(config, {"HOME": str(tmp_path)})
+    whose = Whose(config, [])
     assert [whose.meant(text) for text in ("codex", "Codex", "opencode/codex")] == ["codex", "codex", "opencode/Codex"]
 
 
