@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from recoveryd.core import Block, Edit, Edits, Violation
+from recoveryd.core import Block, Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
 
@@ -24,19 +24,22 @@ def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edit
     assert violation.block is not None
     if violation.field:
         return _without_field(given, violation, "set_aside_item")
-    return (tuple(edit for block in _alike(given, violation) for edit in _in_words(given, block)),)
+    alike = _alike(given, violation)
+    edits = [_in_words(given, block, alike) for block in alike]
+    return (tuple(edit for of_block in edits for edit in of_block),) if all(edits) else ()
 
 
 def _without_field(given: RepairInput, violation: Violation, action: str) -> Sequence[Edits]:
     block = violation.block
     assert block is not None
     emptied = given.editor.without_field(block, violation.field, "drop_field")
-    return (emptied, given.editor.set_aside([block], action)) if _may_go(block) else (emptied,)
+    return (emptied, given.editor.set_aside([block], action)) if _may_go(given, block) else (emptied,)
 
 
-def _in_words(given: RepairInput, block: Block) -> Iterator[Edit]:
+def _in_words(given: RepairInput, block: Block, alike: Sequence[Block]) -> Edits:
+    """Return nothing where a block has no room for its words and may not go."""
     words = given.editor.as_message(block, "as_message")
-    yield from words or (given.editor.set_aside([block], "set_aside_item") if _may_go(block) else ())
+    return words or (given.editor.set_aside([block], "set_aside_item") if _may_go(given, block, alike) else ())
 
 
 def _alike(given: RepairInput, violation: Violation) -> list[Block]:
@@ -45,6 +48,16 @@ def _alike(given: RepairInput, violation: Violation) -> list[Block]:
     return [v.block for v in same if v.block is not None]
 
 
-def _may_go(block: Block) -> bool:
-    """Whether a block holds nothing that a person wrote, no answer, and nothing that a tool gave back."""
-    return block.type != "message" and not block.type.endswith("_output")
+def _may_go(given: RepairInput, block: Block, alike: Sequence[Block] = ()) -> bool:
+    """Whether a block holds nothing that a person wrote, no answer, and nothing that a tool gave back; nor is a call
+    without which that is not sent, unless it is one of `alike`, which go on as words.
+    """
+    if block.type == "message" or _is_output(block):
+        return False
+    call = block.body.get("call_id")
+    outputs = (other for other in given.request.blocks() if _is_output(other) and other.part_id)
+    return not any(other.body.get("call_id") == call for other in outputs if call and other not in alike)
+
+
+def _is_output(block: Block) -> bool:
+    return block.type.endswith("_output")

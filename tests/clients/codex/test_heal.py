@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from recoveryd.api import recover
 from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
+from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.core import Event, Kind, Outcome
 from recoveryd.core.diagnosis import Diagnosis
@@ -23,7 +25,7 @@ from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
-from tests.support.rollouts import THREAD, Rollout, threads
+from tests.support.rollouts import THREAD, Rollout, message, threads
 from tests.support.running import running, until
 
 
@@ -80,6 +82,63 @@ def test_a_refused_thread_heals_in_place_and_undo_gives_back_every_byte(place: P
         assert ledger.changes(event.id)[0].before is not None
         take_back(place.store, ledger, place.state, event.id)
     assert place.rollout.bytes() == before
+
+
+def sent(place: Place) -> str:
+    return json.dumps([block.body for block in CodexWire().stored(place.store.load(THREAD)).blocks()], default=dict)
+
+
+def test_a_call_with_two_faults_is_mended_and_what_came_back_from_it_is_still_sent(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    call = {"type": "function_call", "id": "call_x", "name": "mcp.srv/tool", "arguments": "{}", "call_id": "call_1"}
+    rollout.item(call)
+    rollout.item({"type": "function_call_output", "call_id": "call_1", "output": "what it found"})
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused(said("Invalid 'input[2].id': 'call_x'. Expected an ID that begins with 'fc'.", "input[2].id"))
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert "what it found" in sent(place) and "mcp_srv_tool" in sent(place)
+
+
+def test_an_output_that_has_no_room_for_its_words_keeps_its_call(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    rollout.line("response_item", {"type": "custom_tool_call", "name": "x", "input": "y" * 99, "call_id": "c"})
+    rollout.line("response_item", {"type": "custom_tool_call_output", "call_id": "c", "output": "what it found"})
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused(
+        said("Invalid value: 'custom_tool_call'. Supported values are: 'function_call'.", "input[2].type")
+    )
+    before = rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.REFUSED
+    assert rollout.bytes() == before
+
+
+def test_the_summary_of_a_compaction_stays_where_the_error_names_what_a_client_had_in_memory(place: Place) -> None:
+    rollout = place.rollout
+    kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
+    rollout.line("compacted", {"message": "", "replacement_history": kept})
+    rollout.asks()
+    rollout.thinks("gAAAxxxxabcd")
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    rollout.ms = int(time.time() * 1000) + 1000
+    rollout.asks("of a client that had it open")
+    rollout.is_refused()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.PENDING
+    assert b"gSUMMARYxyz" in rollout.bytes() and b"gAAAxxxxabcd" not in rollout.bytes()
+
+
+def said(words: str, param: str) -> str:
+    return json.dumps({"error": {"message": words, "type": "invalid_request_error", "param": param, "code": "x"}})
 
 
 def test_a_thread_that_is_open_says_how_it_takes_effect_and_is_not_refused_again_until_it_is_reloaded(
