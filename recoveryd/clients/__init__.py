@@ -6,7 +6,7 @@ imports another.
 
 from __future__ import annotations
 
-from recoveryd.clients.client import Asked, Client, Prompt, Server, ShellSettings
+from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings
 from recoveryd.clients.find import (
     Clients,
     Config,
@@ -51,6 +51,7 @@ __all__ = [
     "Plugin",
     "Prompt",
     "Quiet",
+    "Rest",
     "Server",
     "SessionStatus",
     "ShellSettings",

@@ -38,6 +38,14 @@ class Asked(StrEnum):
     UNSURE = "unsure"  # no answer came: it may have arrived
 
 
+class Rest(StrEnum):
+    """What a client was found at that is to come to rest."""
+
+    IDLE = "idle"  # nothing runs
+    ASKED = "asked"  # something ran, and it was asked to stop that
+    UNKNOWN = "unknown"  # no client has the session, or says how it is
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """The settings of the user's last prompt, for prompting in the same way again; what is None is left to the
@@ -106,13 +114,13 @@ class Server(Protocol):
     def has(self, failure: Failure, directory: str) -> bool:
         """Whether a client that listens has the session of `failure`."""
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
         """Stop the turn behind `failure` if one runs, and `still` says so right before. Returns whether a client was
-        asked. `patient`: it may be slow to answer.
+        asked.
         """
 
-    def at_rest(self, failure: Failure, directory: str) -> bool:
-        """Whether a client has the session of `failure`, and says that nothing runs in it. May take seconds."""
+    def bring_to_rest(self, failure: Failure, directory: str, still: Callable[[], bool]) -> Rest:
+        """Do as `abort`, with patience for a client at work, and tell what it was found at. May take seconds."""
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]

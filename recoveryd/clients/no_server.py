@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.clients.client import Asked, Client, Cure, Prompt
+from recoveryd.clients.client import Asked, Client, Cure, Prompt, Rest
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
@@ -26,13 +26,13 @@ class NoServer:
         del failure, directory
         return False
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
-        del failure, directory, still, patient
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
+        del failure, directory, still
         return False
 
-    def at_rest(self, failure: Failure, directory: str) -> bool:
-        del failure, directory
-        return False
+    def bring_to_rest(self, failure: Failure, directory: str, still: Callable[[], bool]) -> Rest:
+        del failure, directory, still
+        return Rest.UNKNOWN
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]

@@ -10,7 +10,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
@@ -196,6 +196,8 @@ class Healer:
             return ledger.handled(*key) == known and undone_repair(case.store, ledger, failure) is None
 
         case = self._lifecycle.begin(case, still)
+        if case.outcome is Outcome.PENDING and kind_info(case.kind).stopped:
+            self.later(case.store, case.session)
         return "open" if _stays_open(case.event) else "done"
 
     def _foretell(self, case: Case) -> None:

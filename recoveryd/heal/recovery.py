@@ -27,14 +27,13 @@ from recoveryd.core import (
     UnreadError,
     capital,
     failpoint,
-    keep_newest,
 )
 from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.shorten import cut_texts
-from recoveryd.heal.stop_turn import end_turn, stop_turn
+from recoveryd.heal.stop_turn import TurnStopper
 from recoveryd.ledger import LedgerError
 from recoveryd.tell import Callbacks, marked, safely
 
@@ -63,7 +62,7 @@ class Recovery:
         self._callbacks = callbacks or Callbacks()
         self._proposer = Proposer(context, share)
         self._by_hand = share is not None
-        self._stopped: dict[tuple[str, str, str], bool] = {}  # failures whose turn was stopped: once each
+        self._stopper = TurnStopper(self.on_abort)
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 
     def on_abort(self, session_id: str) -> None:
@@ -224,6 +223,7 @@ class Recovery:
 
         None where the session is not stuck on this failure any more.
         """
+        server = self.context.clients.of(case.store).server
         while True:
             read = self._quiet(case)
             self._at_rest(case)
@@ -233,7 +233,7 @@ class Recovery:
             planned = self._proposer.propose(case, session, self._proposed.get(case.recovery))
             if isinstance(planned, Refusal):
                 return session, planned, read
-            if written or not self._stop_turn(case, session):
+            if written or not self._stopper.stop(case.store, server, session, case.failure):
                 from recoveryd.repair import explain_thinking  # late
 
                 for line in explain_thinking(session, planned.edits, case.kind):
@@ -329,18 +329,12 @@ class Recovery:
         why = self._proposer.propose(case, session)
         assert isinstance(why, Refusal)
         if case.kind in self.context.config.kinds:
-            self.on_abort(case.session)
-            why = end_turn(self.context.clients.of(case.store).server, session, case.failure, still, why)
+            server = self.context.clients.of(case.store).server
+            ended = self._stopper.end(server, session, case.failure, still, why)
+            if ended is None:
+                return self._not_now(case, "Its client is slow to stop what it does; it is asked again in a moment.")
+            why = ended
         return self._refuse(case.titled(session), session, why)
-
-    def _stop_turn(self, case: Case, session: Session) -> bool:
-        """Stop what runs behind the failure, once a failure. True if what was read is old by then."""
-        failure = case.failure
-        if (key := (failure.store, failure.session, failure.message)) in self._stopped:
-            return False
-        keep_newest(self._stopped, key, value=True)
-        self.on_abort(case.session)
-        return stop_turn(case.store, self.context.clients.of(case.store).server, session, failure)
 
     def _refuse(self, case: Case, session: Session, planned: Refusal) -> Case:
         if case.event.ahead:

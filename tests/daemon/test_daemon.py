@@ -710,6 +710,30 @@ def test_a_client_that_does_not_hear_it_is_told_again(
     assert fake.paths() == [f"/session/{session}/abort"] * asked + ["/tui/show-toast"]
 
 
+def test_others_do_not_wait_until_a_slow_client_has_stopped(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes on without end is asked to stop for some seconds at a time; no count of those is lost."""
+    monkeypatch.setattr(stop_turn, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(stop_turn, "_LIMIT_S", 0.0)
+    session = _goes_round(tree)
+    endless = tree.store.look(session).endless
+    assert endless is not None
+    about = endless.failure
+    other: list[str] = []
+    known = Fake(session=session, directory="/planted", message=about.message, made=about.time, aborts=3)
+    known.status = {session: {"type": "busy"}}
+    known.on_abort = lambda: other.extend([] if other else [tree.stuck()])
+    with (
+        listening(known) as fake,
+        running(tmp_path, tree.store, opencode=OpencodeSettings(server_url=fake.url)) as daemon,
+    ):
+        until(lambda: len(daemon.events) == 2)
+    assert [event.session for event in daemon.events] == [*other, session]
+    assert daemon.events[1].detail.endswith("it was told to stop.") and daemon.aborted.count(session) == 1
+    assert fake.paths().count(f"/session/{session}/abort") == 3
+
+
 def test_it_is_stopped_while_an_answer_of_it_runs(tree: Tree, tmp_path: Path) -> None:
     session = _goes_round(tree)
     tree.begun(session)

@@ -22,7 +22,7 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Entry, Failure
 from recoveryd.core.text import clean
-from recoveryd.heal.stop_turn import stop_turn
+from recoveryd.heal.stop_turn import TurnStopper
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings.paths import ledger_file
 from tests.e2e.client import Client
@@ -324,7 +324,9 @@ def test_a_newer_turn_that_runs_is_not_killed(stage: tuple[Harness, Play]) -> No
     client.wait_idle(session)
     client.prompt_async(session, "again")
     _running(client, session)
-    assert not stop_turn(store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure)
+    assert not TurnStopper(print).stop(
+        store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure
+    )
     assert client.status()[session]["type"] == "busy"
     assert "error" not in client.messages(session)[-1]["info"]
     client.abort(session)
@@ -342,7 +344,9 @@ def test_a_turn_that_hangs_behind_its_own_failure_is_stopped(stage: tuple[Harnes
     failed.assistant(error=api_error("not today", 400))
     harness.plant(failed.planted())
     failure = _failed(store, session)
-    assert stop_turn(store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure)
+    assert TurnStopper(print).stop(
+        store, Running(OpencodeSettings(server_url=client.url)), store.load(session), failure
+    )
     assert session not in client.status()
     stopped = next(m for m in client.messages(session) if text(m) == "half")
     assert stopped["info"]["error"]["name"] == "MessageAbortedError"

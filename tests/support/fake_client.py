@@ -48,6 +48,7 @@ class Fake:
     password: str = ""
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     on_prompt: Callable[[Any], object] = lambda body: None
+    on_abort: Callable[[], object] = lambda: None
     asked: list[Asked] = field(default_factory=list)
 
     def answer(self, asked: Asked) -> tuple[int, bytes]:
@@ -75,6 +76,7 @@ class Fake:
             self.on_prompt(asked.body)
             return self.accepts, b""
         if rest == "/abort":
+            self.on_abort()
             self.aborts -= 1
             self.status = self.status if self.aborts > 0 else {}
         return (200, b"true") if rest == "/abort" else (404, b"{}")

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from recoveryd.clients.client import Asked, Prompt
+from recoveryd.clients.client import Asked, Prompt, Rest
 from recoveryd.clients.connection_owner import Owner
 from recoveryd.clients.opencode.prompting import body
 from recoveryd.clients.opencode.server_address import LocalServers
@@ -90,15 +90,14 @@ class OpencodeServer:
         talk = _Talk(self._servers, failure.store, failure.session, directory, failure, time.monotonic() + LIMIT_S)
         return any(True for _ in talk.having())
 
-    def abort(self, failure: Failure, directory: str, still: Callable[[], bool], *, patient: bool = False) -> bool:
+    def abort(self, failure: Failure, directory: str, still: Callable[[], bool]) -> bool:
         """Stop the turn that runs in the session of `failure`, if one does and `still` says so just before.
 
         An abort kills whatever runs, so `still` is to tell that the store has nothing newer than the failure. True if
         a client was asked: it may write for a moment.
         """
         deadline = time.monotonic() + LIMIT_S
-        plain = _Talk(self._servers, failure.store, failure.session, directory, failure, deadline)
-        talk = self._patiently(failure, directory) if patient else plain
+        talk = _Talk(self._servers, failure.store, failure.session, directory, failure, deadline)
         asked = False
         for url in talk.having():
             if talk.status(url) in _BUSY and still():
@@ -106,13 +105,19 @@ class OpencodeServer:
                 asked = True
         return asked
 
-    def at_rest(self, failure: Failure, directory: str) -> bool:
-        """Whether a client has the session of `failure`, and all that have it say that nothing runs in it. May take
-        seconds: one at work is slow to answer.
+    def bring_to_rest(self, failure: Failure, directory: str, still: Callable[[], bool]) -> Rest:
+        """Ask each client that runs a turn in the session of `failure` to stop it, if `still` says so just before.
+
+        May take seconds: a client at work is slow to answer.
         """
         talk = self._patiently(failure, directory)
-        found = [talk.status(url) for url in talk.having()]
-        return bool(found) and set(found) == {"idle"}
+        found = {url: talk.status(url) for url in talk.having()}
+        busy = [url for url, status in found.items() if status in _BUSY]
+        if busy and still():
+            for url in busy:
+                talk.ask(url, "POST", f"{talk.path}/abort")
+            return Rest.ASKED
+        return Rest.IDLE if set(found.values()) == {"idle"} else Rest.UNKNOWN
 
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
