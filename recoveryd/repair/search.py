@@ -101,10 +101,12 @@ class Search:
 
     def _all_at_once(self, node: _Node) -> _Node:
         while len({violation.turn for violation in node.open if KINDS[violation.kind].local}) > FEW:
-            edits = node.edits
+            edits, taken = node.edits, set[tuple[str, str]]()
             for _, violation in sorted({v.turn: v for v in reversed(node.open) if KINDS[v.kind].local}.items()):
                 proposal = next(self._proposals(node, violation), ())
-                edits = merged(edits, proposal, self._session)
+                records = {edit.record for edit in proposal}
+                if taken.isdisjoint(records):  # else it knows nothing of the other edit of that record: the next round
+                    edits, taken = merged(edits, proposal, self._session), taken | records
             following = self._node(edits)
             if len(following.open) >= len(node.open):
                 return node
