@@ -121,7 +121,7 @@ class Search:
         """
         order = count()
         heap: list[tuple[tuple[int, ...], int, _Node]] = [((0,), next(order), start)]
-        seen: set[frozenset[tuple[tuple[str, str], str]]] = set()
+        seen: set[int] = set()  # what edits say can be as long as the session, thousands of times: its hash does
         limit, looked, greedy = self._limit(start), 0, False
         while heap and looked < limit * (_PATIENCE if targets else 1):
             node = heapq.heappop(heap)[-1]
@@ -134,7 +134,7 @@ class Search:
                 heapq.heapify(heap)
             for proposal in self._branches(node, due, targets is None):
                 edits = merged(node.edits, proposal, self._session)
-                key = frozenset((e.record, repr(e.after)) for e in edits)
+                key = hash(frozenset((e.record, repr(e.after)) for e in edits))
                 if key not in seen:
                     seen.add(key)
                     looked += 1

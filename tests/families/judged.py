@@ -6,7 +6,7 @@ The wire is held to the real client by `play`; so all shapes in all forms can be
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -125,7 +125,8 @@ def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edit, ...] | Refusal:
-    """The product's plan for what was said."""
+    """The product's plan for what was said of a prompt that asked this family."""
+    session = _asking(family, session)
     failure = failure_of(family, session, said)
     evidence = Refused(Kind.UNSENDABLE_PART) if said == "crash" else classify(failure.error)
     if evidence is None:
@@ -133,3 +134,12 @@ def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edi
     wires = wires_of(failure, protocol_of(failure), [Form.named(form)])
     made = plan(PlanInput(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
     return made if isinstance(made, Refusal) else made.edits
+
+
+def _asking(family: Family, session: Session) -> Session:
+    """The session whose last prompt names the model of this family, as the one that was refused does."""
+    last = next((m for m in reversed(session.messages) if "model" in m.data), None)
+    if last is None:
+        return session
+    asking = replace(last, data={**last.data, "model": dict(family.ids)})
+    return replace(session, messages=tuple(asking if one is last else one for one in session.messages))

@@ -95,6 +95,29 @@ def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
         assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
 
 
+@pytest.mark.parametrize("form", ["old", "new"])
+@pytest.mark.parametrize(
+    ("before", "now", "shapes"),
+    [
+        # A step that is cut in two: its second call has the reasoning of the first.
+        ("openrouter-kimi", "bedrock", ("text-between-tools-on", "step-mark-lost-on", "misplaced-and-open")),
+        ("openrouter-kimi", "gemma", ("thinking-before-tools-closed-on", "open-thinking-parallel-tools")),
+        # An open turn whose answer becomes one of the model that is asked.
+        ("bedrock", "openrouter-kimi", ("open-redacted-thinking", "tool-open-with-thinking-on")),
+        ("openrouter", "openrouter-kimi", ("misplaced-and-open", "open-thinking-behind-text-deep")),
+        ("copilot", "openrouter-kimi", ("tool-then-text-open-thinking", "blank-answer-on-deep")),
+    ],
+)
+def test_what_wants_reasoning_with_each_call_and_its_neighbours_take_what_they_took(
+    before: str, now: str, shapes: tuple[str, ...], form: str
+) -> None:
+    for shape in map(SHAPES.__getitem__, shapes):
+        session = session_of(before, shape)
+        taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
+        after = healed(session, now, form, shape)
+        assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
+
+
 @pytest.mark.parametrize(("before", "name"), sorted(TOLD_BY_ITS_REFUSAL))
 def test_what_only_a_refusal_tells_of_a_template_is_as_said(before: str, name: str) -> None:
     shape = SHAPES[name]

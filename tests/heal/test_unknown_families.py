@@ -139,10 +139,10 @@ def test_made_up_reasoning_says_that_it_is_and_is_undone(tree: Tree, tmp_path: P
     before = tree.files()
     bench = Bench(tmp_path, invent_reasoning=True)
     event = bench.attempt(tree, session)
-    assert (event.outcome, event.actions) == (Outcome.HEALED, ("invent_reasoning",)), event.detail
+    assert (event.outcome, event.actions) == (Outcome.HEALED, ("invent_reasoning", "close_turn")), event.detail
     after = tree.files()
-    [made] = [path for path in after if path not in before]
-    part = json.loads((tree.root / made).read_bytes())
+    parts = [json.loads((tree.root / path).read_bytes()) for path in after if path not in before]
+    [part] = [part for part in parts if part["type"] == "reasoning"]
     assert part["text"].startswith("[The reasoning before this tool call was not kept.]")
     assert part["metadata"]["recoveryd"] == {"recovery": event.id}
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))

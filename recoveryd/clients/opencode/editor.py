@@ -46,16 +46,11 @@ class OpencodeEditor:
             index = start
         behind = parts[index - 1].id if index else None
         cut = self._insert(block.message_id, behind, [{"type": "step-start"}], "split_step")
-        return (*cut, *self._of_one_step(parts, index), *_joined(parts, index))
-
-    def _of_one_step(self, parts: Sequence[Part], index: int) -> Iterator[Edit]:
-        """Take off the parts of a step that is cut what their provider sealed for all of them: it fits neither half."""
         first = max((i for i in range(index) if parts[i].type == "step-start"), default=0)
         last = next((i for i in range(index, len(parts)) if parts[i].type == "step-start"), len(parts))
-        for part in parts[first:last]:
-            if part_fixes.speaks_for_its_step(part.data or {}):
-                metadata = part_fixes.unsealed(part.data or {})
-                yield replace(self._replace(part, {"metadata": metadata}, "split_step"), companion=True)
+        resealed = part_fixes.metadata_of_halves(parts[first:index], parts[index:last])
+        changed = (self._replace(part, {"metadata": metadata}, "split_step") for part, metadata in resealed)
+        return (*cut, *(replace(edit, companion=True) for edit in changed), *_joined(parts, index))
 
     def reasoning_before(self, block: Block, words: str) -> Edits:
         """Put reasoning in front of the step of a call, as OpenRouter's SDK keeps it; its message is then one of the
@@ -63,9 +58,11 @@ class OpencodeEditor:
         """
         message = self._message(block.message_id)
         step = self._step_of(message, block.part_id)
-        said = f"{words} ({block.part_id})"  # what is said twice in a conversation is sent once
+        said = part_fixes.as_own(words, block.part_id)
+        if any((part.data or {}).get("text") == said for part in step):
+            return ()  # it stands there, and is not sent
         time = {"start": self.marks.now, "end": self.marks.now}
-        body = {"type": "reasoning", "text": said, "time": time, "metadata": part_fixes.as_reasoning_detail(said)}
+        body = {"type": "reasoning", "text": said, "time": time, "metadata": part_fixes.with_reasoning({}, said)}
         at = message.parts.index(step[0])
         made = self._insert(message.id, message.parts[at - 1].id if at else None, [body], "invent_reasoning")
         return (*made, *self._without_details(step), *self._under_the_model_asked(message))

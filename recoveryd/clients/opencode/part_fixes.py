@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recoveryd.clients.opencode.wire.media import media_source
@@ -77,6 +77,9 @@ _SEALED = frozenset({"signature", "redactedData", "redactedContent", "reasoning_
 _SEALED |= {"itemId", "reasoningEncryptedContent", "thoughtSignature"}
 
 
+_OF_A_PART = re.compile(r" \(prt_\w+\)$")
+
+
 def unsealed(data: Json) -> Json:
     """Return a part's metadata without what only its provider can read."""
     return {
@@ -85,15 +88,40 @@ def unsealed(data: Json) -> Json:
     }
 
 
-def as_reasoning_detail(words: str) -> Json:
-    """Make the metadata with which OpenRouter's SDK sends reasoning that nobody signed."""
+def with_reasoning(data: Json, words: str) -> Json:
+    """Return a part's metadata with what OpenRouter's SDK sends as reasoning that nobody signed."""
     detail = {"type": "reasoning.text", "text": words, "format": "unknown", "index": 0}
-    return {"openrouter": {"reasoning_details": [detail]}}
+    metadata = _objects(data.get("metadata"))
+    return {**metadata, "openrouter": {**metadata.get("openrouter", {}), "reasoning_details": [detail]}}
 
 
-def speaks_for_its_step(data: Json) -> bool:
-    """Whether what is sealed beside a part is that of its whole step, as with GitHub Copilot."""
-    return "reasoningOpaque" in _objects(data.get("metadata")).get("copilot", {})
+def as_own(words: str, part_id: str) -> str:
+    """Make reasoning that of a part alone: what is said twice in a conversation, OpenRouter's SDK sends once."""
+    return f"{_OF_A_PART.sub('', words)} ({part_id})"
+
+
+def metadata_of_halves(head: Sequence[Part], rest: Sequence[Part]) -> Iterator[tuple[Part, Json]]:
+    """Yield the parts of a step that is cut in two whose metadata has to change, with what it becomes.
+
+    What GitHub Copilot sealed for the whole step fits neither half. OpenRouter's SDK keeps the reasoning of a step
+    beside its first call alone, and some models refuse a call without any: that of the second half gets it, too.
+    """
+    for part in (*head, *rest):
+        if "reasoningOpaque" in _objects((part.data or {}).get("metadata")).get("copilot", {}):
+            yield part, unsealed(part.data or {})
+    sent = [words for part in head for words in _unsigned_reasoning(part)]
+    own = [words for part in rest for words in _unsigned_reasoning(part)]
+    call = next((part for part in rest if part.type == "tool"), None)
+    if call is not None and sent and set(own) <= set(sent):
+        yield call, with_reasoning(call.data or {}, as_own([*sent, *own][-1], call.id))
+
+
+def _unsigned_reasoning(part: Part) -> list[str]:
+    """List the words that OpenRouter's SDK sends of a part as reasoning that nobody signed."""
+    details = _objects((part.data or {}).get("metadata")).get("openrouter", {}).get("reasoning_details")
+    found = [one for one in details if isinstance(one, Mapping)] if isinstance(details, list) else []
+    unsigned = (one for one in found if one.get("type") == "reasoning.text" and not one.get("signature"))
+    return [words for one in unsigned if isinstance(words := one.get("text"), str) and words]
 
 
 def executed_by_client(data: Json) -> Json:

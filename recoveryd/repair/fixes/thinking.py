@@ -45,6 +45,15 @@ def cover_final_thinking(given: RepairInput, violation: Violation) -> Sequence[E
 
 
 def make_up_reasoning(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Give a call reasoning; only asked for where the user allowed that it is made up."""
+    """Give a call reasoning; only asked for where the user allowed that it is made up.
+
+    Where its answer becomes one of the model that is asked, the one that wrote it no longer takes its thinking for its
+    own, and wants some at the head of an open turn: such a turn is closed.
+    """
     assert violation.block is not None
-    return (given.editor.reasoning_before(violation.block, INVENTED),)
+    made = given.editor.reasoning_before(violation.block, INVENTED)
+    turns = given.request.turns
+    is_open = all(turn.role == "user" for turn in turns[violation.turn + 1 :])
+    if is_open and any(edit.part_id is None for edit in made):
+        made += given.editor.close_turn(turns[violation.turn], CLOSING)
+    return (made,)

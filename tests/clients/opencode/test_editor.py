@@ -228,3 +228,53 @@ def test_an_id_is_made_anew_where_only_its_first_letters_count() -> None:
     first, second, third = (str(one["callID"]) for one in ids)
     assert (first, third) == ("functions_x_0", "other")
     assert second.isalnum() and len(second) == 9
+
+
+def test_what_is_cut_off_has_the_reasoning_that_led_to_it_once_more_in_words_of_its_own() -> None:
+    """OpenRouter's SDK keeps it beside the first call of a step, and sends what is said twice once."""
+    kept = {"openrouter": {"reasoning_details": [{"type": "reasoning.text", "text": "a plan", "format": "unknown"}]}}
+    made = SessionBuilder(1_790_000_000_000, seed=1, model=KIMI)
+    made.user("go")
+    thought = {**reasoning("a plan", None), "metadata": kept}
+    made.assistant(thought, {**tool(), "metadata": kept}, text("and"), tool(), tool())
+    session = as_session(made.planted())
+    calls = [part.id for part in session.messages[1].parts if part.type == "tool"]
+    for call in calls[1:]:
+        at = next(i for i, part in enumerate(session.messages[1].parts) if part.id == call)
+        session = cut(session, at)
+    assert details(session) == [["a plan"], *([f"a plan ({call})"] for call in calls[1:])]
+    claude = OpenRouterChat("openrouter", "anthropic/claude-sonnet-4.5", NEW).build(session)
+    assert sum("a plan" in str(block.body) for block in claude.blocks()) == 1
+
+
+def test_reasoning_that_is_cut_off_with_its_call_and_was_sent_with_the_first_is_said_anew() -> None:
+    marks = [{"type": "reasoning.text", "text": words, "format": "unknown"} for words in ("one", "two")]
+    beside = [{"openrouter": {"reasoning_details": own}} for own in (marks[:1], marks, marks[1:])]
+    made = SessionBuilder(1_790_000_000_000, seed=1, model=KIMI)
+    made.user("go")
+    first, second = ({**reasoning("x", None), "metadata": beside[number]} for number in (0, 2))
+    made.assistant(first, {**tool(), "metadata": beside[1]}, second, tool())
+    session = as_session(made.planted())
+    after = cut(session, 4)
+    call = after.messages[1].parts[-2]
+    assert details(after) == [["one", "two"], [f"two ({call.id})"]]
+
+
+def test_reasoning_that_is_signed_is_given_to_no_other_call() -> None:
+    signed = {"type": "reasoning.text", "text": "a plan", "signature": "s", "format": "anthropic-claude-v1"}
+    marks = {"openrouter": {"reasoning_details": [signed]}}
+    made = builder()
+    made.assistant({**reasoning("a plan", None), "metadata": marks}, {**tool(), "metadata": marks}, tool())
+    session = as_session(made.planted())
+    assert [edit.part_id for edit in editor(session).own_step(turns(session)[1].blocks[-1])][1:] == []
+
+
+def test_reasoning_that_was_made_up_and_is_not_sent_is_not_made_up_again() -> None:
+    """Of another model's message none is sent, and no prompt tells which model is asked."""
+    made = builder()
+    made.assistant(tool())
+    session = as_session(made.planted())
+    session = replace(session, messages=session.messages[1:])
+    block = Block({}, session.messages[0].id, next(p.id for p in session.messages[0].parts if p.type == "tool"))
+    edits = editor(session).reasoning_before(block, "[not kept]")
+    assert editor(edited(session, edits)).reasoning_before(block, "[not kept]") == ()
