@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
+from recoveryd.api import recover
+from recoveryd.clients import Config
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
-from recoveryd.core import StoreError
+from recoveryd.core import Outcome, StoreError
 from recoveryd.settings import Notify
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
@@ -19,7 +22,7 @@ from recoveryd.tell.toast import Toast
 from tests.conftest import Run
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.support.running import running, until
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, call
 from tests.support.trees import Tree
 
 MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
@@ -52,6 +55,22 @@ def planted(projects: Path, name: str, words: str) -> Transcript:
     path = made.write(projects)
     os.utime(path, (time.time() - 60,) * 2)
     return made
+
+
+def test_of_many_calls_whose_results_have_faults_of_their_own_each_keeps_its_result(tmp_path: Path) -> None:
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    made.user("go")
+    for number in range(7):
+        made.assistant(call(call_id=f"bad id!{number}"))
+        made.result(f"bad id!{number}", f"found {number}", is_error="x")
+    made.refused(ILLEGAL)
+    path = made.write(tmp_path / "projects")
+    os.utime(path, (time.time() - 60,) * 2)
+    store = ClaudeCodeTranscripts(tmp_path / "projects")
+    event = recover(made.session, Config(), state_dir=tmp_path / "state", stores=[store])
+    assert event is not None and event.outcome is Outcome.HEALED
+    sent = [block.body for block in ClaudeCodeWire().stored(store.load(made.session)).blocks()]
+    assert [b["content"] for b in sent if b["type"] == "tool_result"] == [f"found {number}" for number in range(7)]
 
 
 @pytest.mark.parametrize("name", MENDED)
