@@ -12,7 +12,7 @@ from recoveryd.core.errors import BusyError
 from recoveryd.core.model import Event, Outcome
 from recoveryd.heal import lifecycle as module
 from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.tell.words import headline, notice
+from recoveryd.tell.event_words import headline, notice
 from tests.support.cases import case, case_of
 from tests.support.judge import refusal
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over

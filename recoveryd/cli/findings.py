@@ -50,7 +50,7 @@ _NOT_UNDERSTOOD = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A stuck session: what it is stuck on, and what would be (or was) done about it.
+    """A stuck session as a command shows it: what it is stuck on, and what would be (or was) done about it.
 
     `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `_UNEXPLAINED`.
     """
@@ -152,7 +152,9 @@ class Finding:
 
 
 def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
-    """Find what a session is stuck on; None when it is not. An error on the way becomes the finding's action."""
+    """Find, for a command, what a session is stuck on; None when it is not. An error on the way becomes the finding's
+    action.
+    """
     known = assess(recovery.context, store, session)
     if known is None:
         return None

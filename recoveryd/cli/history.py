@@ -13,7 +13,7 @@ from recoveryd.clients import Clients, Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import take_back
-from recoveryd.ledger import Line, Upkeep, by_kind, peek
+from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
 from recoveryd.settings import may_forbid, paths
 from recoveryd.tell import cause, show_undone
 
@@ -59,7 +59,7 @@ def _stats(arguments: argparse.Namespace) -> int:
     whose = whose_of(arguments)
     only = client_meant(arguments, whose)
     ended = peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or []
-    lines = by_kind([one for one in ended if only in (None, whose.name(one.store))])
+    lines = stats_by_kind([one for one in ended if only in (None, whose.name(one.store))])
 
     def show_all(out: Console) -> None:
         if not lines:
@@ -91,7 +91,7 @@ def _time(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.2f} s"
 
 
-def _outcomes(line: Line) -> str:
+def _outcomes(line: KindStats) -> str:
     said = ", ".join(f"{n} {outcome.value.replace('_', ' ')}" for outcome, n in line.outcomes.items())
     return f"{line.kind or 'not known'}: {said}"
 

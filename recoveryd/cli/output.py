@@ -150,7 +150,7 @@ def print_labelled(out: Console, label: str, text: str, style: str = "", width: 
 
 
 def print_field(out: Console, name: str, text: str, more: str = "") -> None:
-    """Print as `hung`, if there is anything to say."""
+    """Print a field of a result as `hung` does, if there is anything to say."""
     if text:
         print_labelled(out, name, f"{text} ({more})" if more else text)
 

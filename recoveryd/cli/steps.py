@@ -21,5 +21,5 @@ class Steps:
 
 
 def short_paths(text: str) -> str:
-    """Return a text with paths as people write them."""
+    """Write the paths in the text of a step as people do, below `~`."""
     return text.replace(f"{Path.home()}/", "~/")

@@ -124,7 +124,7 @@ def count(text: str) -> int:
 
 
 def span(text: str) -> float:
-    """Read 90s, 30m, 2h, 1d as seconds."""
+    """Read the argument of a command for upkeep (90s, 30m, 2h, 1d) as seconds."""
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
     number = float(text[:-1])
     if not unit or not 0 < number < 1e6:

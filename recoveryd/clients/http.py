@@ -23,7 +23,7 @@ Admit = Callable[[socket.socket, float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status, and the JSON of the body; None where it is none."""
+    """What a client answered by HTTP: the status, and the JSON of the body; None where it is none."""
 
     status: int
     data: Any
@@ -44,7 +44,8 @@ def call(
     body: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer | None:
-    """Ask `url` + `path`; None when no answer came by `deadline` (`time.monotonic()`). Raises nothing.
+    """Ask a client by HTTP, at `url` + `path`; None when no answer came by `deadline` (`time.monotonic()`). Raises
+    nothing.
 
     `admit` is asked once there is a connection, before a byte is sent over it.
 

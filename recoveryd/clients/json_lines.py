@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from recoveryd.core import StoreError
@@ -112,3 +113,14 @@ def _within(line: bytearray, path: str, offset: int) -> None:
     """Refuse a line that is not read. StoreError."""
     if len(line) > MAX_LINE:
         raise StoreError(f"{path} has a line of more than {MAX_LINE:,} bytes (at byte {offset:,}); it is left alone.")
+
+
+def line_time(timestamp: object) -> int:
+    """Read the time of a line ("2026-11-22T05:27:44.584Z"), in milliseconds since the epoch; 0 where it is none."""
+    if not isinstance(timestamp, str):
+        return 0
+    try:
+        at = datetime.fromisoformat(timestamp).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0
+    return int(at * 1000) if 0 < at < 1e12 else 0

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def weight(raw: bytes) -> int:
-    """Estimate how many bytes a record takes in memory: those of its text, and 32 for each value that may be in it.
+    """Estimate how many bytes the JSON text of a record takes in memory: those of its text, and 32 for each value that
+    may be in it.
 
     A file of 60 MB can say `[],[],...` twenty million times, which took 1.5 GB and half a minute (measured). One emoji
     makes Python keep four bytes for each character of the whole text.
@@ -15,8 +16,8 @@ def weight(raw: bytes) -> int:
     return len(raw) * (1 if raw.isascii() else 4) + 32 * sum(raw.count(mark) for mark in b"[{,")
 
 
-def parse(raw: bytes) -> Any:
-    """Parse a text, without the byte order mark that it may begin with.
+def parse_json(raw: bytes) -> Any:
+    """Parse a JSON text of a client, without the byte order mark that it may begin with.
 
     ValueError: it is no JSON. RecursionError: it is nested too deeply for Python; the client may well read it.
     """

@@ -268,7 +268,7 @@ def all_written(store: Store, changes: Sequence[Change]) -> bool:
 
 
 def untouched(store: Store, changes: Sequence[Change]) -> bool:
-    """Whether nothing of `changes` is in the store, but what changes nothing and is there for the ledger."""
+    """Whether a store holds nothing of `changes`, but what changes nothing and is there for the ledger."""
     return all(change.before == change.after or found == "before" for change, found in _found(store, changes))
 
 

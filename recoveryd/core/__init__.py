@@ -54,7 +54,7 @@ from recoveryd.core.model import (
 )
 from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
 from recoveryd.core.shapes import OTHER, item_shape, known_word, text_shape, text_shapes, type_name, words
-from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, moment, shown
+from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, half_character, moment, shown
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
 
@@ -127,6 +127,7 @@ __all__ = [
     "fail",
     "failpoint",
     "from_base64",
+    "half_character",
     "is_session_id",
     "item_shape",
     "json_of",

@@ -55,7 +55,7 @@ def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tup
 
 
 def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Keep one edit for each thing done: two parts of one deed (a closed turn, a new message) count once."""
+    """Keep, of `edits`, one for each thing done: two parts of one deed (a closed turn, a new message) count once."""
     return tuple(edit for edit in edits if not edit.companion)
 
 

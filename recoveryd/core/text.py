@@ -70,3 +70,19 @@ def any_of(names: Iterable[str]) -> str:
     """Write "a, b or c"."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def half_character(value: object) -> bool:
+    """Whether half of a surrogate pair, which no JSON body can carry, is anywhere in a value, also in its keys."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if not item.isascii() and HALF.search(item):
+                return True
+        elif isinstance(item, dict):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            stack.extend(item)
+    return False

@@ -15,7 +15,9 @@ _EVERY_S = 50.0  # less than a sweep: so the textfile's time of change tells tha
 
 
 class Figures:
-    """Counts the sessions that need their user, for both at once, where the configuration wants either."""
+    """Counts the sessions that need their user, for the daemon's textfile and its collector at once, where the
+    configuration wants either.
+    """
 
     def __init__(self, config: Config, titles: Callable[[str], str]) -> None:
         """`titles`: what people call the client of a store, by the store's id."""

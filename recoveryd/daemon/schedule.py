@@ -9,7 +9,7 @@ from itertools import count
 
 
 class Schedule:
-    """Jobs by when they are due (`time.monotonic`). Not for several threads."""
+    """The daemon's jobs by when they are due (`time.monotonic`). Not for several threads."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Hashable]] = []

@@ -14,7 +14,9 @@ from recoveryd.ledger import Ledger, midnight
 
 
 class SdNotify:
-    """The manager that `env` names. `watchdog_s`: seconds after which a silent daemon is restarted, or None."""
+    """Talks to the service manager that `env` names (sd_notify). `watchdog_s`: seconds after which a silent daemon is
+    restarted, or None.
+    """
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:
         env = os.environ if env is None else env

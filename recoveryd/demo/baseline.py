@@ -26,7 +26,8 @@ _EVENT: type[events.FileSystemEvent] = (
 
 
 class Floor:
-    """Watches `folder/in` and writes to `folder/out`, both its own; use it as a context manager.
+    """The least that a detection and a write cost on this machine: watches `folder/in` and writes to `folder/out`, both
+    its own; use it as a context manager.
 
     Raises `RecoverydError` when nothing can be watched.
     """
@@ -92,7 +93,9 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def sync(fd: int) -> None:
-    """Sync as `disk.file_transaction` does, or the baseline would be lower than anything can reach."""
+    """Sync, for the demo's baseline, as `disk.file_transaction` does, or the baseline would be lower than anything can
+    reach.
+    """
     if sys.platform == "darwin":
         import fcntl
 

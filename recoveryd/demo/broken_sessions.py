@@ -25,7 +25,9 @@ _FOLDER = "/home/you/project"
 
 @dataclass
 class Example:
-    """A session to be written: first `plant`, then, where it has an error, `fail`. `kind` None: not ours to repair."""
+    """A session of the demo that is to be written: first `plant`, then, where it has an error, `fail`. `kind` None: not
+    ours to repair.
+    """
 
     title: str
     kind: Kind | None
@@ -65,7 +67,7 @@ class Example:
 
 
 def write(path: Path, data: Data) -> None:
-    """Write a file as the client does: truncated first, not atomically."""
+    """Write a file of the demo's store as the client does: truncated first, not atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(dump(data))
 
@@ -161,7 +163,7 @@ def _assistant(session: str, message: str, now: int) -> Data:
 
 
 def api_error(message: str, status: int = 400, type: str = "invalid_request_error") -> Data:
-    """Make the error that the client records of a refusal."""
+    """Make, for the demo, the error that the client records of a refusal."""
     body = json.dumps({"type": "error", "error": {"type": type, "message": message}})
     data: Data = {"message": message, "statusCode": status, "isRetryable": status != 400, "responseHeaders": {}}
     data |= {"responseBody": body, "metadata": {"url": "https://api.anthropic.com/v1/messages"}}
@@ -250,7 +252,7 @@ CONTROLS: Mapping[str, str] = {"Say hello": "a healthy session", "Ask too much":
 
 
 def examples(now_ms: int) -> list[Example]:
-    """Make the controls, then one session a kind, in the order in which they are to fail."""
+    """Make the demo's sessions: healthy ones, then one a kind, in the order in which they are to fail."""
     made = []
     healthy, busy = (_Conversation(title, None, now_ms, 2) for title in CONTROLS)
     for talk in (healthy, busy):

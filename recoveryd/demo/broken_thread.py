@@ -26,7 +26,7 @@ _REFUSED = {
 
 @dataclass
 class ThreadExample(Example):
-    """A thread in one growing file; `root` is a home of Codex here."""
+    """A thread of the demo, in one growing file; `root` is a home of Codex here."""
 
     client = "codex"
 
@@ -79,6 +79,6 @@ def _message(role: str, words: str) -> Data:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}
 
 
-def thread() -> ThreadExample:
-    """Return the one thread that is shown."""
+def example_thread() -> ThreadExample:
+    """Return the one thread of Codex that the demo shows."""
     return ThreadExample("Find out why the build is slow (Codex)", Kind.REASONING_ITEM, _THREAD, _LAST, error=_REFUSED)

@@ -22,7 +22,7 @@ from recoveryd.core import Change, Event, Kind, Outcome, RecoverydError
 from recoveryd.daemon import Daemon
 from recoveryd.demo.baseline import Floor
 from recoveryd.demo.broken_sessions import CONTROLS, Example, examples
-from recoveryd.demo.broken_thread import thread
+from recoveryd.demo.broken_thread import example_thread
 from recoveryd.heal import take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import Notify, paths
@@ -168,7 +168,7 @@ class Demo:
     def _prepare(self) -> None:
         with Floor(self._home / "floor") as floor:
             self.floor = statistics.median(floor.once() for _ in range(FLOOR_RUNS))
-        self.rows = [Row(example) for example in (*examples(int(time.time() * 1000)), thread())]
+        self.rows = [Row(example) for example in (*examples(int(time.time() * 1000)), example_thread())]
         for row in self.rows:
             row.example.plant(self._roots[row.example.client])
         self._before = {row.example.id: self._files(row.example) for row in self.rows}

@@ -12,7 +12,7 @@ from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import standing_repair, tries, undone_repair, unread_repair
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
-from recoveryd.diagnose.retry_policy import state_of
+from recoveryd.diagnose.retry_policy import judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import unsendable
 
@@ -27,9 +27,9 @@ __all__ = [
     "Verdict",
     "assess",
     "diagnose",
+    "judged_state",
     "left_alone",
     "standing_repair",
-    "state_of",
     "tries",
     "undone_repair",
     "unread_repair",

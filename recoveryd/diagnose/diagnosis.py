@@ -7,14 +7,16 @@ from functools import cached_property
 from recoveryd.clients import SessionStatus, Store
 from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session
 from recoveryd.diagnose import without_error
-from recoveryd.diagnose.cause import evidence_of, find_cause, standing_failure
 from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.decision_tree import evidence_of, find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import stored_repair
 from recoveryd.providers import excerpt, other_cause
 
 
 def diagnose(context: Context, store: Store, session: str) -> Diagnosis | None:
-    """Find what keeps a session from going on; None when nothing does. Writes nothing. Errors of the store pass."""
+    """Diagnose a session for who asks now: what keeps it from going on; None when nothing does. Writes nothing. Errors
+    of the store pass.
+    """
     look, refused = standing_failure(store.look(session))
     failure = look.failure
     spoke = failure is not None and failure.error.answered

@@ -31,7 +31,9 @@ class Needing:
 
 
 class NeedsUser:
-    """Finds them. One object is to be asked again and again: what did not change is not read twice."""
+    """Finds the sessions that need their user. One object is to be asked again and again: what did not change is not
+    read twice.
+    """
 
     def __init__(self) -> None:
         self._known: _Known = {}

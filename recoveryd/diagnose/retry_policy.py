@@ -24,7 +24,7 @@ _FINAL = {
 
 
 class Seen(Protocol):
-    """What the ledger remembers of a failure that was handled before (`ledger.Handled`)."""
+    """What the retry policy goes by: what the ledger has of a failure that was handled before (`ledger.Handled`)."""
 
     @property
     def outcome(self) -> Outcome: ...
@@ -35,7 +35,7 @@ class Seen(Protocol):
 
 
 class Turns(Protocol):
-    """What a client knows of its messages (a part of `clients.client.Client`)."""
+    """What the retry policy asks a client of its messages (a part of `clients.client.Client`)."""
 
     def resumed_by(self, message: Message) -> str | None: ...
     def by_shell(self, message: Message) -> bool: ...
@@ -47,19 +47,21 @@ _UNFAILED = frozenset(kind.value for kind, about in KINDS.items() if about.short
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """The verdict on a failure: it is handled."""
+    """The answer of the retry policy: the failure is handled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The verdict on a failure: it is left alone, and nothing is said; `reason` is for the log."""
+    """The answer of the retry policy: the failure is left alone, and nothing is said; `reason` is for the log."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The verdict on a failure: its session is at its cap, one last notice with this `reason`, then quiet."""
+    """The answer of the retry policy: the session is at its cap of repairs, one last notice with this `reason`, then
+    quiet.
+    """
 
     reason: str
 
@@ -77,7 +79,7 @@ def decide_retry(
     lookback_hours: float,
     tried: str = "repaired",
 ) -> Admit | Skip | GiveUp:
-    """Decide what to do with a failure that the session is stuck on.
+    """Decide whether to handle a failure that the session is stuck on, after what was tried before.
 
     `tries` are those since a prompt of the user had success (`since_success`), the oldest first; `tried` is what one
     did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
@@ -102,13 +104,14 @@ def decide_retry(
     return GiveUp(f"The session was {tried} {times} and is refused again.")
 
 
-def state_of(stamp: Stamp, config: Config) -> str:
-    """Return what a verdict on a session depends on, besides the rules: what is stored, and what the user wants."""
+def judged_state(stamp: Stamp, config: Config) -> str:
+    """Return what the retry policy's answer depends on, besides the rules: what is stored, and what the user wants."""
     return f"{stamp.digest}/{config.digest}"
 
 
 def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list[Try]:
-    """List those of `tries` behind which no prompt of the user got the model to take a step: the others worked.
+    """List those of the `tries` to repair a session behind which no prompt got the model to take a step: the others
+    worked.
 
     A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
     that was repaired where nothing had failed (`recoveryd compact`, `heal_ahead`) was no try. Reasoning that is refused

@@ -9,10 +9,10 @@ from enum import StrEnum
 from recoveryd.clients import SETTLE_S, Quiet, SessionStatus, Store
 from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
-from recoveryd.diagnose.cause import find_cause, standing_failure
 from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.decision_tree import find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread_repair
-from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, state_of
+from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
 
@@ -97,13 +97,14 @@ class Triage:
         stamp = store.stamp(session)
         if KINDS[kind].stopped:  # it never gets quiet by itself; and once is enough
             told = self._handled(failure) is not None
-            return _NOTHING if told else Verdict(Next.RECOVER, diagnosis=found, state=state_of(stamp, context.config))
+            state = judged_state(stamp, context.config)
+            return _NOTHING if told else Verdict(Next.RECOVER, diagnosis=found, state=state)
         if self.quiet.wait((store.id, session), stamp, SETTLE_S):
             context.clients.of(store).server.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, self.quiet.wait((store.id, session), stamp, SETTLE_S) or _SOON_S)
         if look.newer and found is refused and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
-        return self._guarded(store, found, kind, look.last_answer, state_of(stamp, context.config))
+        return self._guarded(store, found, kind, look.last_answer, judged_state(stamp, context.config))
 
     def repaired(self, store: Store, failure: Failure) -> bool:
         """Whether a failure was repaired, and all that was written for it stands."""

@@ -26,7 +26,9 @@ from recoveryd.providers import NO_RULES, rules_for
 
 
 def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
-    """Find the parts with which the client can't build the next request. `failure`: as recorded, if it was."""
+    """Diagnose, without an error, the parts with which the client can't build the next request. `failure`: as recorded,
+    if it was.
+    """
     newest = session.newest
     if newest is None:
         return None
@@ -39,7 +41,9 @@ def unsendable(client: Client, store: Store, session: Session, failure: Failure 
 
 
 def unreadable(client: Client, store: Store, session: Session) -> Diagnosis | None:
-    """Find the parts that the client can't read, so that the next prompt may fail before a word of it is stored."""
+    """Diagnose, without an error, the parts that the client can't read, so that the next prompt may fail before a word
+    of it is stored.
+    """
     made = client.next_failure(session)
     if made is None:
         return None
@@ -50,12 +54,12 @@ def unreadable(client: Client, store: Store, session: Session) -> Diagnosis | No
 
 
 def hidden(client: Client, store: Store, session: str) -> Diagnosis | None:
-    """Find messages that a failed compaction hides."""
+    """Diagnose, without an error, messages that a failed compaction hides."""
     return client.hidden(store, session) if isinstance(client, CanShorten) else None
 
 
 def unanswered(client: Client, store: Store, session: Session) -> Diagnosis | None:
-    """Find a prompt without an answer, and what a provider would refuse of it, if anything. For where nothing else
+    """Diagnose a prompt without an answer, and what a provider would refuse of it, if anything. For where nothing else
     explains it.
     """
     waiting = waiting_prompts(sorted(session.messages, key=lambda message: message.by_time))

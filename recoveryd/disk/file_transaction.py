@@ -30,8 +30,8 @@ def _temporary(name: str) -> str:
 
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
-    """Read one file of the set, below `root`; None where it is not there. Raises StoreError as `tree.read`, and for a
-    bad key.
+    """Read a file below `root` before it is written in a transaction; None where it is not there. Raises StoreError as
+    `tree.read`, and for a bad key.
     """
     *folders, name = tree.split_key(key)
     try:
@@ -71,7 +71,7 @@ def write_files(root: Path, changes: Sequence[Change]) -> None:
         raise
 
 
-def clean(root: Path, keys: Iterable[str]) -> int:
+def remove_temporary(root: Path, keys: Iterable[str]) -> int:
     """Remove the temporary files that a crash left in the folders of `keys`; only regular files of this user.
 
     A folder in which nothing is left goes too: a crash may have come right behind its making.

@@ -38,7 +38,7 @@ def disk(root: Path, writes: int) -> Disk:
 
 
 def write_all(fd: int, content: bytes) -> None:
-    """Write all of `content` where an open file stands, however many calls that takes. Raises OSError."""
+    """Write all of `content` to the file that is open, however many calls that takes. Raises OSError."""
     view = memoryview(content)
     while view:
         view = view[os.write(fd, view) :]

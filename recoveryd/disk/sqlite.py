@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T | None:
-    """Run `work` on `db` until `deadline` (`time.monotonic()`). Returns None when it was cut off."""
+    """Run `work` on a SQLite database until `deadline` (`time.monotonic()`). Returns None when it was cut off."""
     db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
         return work()
@@ -58,7 +58,7 @@ def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T
 
 
 class Database:
-    """A database of another program. Nothing of it stays open between two calls, and no symlink is followed."""
+    """A SQLite database of another program. Nothing of it stays open between two calls, and no symlink is followed."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Database:
 
 
 def settled(files: Files) -> bool:
-    """Whether a write from now on would change `files`: file systems keep time in steps."""
+    """Whether a write from now on would show in the times of a database's `files`: file systems keep time in steps."""
     young = time.time_ns() - _COARSE_NS
     return all(not facts or facts[3] < young for facts in files)
 

@@ -88,12 +88,12 @@ def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) 
 
 
 def listing(fd: int) -> list[str]:
-    """List the names in an open folder, unsorted."""
+    """List the names in an open folder of a tree, unsorted."""
     return os.listdir(fd)
 
 
 def names(root: Path, *below: str) -> list[str]:
-    """List what a folder holds, unsorted; nothing when it is not there."""
+    """List what a folder in a tree of files holds, unsorted; nothing when it is not there."""
     try:
         with folder(root, *below) as fd:
             return listing(fd)
@@ -102,12 +102,12 @@ def names(root: Path, *below: str) -> list[str]:
 
 
 def ids(found: list[str]) -> list[str]:
-    """List the ids among the file names of a folder, in the order of the client (by code unit)."""
+    """List the ids among the file names of a folder in a tree, in the order of the client (by code unit)."""
     return sorted([name[: -len(SUFFIX)] for name in found if _RECORD.fullmatch(name)])
 
 
 def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
-    """Read all of the regular file `name` in the folder `fd`; errors name it as `path`.
+    """Read all of the regular file `name` in the folder `fd` of a tree; errors name it as `path`.
 
     Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for more than `limit` bytes.
     """
@@ -121,7 +121,8 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
 
 
 def opened(fd: int, name: str, path: str, access: int = os.O_RDONLY) -> int:
-    """Open the regular file `name` in the folder `fd`: a descriptor, to be closed. Nothing is followed or waited for.
+    """Open the regular file `name` in the folder `fd` of a tree: a descriptor, to be closed. Nothing is followed or
+    waited for.
 
     Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for what may not be opened.
     """
@@ -158,7 +159,7 @@ def _read_all(file: int, path: str, limit: int) -> bytes:
 
 
 def file_kind(mode: int) -> str:
-    """Name what a file is by its mode: "a folder", "a symlink", "a named pipe"."""
+    """Name what a file in a tree is, by its mode: "a folder", "a symlink", "a named pipe"."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symlink", stat.S_IFIFO: "a named pipe", stat.S_IFREG: "a file"}
     return kinds.get(stat.S_IFMT(mode), "no regular file")
 
@@ -167,5 +168,5 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def valid_id(text: str) -> bool:
-    """Whether an id may become a part of a path."""
+    """Whether an id may become a part of a path in a tree of files."""
     return _ID.fullmatch(text) is not None

@@ -36,7 +36,9 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What the ledger says. `today` and `ever` count recoveries by outcome; `capped`: store, session and title."""
+    """What `status` tells of the ledger. `today` and `ever` count recoveries by outcome; `capped`: store, session and
+    title.
+    """
 
     today: Mapping[Outcome, int] = field(default_factory=dict)
     ever: Mapping[Outcome, int] = field(default_factory=dict)
@@ -134,7 +136,7 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
 
 
 def books(config: Config, stores: Sequence[Store], ledger: Path, now: float, wanted: Wanted = _any) -> Books:
-    """Read what the ledger holds; `Books.problem` when it can't be read."""
+    """Read what `status` tells of the ledger; `Books.problem` when it can't be read."""
     today = midnight(now)
 
     def work(opened: Ledger) -> Books:

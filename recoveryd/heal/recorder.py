@@ -19,7 +19,7 @@ from recoveryd.core import (
     Session,
     UnreadError,
 )
-from recoveryd.diagnose import Case, Context, standing_repair, state_of
+from recoveryd.diagnose import Case, Context, judged_state, standing_repair
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
@@ -73,7 +73,7 @@ class Recorder:
 
     def _judged(self, case: Case) -> Judged:
         store, session = case.store, case.session
-        state, answered = state_of(store.stamp(session), self._config), store.look(session).last_answer
+        state, answered = judged_state(store.stamp(session), self._config), store.look(session).last_answer
         return Judged(session_state=state, rules_version=VERSION, answered=answered, root=root(store, session)[0])
 
     def drop_untouched(self, case: Case) -> None:

@@ -32,7 +32,7 @@ from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.recorder import Recorder
-from recoveryd.heal.shorten import cut_texts
+from recoveryd.heal.shorten import write_cut_texts
 from recoveryd.heal.stop_turn import TurnStopper
 from recoveryd.ledger import LedgerError
 from recoveryd.tell import Callbacks, marked, safely
@@ -205,7 +205,7 @@ class Recovery:
                 continue
             applied = True
             try:
-                with cut_texts(case.store, planned.changes, planned.files):
+                with write_cut_texts(case.store, planned.changes, planned.files):
                     case.store.apply(planned.changes)
             except ConflictError as error:
                 logger.info("{}: {} It is planned again.", marked(case.event), error.message)

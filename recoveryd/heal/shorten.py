@@ -40,15 +40,15 @@ class Shortened:
         shorter = self.shorter
         if shorter.by_bytes:
             return f"{shorter.before / 1e6:.0f} of {shorter.limit / 1e6:.0f} MB: "
-        of = f" of {thousands(shorter.limit)}" if shorter.limit else ""
-        return f"{thousands(shorter.before)}{of} tokens: "
+        of = f" of {_thousands(shorter.limit)}" if shorter.limit else ""
+        return f"{_thousands(shorter.before)}{of} tokens: "
 
     @property
     def tail(self) -> str:
         """The words behind it: "; nothing is deleted, and about 139k are sent now"."""
         if self.shorter.by_bytes:
             return f"; about {self.shorter.after / 1e6:.0f} MB are sent now"
-        return f"; nothing is deleted, and about {thousands(self.shorter.after)} are sent now"
+        return f"; nothing is deleted, and about {_thousands(self.shorter.after)} are sent now"
 
     def objections(self, found: Session) -> list[str]:
         """List what speaks against the session as it is read back."""
@@ -110,13 +110,13 @@ def left_over(known: Shortening) -> str:
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""
 
 
-def thousands(tokens: float) -> str:
+def _thousands(tokens: float) -> str:
     """Write 212403 as "212k"."""
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 
 @contextmanager
-def cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Path, str]) -> Iterator[None]:
+def write_cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Path, str]) -> Iterator[None]:
     """Write the texts that were cut into files for the model; the client deletes them after some days. They go at once
     where `changes` could not be written within. DiskError.
     """

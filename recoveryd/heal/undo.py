@@ -27,8 +27,8 @@ _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What became of a recovery that a crash interrupted."""
+class Interrupted:
+    """A recovery that a crash interrupted, and what became of it."""
 
     entry: Entry
     outcome: Outcome
@@ -40,8 +40,8 @@ class Ended:
         return self.outcome in CUT_OFF
 
 
-def finish_interrupted(store: Store, ledger: Ledger, session: str | None = None) -> list[Ended]:
-    """Finish or roll back every recovery of `store` (or of one session) that a crash interrupted.
+def finish_interrupted(store: Store, ledger: Ledger, session: str | None = None) -> list[Interrupted]:
+    """Finish, or undo, every recovery of `store` (or of one session) that a crash interrupted.
 
     Only under the recovery lock: without it, what another process is just writing looks cut off.
     """
@@ -49,7 +49,7 @@ def finish_interrupted(store: Store, ledger: Ledger, session: str | None = None)
     return [_finish_interrupted(store, ledger, entry) for entry in mine]
 
 
-def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
+def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Interrupted:
     changes = ledger.changes(entry.id)
     try:
         store.clean(changes)
@@ -57,7 +57,7 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
         ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
         obstacle = store.undo_obstacle(entry, changes)
         if obstacle and "before" in found:  # neither way is safe now
-            return Ended(entry, entry.outcome, obstacle.message)
+            return Interrupted(entry, entry.outcome, obstacle.message)
         if entry.outcome is Outcome.UNDOING:
             put_back(store, ours)
             if "other" in found:
@@ -83,17 +83,17 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Ended:
     except ConflictError as error:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
     except StoreError as error:  # not there now, or not writable: left pending for the next start
-        return Ended(entry, entry.outcome, error.message)
+        return Interrupted(entry, entry.outcome, error.message)
     return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
 
 
-def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Ended:
+def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Interrupted:
     ledger.finish(entry.id, outcome, detail, settled=settled)
-    return Ended(entry, outcome, detail)
+    return Interrupted(entry, outcome, detail)
 
 
 def put_back(store: Store, changes: Sequence[Change]) -> None:
-    """Write the before-images of `changes`. ConflictError when one of them is not what we wrote any more."""
+    """Undo `changes`: write their before-images. ConflictError when one of them is not what we wrote any more."""
     store.apply([change.reversed() for change in reversed(changes)])
 
 

@@ -12,24 +12,23 @@ from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.seen_and_resumed import Resumes, SeenSessions
-from recoveryd.ledger.stats import Line, by_kind, midnight
-from recoveryd.ledger.upkeep import Ended, Held, Upkeep
+from recoveryd.ledger.stats import EndedRecovery, KindStats, midnight, stats_by_kind
+from recoveryd.ledger.upkeep import Held, Upkeep
 
 __all__ = [
-    "Ended",
+    "EndedRecovery",
     "Handled",
     "Held",
     "Judged",
+    "KindStats",
     "KnownStores",
     "Ledger",
     "LedgerError",
     "LedgerFile",
-    "Line",
     "Record",
     "Resumes",
     "SeenSessions",
     "Upkeep",
-    "by_kind",
     "damage",
     "digest",
     "export",
@@ -37,4 +36,5 @@ __all__ = [
     "midnight",
     "new_id",
     "peek",
+    "stats_by_kind",
 ]

@@ -25,7 +25,7 @@ class Images:
 
 
 def digest(image: bytes | None) -> bytes | None:
-    """Hash an image, to recognise it once it is no longer kept; None for no record."""
+    """Hash an image, to recognise it once the ledger no longer keeps it; None for no record."""
     return None if image is None else hashlib.sha256(image).digest()
 
 
@@ -45,7 +45,8 @@ def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: f
 
 
 def joined(first: Iterable[Change], second: Iterable[Change]) -> tuple[Change, ...]:
-    """Join the images of a recovery that was written (`first`) and is written again because the client wrote since.
+    """Join the before- and after-images of a recovery that was written (`first`) and is written again because the
+    client wrote since.
 
     Undoing has to lead back to before the first writing wherever that still stands, and else to what the client wrote.
     """

@@ -8,14 +8,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from recoveryd.core import Kind, Outcome
-from recoveryd.ledger.upkeep import Ended
 
 # Tried to repair, whatever came of it; a refusal is none, and what was undone or wrote over was repaired first.
 _TRIED = (Outcome.HEALED, Outcome.UNDONE, Outcome.CONFLICT, Outcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EndedRecovery:
+    """The figures of one recovery that ended, as the ledger has them. `time`: seconds since the epoch; `seconds`: None
+    where it was not recorded; `store`: its id.
+    """
+
+    kind: Kind | None
+    outcome: Outcome
+    time: float
+    seconds: float | None
+    store: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindStats:
     """The figures of the recoveries of one kind of failure (None: not known).
 
     `success`: healed of those tried, 0 to 1; None when nothing was tried. `median_seconds`: from the start of a repair
@@ -33,26 +45,26 @@ class Line:
         return sum(self.outcomes.values())
 
 
-def by_kind(ended: Iterable[Ended]) -> list[Line]:
-    """Make a line for each kind, the most frequent first."""
-    groups: dict[Kind | None, list[Ended]] = {}
+def stats_by_kind(ended: Iterable[EndedRecovery]) -> list[KindStats]:
+    """Count the recoveries of each kind, the most frequent first."""
+    groups: dict[Kind | None, list[EndedRecovery]] = {}
     for one in ended:
         groups.setdefault(one.kind, []).append(one)
     lines = [_line(kind, group) for kind, group in groups.items()]
     return sorted(lines, key=lambda line: (-line.total, line.kind or ""))
 
 
-def _line(kind: Kind | None, group: list[Ended]) -> Line:
+def _line(kind: Kind | None, group: list[EndedRecovery]) -> KindStats:
     outcomes = Counter(one.outcome for one in group)
     tried = sum(outcomes[outcome] for outcome in _TRIED)
     seconds = [one.seconds for one in group if one.seconds is not None and one.outcome is not Outcome.FAILED]
     success = outcomes[Outcome.HEALED] / tried if tried else None
     from statistics import median  # late: no other way of the daemon needs it
 
-    return Line(kind, outcomes, success, median(seconds) if seconds else None)
+    return KindStats(kind, outcomes, success, median(seconds) if seconds else None)
 
 
 def midnight(seconds: float) -> float:
-    """Return when the day began, in the user's time; seconds since the epoch."""
+    """Return when the day of the statistics began, in the user's time; seconds since the epoch."""
     day = time.localtime(seconds)
     return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

@@ -6,29 +6,17 @@ import sqlite3
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core import CUT_OFF, BusyError, Change, Entry, Kind, NotFoundError, Outcome, RefusedError
+from recoveryd.core import CUT_OFF, BusyError, Change, Entry, NotFoundError, Outcome, RefusedError
 from recoveryd.ledger.file import KINDS, as_text, as_value
 from recoveryd.ledger.images import DAY_S, Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.stats import EndedRecovery
 
 _BYTES = "ifnull(sum(ifnull(length(before), 0) + ifnull(length(after), 0)), 0)"
 FORGOTTEN = "Forgotten at the user's wish."
 # Older rows, and those of a forced undo, don't say whose title they have: there the same words have to do.
 _UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '') = '' AND title IN
     (SELECT title FROM recovery WHERE session = ?1 OR root = ?1))"""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """One recovery that ended, in figures. `time`: seconds since the epoch; `seconds`: None where it was not recorded;
-    `store`: its id.
-    """
-
-    kind: Kind | None
-    outcome: Outcome
-    time: float
-    seconds: float | None
-    store: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +47,14 @@ class Upkeep:
         self._sole = sole
         self._quoting = quoting
 
-    def ended(self) -> list[Ended]:
+    def ended(self) -> list[EndedRecovery]:
         """List all recoveries, oldest first."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
         rows = self._file.read(f"SELECT kind, outcome, time, {seconds}, store FROM recovery ORDER BY seq")  # noqa: S608
-        return [Ended(KINDS.get(k or ""), Outcome(how), at, took, as_text(store)) for k, how, at, took, store in rows]
+        return [
+            EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, as_text(store))
+            for kind, outcome, at, took, store in rows
+        ]
 
     def newest(self, outcomes: Container[Outcome]) -> list[Entry]:
         """Return the newest recovery of each session where it ended in one of these ways, newest first."""

@@ -11,7 +11,7 @@ from recoveryd.core import Failure
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One protocol as one door speaks it.
+    """One protocol at one door of a provider: by which addresses and names it is known.
 
     `path` is what the address ends in. A failure without an address is told by `providers`; one with it also by its
     host, unless `alone`: nobody else has such a path.
@@ -25,22 +25,22 @@ class Endpoint:
 
     def spoke(self, failure: Failure) -> bool:
         """Whether a failure came from here. What the client says of the protocol is believed, if the path fits."""
-        host, path = address(failure)
+        host, path = host_and_path(failure)
         if path and not self.path.search(path):
             return False
         if failure.protocol:
             return failure.protocol == self.protocol
-        by_address = bool(path) and (self.alone or is_of(host, self.hosts))
+        by_address = bool(path) and (self.alone or in_domain(host, self.hosts))
         return by_address or self.providers.fullmatch(failure.provider) is not None
 
 
-def is_of(host: str, domains: tuple[str, ...]) -> bool:
-    """Whether a host is one of these domains, or within one."""
+def in_domain(host: str, domains: tuple[str, ...]) -> bool:
+    """Whether the host of an endpoint is one of these domains, or within one."""
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
-def address(failure: Failure) -> tuple[str, str]:
-    """Return host and path of the address that the error tells; "" and "" when it tells none."""
+def host_and_path(failure: Failure) -> tuple[str, str]:
+    """Return host and path of the endpoint that a failure's error tells; "" and "" when it tells none."""
     url = failure.error.url
     try:
         parts = urlsplit(url)

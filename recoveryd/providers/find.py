@@ -23,7 +23,7 @@ from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
 from recoveryd.providers.openrouter.provider import OPENROUTER
-from recoveryd.providers.sentences import likely, others
+from recoveryd.providers.sentences import likely, other_providers
 from recoveryd.providers.sentences.rows import Row
 from recoveryd.providers.sentences.sizes import size_in
 
@@ -71,8 +71,8 @@ def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, 
     return tuple(sorted((row for table in tables for row in table), key=lambda row: order.index(row.kind)))
 
 
-SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, others.SURE)
-_SIZES = (*anthropic.SIZES, *others.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
+SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, other_providers.SURE)
+_SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
 _WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, LITELLM, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
@@ -91,7 +91,9 @@ def whose(kind: Kind) -> tuple[str, ...]:
 
 
 def size_of(error: RecordedError) -> Size:
-    """Read the numbers of a refusal for size: how long the request was, and what the model takes."""
+    """Read, by all providers' sentences, the numbers of a refusal for size: how long the request was, and what the
+    model takes.
+    """
     return size_in(error, _SIZES)
 
 

@@ -98,7 +98,9 @@ def refuse_sudo(env: Mapping[str, str]) -> None:
 
 
 def template(*names: str) -> str:
-    """Read the template of a service, a file of `systemd/` or `launchd/`: from the wheel, or from the source tree."""
+    """Read the template of a service's file, a file of `systemd/` or `launchd/`: from the wheel, or from the source
+    tree.
+    """
     shipped = files("recoveryd").joinpath("units", *names)
     if shipped.is_file():
         return shipped.read_text("utf-8")

@@ -11,5 +11,7 @@ from recoveryd.service.systemd import Systemd
 
 
 def of_this_system(env: Mapping[str, str], limit: float = 90.0) -> Manager:
-    """Return the manager. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+    """Return the manager of services that this system has. `env` is the environment of the shell, `limit` how long a
+    call may take, in seconds.
+    """
     return Launchd(env, limit) if sys.platform == "darwin" else Systemd(env, limit)

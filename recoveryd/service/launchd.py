@@ -31,7 +31,7 @@ _TRIES, _PAUSE_S = 5, 1.0
 
 
 class Launchd:
-    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+    """The `Manager` of launchd. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
 
     def __init__(self, env: Mapping[str, str], limit: float = 90.0) -> None:
         self._env = env

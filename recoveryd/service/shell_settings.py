@@ -116,7 +116,7 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
         raise ValueError("its form is too unusual to be changed by a program")
 
 
-def take_back(state: Path, say: Say) -> set[Path]:
+def take_out(state: Path, say: Say) -> set[Path]:
     """Take out of the configuration what `adopt` wrote there of a shell. Returns the configuration that it wrote to, if
     there was one.
     """

@@ -20,7 +20,7 @@ _HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 what PrivateTmp= replaces
 
 
 class Systemd:
-    """A `Manager`. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
+    """The `Manager` of systemd. `env` is the environment of the shell, `limit` how long a call may take, in seconds."""
 
     log_command = "journalctl --user -u recoveryd -f"
 
@@ -151,7 +151,7 @@ class Systemd:
 
 
 def unit(service: Service) -> str:
-    """Write the unit. Raises RecoverydError for a path that can't be written in one."""
+    """Write the unit file of systemd. Raises RecoverydError for a path that can't be written in one."""
     words = (*service.command, "run")
     if any(c in "'\"\\" for c in words[0]):  # not allowed in the name of a program: systemd's string_is_safe()
         words = "/usr/bin/env", *words
@@ -163,7 +163,7 @@ def unit(service: Service) -> str:
 
 
 def strict(writable: Iterable[Path]) -> str:
-    """Write the drop-in of `--strict`. Raises RecoverydError for a folder that its sandbox can't show."""
+    """Write the drop-in of systemd for `--strict`. Raises RecoverydError for a folder that its sandbox can't show."""
     folders = sorted(str(folder) for folder in writable)
     for folder in folders:
         if any(Path(folder).is_relative_to(hidden) for hidden in _HIDDEN):

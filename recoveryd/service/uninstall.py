@@ -28,7 +28,7 @@ def count_recoveries(state: Path) -> int:
 
 
 def while_alone(state: Path) -> None:
-    """Remove nothing while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
+    """Uninstall nothing while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
     for holder in watchers(paths.lock_dir(state)):
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
@@ -37,7 +37,7 @@ def while_alone(state: Path) -> None:
 
 
 def drop_locks(state: Path) -> Path:
-    """Remove the locks of stores. Returns their folder, which may be one of its own."""
+    """Remove the locks of stores at uninstall. Returns their folder, which may be one of its own."""
     place = paths.lock_dir(state)
     for file in (*place.glob("*.run.json"), *place.glob("*.lock")):
         file.unlink()
@@ -48,7 +48,7 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     """Remove the state folder, but what a configuration goes on naming, and a ledger that holds something. Returns that
     ledger.
     """
-    noted = shell_settings.take_back(state, say)
+    noted = shell_settings.take_out(state, say)
     ledger = paths.ledger_file(state)
     kept = count_recoveries(state) > 0
     there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []

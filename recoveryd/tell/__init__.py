@@ -8,6 +8,7 @@ from __future__ import annotations
 from recoveryd.tell.actions import actions_of, by_place, no_longer_seen, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
+from recoveryd.tell.event_words import marked
 from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy, repairable
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
@@ -16,7 +17,6 @@ from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.teller import Teller, show_undone
 from recoveryd.tell.toast import Toast
 from recoveryd.tell.where import places
-from recoveryd.tell.words import marked
 
 __all__ = [
     "DURABLE_BOUNDS",

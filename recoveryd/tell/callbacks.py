@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loguru import logger
 
 from recoveryd.core import Event
-from recoveryd.tell.words import marked
+from recoveryd.tell.event_words import marked
 
 
 @dataclass(frozen=True, slots=True)

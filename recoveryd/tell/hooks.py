@@ -22,7 +22,7 @@ from loguru import logger
 from recoveryd.core import Event, clean
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks, safely
-from recoveryd.tell.words import marked
+from recoveryd.tell.event_words import marked
 
 ABORT_LIMIT_S = 2.0  # a repair waits for it
 COMPLETE_LIMIT_S = 30.0

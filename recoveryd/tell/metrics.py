@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from recoveryd.clients import client_title
 from recoveryd.core import Outcome, __version__
-from recoveryd.ledger import Ended
+from recoveryd.ledger import EndedRecovery
 
 FIRST = "# HELP recoveryd_recoveries "  # how a file of ours begins
 DURABLE_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)  # seconds
@@ -21,7 +21,7 @@ _VERSION = "The version of recoveryd."
 Titles = Callable[[str], str]  # what people call the client of a store, by the store's id
 
 
-def metrics(ended: Iterable[Ended], stuck: Iterable[str], titles: Titles = client_title) -> str:
+def metrics(ended: Iterable[EndedRecovery], stuck: Iterable[str], titles: Titles = client_title) -> str:
     """Write the metrics as a text, with a line for each series. `stuck`: the store of each session that
     needs its user.
     """
@@ -42,7 +42,7 @@ def metrics(ended: Iterable[Ended], stuck: Iterable[str], titles: Titles = clien
     return "".join(f"{line}\n" for line in lines)
 
 
-def _repaired(one: Ended) -> bool:
+def _repaired(one: EndedRecovery) -> bool:
     return one.outcome is not Outcome.FAILED
 
 

@@ -10,10 +10,10 @@ from loguru import logger
 from recoveryd.clients import Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
+from recoveryd.tell.event_words import buttons, deeds_by_line, headline, marked, notice
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
-from recoveryd.tell.words import buttons, deeds_by_line, headline, marked, notice
 
 Press = Callable[[str, Case], object]
 

@@ -25,7 +25,7 @@ def why_not_watched(error: OSError) -> str:
 
 
 def folder_identity(path: str) -> tuple[int, int] | None:
-    """Return what tells a folder from another one of the same name; None when it is not there, or no folder."""
+    """Return what tells a watched folder from another one of the same name; None when it is not there, or no folder."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -35,8 +35,8 @@ def folder_identity(path: str) -> tuple[int, int] | None:
 
 @contextmanager
 def held_open(path: str) -> Iterator[tuple[int, int]]:
-    """Keep a folder open and yield its `identity`, which no other folder can get meanwhile. OSError when there is
-    none.
+    """Keep a folder that is to be watched open, and yield its `identity`, which no other folder can get meanwhile.
+    OSError when there is none.
     """
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -9,7 +9,7 @@ import random
 import time
 from functools import partial
 
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import token_usage
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -34,7 +34,7 @@ def _plan(name: str, session: Session, limit: int, action: str) -> Figure:
     wire = AnthropicMessages("anthropic", "claude-sonnet-4-5", Form.named("new"))
     failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
     editor = partial(OpencodeShortener, marks=Marks("rbench", 1), folder="/x")
-    usages = tuple(compactions.usages(session, failure))
+    usages = tuple(token_usage.usages(session, failure))
     case = ShortenInput(session, (wire,), ANTHROPIC, editor, usages, Size(0, limit), 0.7)
     began = time.process_time()
     made = shorten(case)

@@ -21,7 +21,7 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import ConflictError
 from recoveryd.core.model import Change, Outcome
 from recoveryd.diagnose import Context, assessment, diagnose
-from recoveryd.tell.words import notice
+from recoveryd.tell.event_words import notice
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import MODEL, SessionBuilder

@@ -18,8 +18,7 @@ from recoveryd.diagnose import Context
 from recoveryd.disk import private_files
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.ledger.stats import by_kind
-from recoveryd.ledger.upkeep import Ended
+from recoveryd.ledger.stats import EndedRecovery, stats_by_kind
 from recoveryd.settings import overrides, paths
 from tests.conftest import Run
 from tests.support.build import SessionBuilder, api_error, text, tool, write_sqlite
@@ -245,16 +244,16 @@ class TestReport:
 
 class TestStats:
     def test_by_kind(self) -> None:
-        def ended(kind: Kind | None, outcome: Outcome, seconds: float | None = None) -> Ended:
-            return Ended(kind, outcome, 0.0, seconds)
+        def ended(kind: Kind | None, outcome: Outcome, seconds: float | None = None) -> EndedRecovery:
+            return EndedRecovery(kind, outcome, 0.0, seconds)
 
         empty = Kind.EMPTY_CONTENT
         healed_ones = [ended(empty, Outcome.HEALED, s) for s in (0.1, 0.2, 9.0)]
         others = [ended(empty, Outcome.CONFLICT), ended(empty, Outcome.REFUSED), ended(None, Outcome.NOT_UNDERSTOOD)]
-        first, second = by_kind([*healed_ones, *others])
+        first, second = stats_by_kind([*healed_ones, *others])
         assert (first.kind, first.total, first.success, first.median_seconds) == (empty, 5, 0.75, 0.2)
         assert (second.kind, second.total, second.success, second.median_seconds) == (None, 1, None, None)
-        assert by_kind([]) == []
+        assert stats_by_kind([]) == []
 
     def test_the_command(self, run: Run, tree: Tree) -> None:
         assert "No session needed" in run("history", "--stats")[1]

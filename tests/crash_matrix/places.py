@@ -161,7 +161,7 @@ class SqlitePlace(Place):
             found = {}
             for table, columns in rows.COLUMNS.items():
                 for row in db.execute(f"SELECT {', '.join(columns)} FROM {table}"):
-                    found[f"{table}/{row[0]}"] = rows.image(dict(zip(columns, row, strict=True)))
+                    found[f"{table}/{row[0]}"] = rows.row_image(dict(zip(columns, row, strict=True)))
             return found
 
     def write(self, key: str, words: str, patience: float = 5) -> bytes:

@@ -24,7 +24,7 @@ from recoveryd.disk import recovery_lock
 from recoveryd.heal import ahead, take_back
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import overrides, paths
-from recoveryd.tell.words import notice
+from recoveryd.tell.event_words import notice
 from tests.cli.contract import faults
 from tests.conftest import Run
 from tests.shapes import BROKEN, HEALTHY, Shape

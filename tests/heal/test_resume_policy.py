@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.client import Prompt
-from recoveryd.clients.opencode.prompting import body, last_prompt, resumed_by, stopped
+from recoveryd.clients.opencode.prompting import last_prompt, prompt_body, resumed_by, stopped
 from recoveryd.core.failure_kinds import KINDS
 from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
 from recoveryd.heal.resume_policy import A_DAY, Leave, Resume, Situation, decide_resume
@@ -64,13 +64,13 @@ def test_a_healed_session_goes_on_as_its_user_last_asked() -> None:
 
 
 def test_what_the_prompt_holds() -> None:
-    assert body(Prompt("build", MODEL, "high"), "continue", "r1") == {
+    assert prompt_body(Prompt("build", MODEL, "high"), "continue", "r1") == {
         "parts": [{"type": "text", "text": "continue", "metadata": {"recoveryd": {"recovery": "r1", "resume": True}}}],
         "agent": "build",
         "model": MODEL,
         "variant": "high",
     }
-    assert set(body(Prompt(), "continue", "r1")) == {"parts"}, "a null is refused by 1.1"
+    assert set(prompt_body(Prompt(), "continue", "r1")) == {"parts"}, "a null is refused by 1.1"
 
 
 def test_the_newer_client_keeps_the_variant_in_the_model() -> None:

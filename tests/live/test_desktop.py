@@ -16,9 +16,9 @@ from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.tell import freedesktop, notifier
 from recoveryd.tell.desktop import Desktop, can_show
+from recoveryd.tell.event_words import buttons, deeds_by_line, notice
 from recoveryd.tell.notifier import Fate, Notifier
 from recoveryd.tell.toast import Toast
-from recoveryd.tell.words import buttons, deeds_by_line, notice
 from tests.e2e.daemon import Daemon
 from tests.live.screen import Screen, missing, running_screen, until
 from tests.live.stuck import Stuck, outcomes

@@ -9,7 +9,7 @@ from functools import cache, partial
 
 import pytest
 
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import token_usage
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -101,7 +101,7 @@ def _planned(seed: int) -> tuple[Session, Shorter | Refusal]:
     asked = BASE - 100 + count(body(WORDS.build(session), thinking=True))
     limit = int(asked * rng.uniform(0.25, 0.99))
     editor = partial(OpencodeShortener, marks=Marks("rtest", 1_791_000_000_000), folder="/data/tool-output")
-    usages = tuple(compactions.usages(session, failure))
+    usages = tuple(token_usage.usages(session, failure))
     return session, shorten(ShortenInput(session, (WORDS,), ANTHROPIC, editor, usages, Size(asked, limit), SHARE))
 
 

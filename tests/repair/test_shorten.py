@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -52,7 +52,7 @@ def _long(session: Session, form: str = "new", **fields: Any) -> ShortenInput:
         (wire,),
         ANTHROPIC,
         partial(OpencodeShortener, marks=Marks("rtest", NOW), folder="/data/tool-output"),
-        tuple(compactions.usages(session, failure)),
+        tuple(token_usage.usages(session, failure)),
         Size(OWN + count(body(wire.build(session), thinking=True)), LIMIT),
         SHARE,
     )

@@ -9,17 +9,17 @@ from prometheus_client import parser as plain_text
 from prometheus_client.openmetrics import parser as openmetrics
 
 from recoveryd.core.model import Kind, Outcome
-from recoveryd.ledger import Ended
+from recoveryd.ledger import EndedRecovery
 from recoveryd.tell.metrics import FIRST, metrics
 
 STORE = "/home/me/.local/share/opencode/storage"
 EMPTY, MISSING = Kind.EMPTY_CONTENT, Kind.TOOL_RESULT_MISSING
 ENDED = [
-    Ended(MISSING, Outcome.HEALED, 1.0, 0.2, STORE),
-    Ended(MISSING, Outcome.HEALED, 2.0, 0.1, STORE),
-    Ended(MISSING, Outcome.UNDONE, 3.0, 70.0, STORE),
-    Ended(EMPTY, Outcome.FAILED, 4.0, 0.3, STORE),  # nothing came to the disk
-    Ended(None, Outcome.NOT_UNDERSTOOD, 5.0, None, STORE),
+    EndedRecovery(MISSING, Outcome.HEALED, 1.0, 0.2, STORE),
+    EndedRecovery(MISSING, Outcome.HEALED, 2.0, 0.1, STORE),
+    EndedRecovery(MISSING, Outcome.UNDONE, 3.0, 70.0, STORE),
+    EndedRecovery(EMPTY, Outcome.FAILED, 4.0, 0.3, STORE),  # nothing came to the disk
+    EndedRecovery(None, Outcome.NOT_UNDERSTOOD, 5.0, None, STORE),
 ]
 
 

@@ -12,9 +12,9 @@ from recoveryd.core.edits import deeds
 from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import actions_of, sentence
+from recoveryd.tell.event_words import notice, where_line
 from recoveryd.tell.toast import BODY_LENGTH
 from recoveryd.tell.where import places
-from recoveryd.tell.words import notice, where_line
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from recoveryd.clients import leaves
+from recoveryd.clients import json_leaves
 from recoveryd.clients.claude_code.transcript import parse
 from recoveryd.core import Change, Json, item_shape, words
 
@@ -40,7 +40,7 @@ def shown(image: bytes) -> Any:
 
 def sole(changes: Sequence[Change]) -> bool:
     """Whether lines of a transcript said something before an edit that none says behind it."""
-    return leaves.says_more(changes, parse, _FRAME)
+    return json_leaves.says_more(changes, parse, _FRAME)
 
 
 def error_names() -> Collection[str]:

@@ -13,12 +13,14 @@ _ELSEWHERE = frozenset({"authentication_failed", "oauth_org_not_allowed", "billi
 
 
 def is_refusal(line: Json) -> bool:
-    """Whether a provider's error ended the turn; not where the client mended it by itself and went on."""
+    """Whether Claude Code recorded that a provider's error ended the turn; not where the client mended it by itself and
+    went on.
+    """
     return line.get("isApiErrorMessage") is True and line.get("apiError") != "media_removed"
 
 
 def read(line: Json) -> RecordedError:
-    """Read the error of a line that `is_refusal`."""
+    """Read the error that Claude Code recorded, of a line that `is_refusal`."""
     name, status = line.get("error"), line.get("apiErrorStatus")
     texts = [_PREFIX.sub("", text) for text in _texts(line)]
     details = line.get("errorDetails")

@@ -32,7 +32,7 @@ _LATE_S = 0.02  # a client that had opened the old file has written to it by the
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a line begins and where its newline is, and what stands between."""
+    """Where a line of Claude Code's file begins and where its newline is, and what stands between."""
 
     start: int
     end: int
@@ -96,7 +96,9 @@ def read_lines(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict
 
 
 def clean(root: Path, file: Sequence[str]) -> int:
-    """Remove what a crash left beside a file; lines that only the old file has are taken over. How many; OSError."""
+    """Remove what a crash left beside a transcript's file of lines; lines that only the old file has are taken over.
+    How many; OSError.
+    """
     *folders, name = file
     removed = 0
     with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
@@ -209,7 +211,9 @@ def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result
 
 
 def opened(fd: int, name: str, path: str) -> int:
-    """Open a regular file; return its descriptor. FileNotFoundError; StoreError for what is none, or too large."""
+    """Open a transcript's file of lines, if it is a regular one; return its descriptor. FileNotFoundError; StoreError
+    for what is none, or too large.
+    """
     file = tree.opened(fd, name, path)
     size = os.fstat(file).st_size
     if size > MAX_FILE:

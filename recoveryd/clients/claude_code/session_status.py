@@ -18,9 +18,9 @@ _LINE = b'{"parentUuid":'
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What is known of a transcript up to the byte `end` of the file with the number `inode`. Times: milliseconds since
-    the epoch.
+class TranscriptStatus:
+    """What is known of the status of a transcript's session up to the byte `end` of the file with the number `inode`.
+    Times: milliseconds since the epoch.
     """
 
     inode: int
@@ -47,7 +47,7 @@ class Status:
         )
 
 
-def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bool) -> Status:
+def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *, side: bool) -> TranscriptStatus:
     """Read a transcript to its end: on from what is `known`, or back from there to the last answer. OSError.
 
     `side`: it is a subagent's own transcript; in another one the lines of subagents are passed over.
@@ -55,7 +55,7 @@ def read_on(fd: int, store: str, session: str, known: Status | None, *, side: bo
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
         known = None
-    status = known or Status(found.st_ino)
+    status = known or TranscriptStatus(found.st_ino)
     enough = _settles if known is None else None
     told, end = json_lines.read_back(fd, status.end, found.st_size, partial(_event, fd, side), enough)
     for event in told:
@@ -101,7 +101,7 @@ def _ends(line: Line) -> bool:
     return "tool_use" not in kinds and line.message.get("stop_reason") != "tool_use" and "text" in kinds
 
 
-def _with(status: Status, event: Line | str, store: str, session: str) -> Status:
+def _with(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)

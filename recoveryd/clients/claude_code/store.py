@@ -17,7 +17,7 @@ from recoveryd.clients.claude_code import (
     transcript,
     transcript_paths,
 )
-from recoveryd.clients.claude_code.session_status import Status
+from recoveryd.clients.claude_code.session_status import TranscriptStatus
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
@@ -29,7 +29,7 @@ _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
 
 
 class ClaudeCodeTranscripts(GrowingFiles[Found]):
-    """A `Store`. `root` is the client's `projects` folder."""
+    """The `Store` of Claude Code's transcripts. `root` is the client's `projects` folder."""
 
     kept_open = False
     client = "claude_code"
@@ -45,7 +45,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         self._max_session = max_session
         self.writes_to = (self.root,)
         self._max_file = max_file
-        self._status: dict[str, Status] = {}
+        self._status: dict[str, TranscriptStatus] = {}
         self._abouts: dict[str, About] = {}
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
@@ -245,5 +245,5 @@ def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Chang
 
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:
-    """Make one store for each configuration folder."""
+    """Make one store for each configuration folder of Claude Code."""
     return [ClaudeCodeTranscripts(home / transcript_paths.PROJECTS) for home in homes]

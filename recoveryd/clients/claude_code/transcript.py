@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from recoveryd.clients import json_text
+from recoveryd.clients import json_lines, json_text
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -78,7 +77,7 @@ class Line:
 
     @property
     def ms(self) -> int:
-        return millis(self.data.get("timestamp"))
+        return json_lines.line_time(self.data.get("timestamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
     if text.startswith(_REQUEST) or (number and text.startswith(_MARK)):
         return None
     try:
-        data = json_text.parse(text)
+        data = json_text.parse_json(text)
     except ValueError:
         return None
     except RecursionError:
@@ -150,7 +149,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
 def parse(raw: bytes) -> dict[str, Any] | None:
     """Read a transcript's line as Claude Code does; None for what is no JSON object, or nested too deeply."""
     try:
-        data = json_text.parse(raw)
+        data = json_text.parse_json(raw)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
@@ -267,16 +266,6 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
 def part_id(uuid: str, index: int) -> str:
     """Make the id of a block of a transcript: its line, and its place in that."""
     return f"{uuid}.{index:05d}"
-
-
-def millis(stamp: object) -> int:
-    """Read milliseconds since the epoch from "2026-11-22T05:26:06.911Z"; 0 when it is no such text."""
-    if not isinstance(stamp, str):
-        return 0
-    try:
-        return max(0, int(datetime.fromisoformat(stamp).timestamp() * 1000))
-    except (ValueError, OverflowError, OSError):
-        return 0
 
 
 def _title(data: Json) -> Iterable[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from recoveryd.clients import leaves
+from recoveryd.clients import json_leaves
 from recoveryd.core import Change, Json, item_shape, json_of, words
 
 # What a line loses of these, nobody wrote.
@@ -43,7 +43,7 @@ def shown(image: bytes) -> Any:
 
 def sole(changes: Sequence[Change]) -> bool:
     """Whether lines of a rollout said something before an edit that none says behind it."""
-    return leaves.says_more(changes, shown, _FRAME)
+    return json_leaves.says_more(changes, shown, _FRAME)
 
 
 def error_names() -> Collection[str]:

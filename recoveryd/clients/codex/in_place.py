@@ -43,7 +43,7 @@ def write_in_place(fd: int, path: str, changes: Sequence[Placed]) -> None:
 
 
 def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
-    """Put the before-image where a crash left a line that is half of each image. Returns how many lines."""
+    """Put the before-image where a crash left a rollout's line that is half of each image. Returns how many lines."""
     torn = 0
     for offset, change in changes:
         before, after = change.before, change.after
@@ -60,14 +60,16 @@ def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
 
 
 def is_torn(now: bytes, before: bytes, after: bytes) -> bool:
-    """Whether a line is neither image, and each of its bytes is that of one of them."""
+    """Whether a rollout's line, cut off while it was written in place, is neither image, and each of its bytes is that
+    of one of them.
+    """
     if now in (before, after) or not len(now) == len(before) == len(after):
         return False
     return all(byte in both for byte, *both in zip(now, before, after, strict=True))
 
 
 def write(fd: int, offset: int, line: bytes) -> None:
-    """Write all of `line`, at `offset`. OSError."""
+    """Write all of a rollout's `line` in its place, at `offset`. OSError."""
     done = 0
     while done < len(line):
         done += os.pwrite(fd, line[done:], offset + done)

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 
 from recoveryd.clients import json_lines
@@ -23,7 +22,7 @@ _LARGE = 1 << 20  # bytes of an event's line that is still read
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class NewestTurns:
     """What is known of a rollout's newest turns, up to the byte `end` of the file of this number. Times are
     milliseconds since the epoch.
     """
@@ -54,7 +53,7 @@ class Turns:
             asked=self.asked,
         )
 
-    def of(self, provider: str) -> Turns:
+    def of(self, provider: str) -> NewestTurns:
         """Return the same of a thread whose settings named no provider since its beginning."""
         failures = tuple(replace(one, provider=one.provider or provider) for one in self.failures)
         return replace(self, failures=failures, asked=(provider, self.asked[1]))
@@ -70,12 +69,12 @@ class _Seen:
     data: Json = field(default_factory=dict)
 
 
-def read_on(fd: int, store: str, thread: str, known: Turns | None) -> Turns:
+def read_on(fd: int, store: str, thread: str, known: NewestTurns | None) -> NewestTurns:
     """Read a rollout to its end: from where `known` ends, else only back to the last answer. OSError."""
     found = os.fstat(fd)
     if known is None or known.inode != found.st_ino or known.end > found.st_size:
         known = None
-    turns = known or Turns(found.st_ino)
+    turns = known or NewestTurns(found.st_ino)
     enough = _settles if known is None else None
     seen, end = json_lines.read_back(fd, turns.end, found.st_size, partial(_seen, fd), enough)
     for event in seen:
@@ -109,7 +108,7 @@ def _whole(fd: int, place: Place, kind: str) -> _Seen:
     """Return what a line tells that is read whole, unless it is too large to be."""
     raw = os.pread(fd, place.end - place.offset, place.offset) if place.end - place.offset <= _LARGE else b""
     line = rollout_lines.parse(raw) or {}
-    return _Seen(place.offset, kind, millis(line.get("timestamp")), rollout_lines.payload(line))
+    return _Seen(place.offset, kind, json_lines.line_time(line.get("timestamp")), rollout_lines.payload(line))
 
 
 def _settles(seen: list[_Seen]) -> bool:
@@ -127,7 +126,7 @@ def _settles(seen: list[_Seen]) -> bool:
     return False
 
 
-def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
+def _with(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTurns:
     """Return what is known with one more event."""
     data = event.data
     match event.kind:
@@ -154,7 +153,7 @@ def _with(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
     return turns
 
 
-def _completed(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
+def _completed(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTurns:
     error = event.data.get("error")
     ended = replace(turns, turn="", running=0, spoke=False, prompt="")
     if not error:
@@ -176,19 +175,8 @@ def _completed(turns: Turns, event: _Seen, store: str, thread: str) -> Turns:
 
 
 def prompt_of(turn: str) -> str:
-    """Return the id of the message that asked for a turn."""
+    """Return the id of the message that asked for Codex's newest turn."""
     return f"prompt-{turn}" if turn else ""
-
-
-def millis(timestamp: object) -> int:
-    """Read milliseconds since the epoch from "2026-11-22T05:27:44.584Z"; 0 where that is none."""
-    if not isinstance(timestamp, str):
-        return 0
-    try:
-        at = datetime.fromisoformat(timestamp).timestamp()
-    except ValueError:
-        return 0
-    return int(at * 1000) if 0 < at < 1e12 else 0
 
 
 def _text(data: Json, key: str) -> str:

@@ -19,7 +19,7 @@ from recoveryd.clients.codex import (
     state_database,
     thread,
 )
-from recoveryd.clients.codex.newest_turn import Turns
+from recoveryd.clients.codex.newest_turn import NewestTurns
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
@@ -35,7 +35,7 @@ Found = tuple[tuple[str, ...], str]  # folders below the home, and a file name
 
 
 class CodexThreads(GrowingFiles[Found]):
-    """A `Store`. `root` is the client's `sessions` folder."""
+    """The `Store` of Codex's threads. `root` is the client's `sessions` folder."""
 
     kept_open = True
     client = "codex"
@@ -44,7 +44,7 @@ class CodexThreads(GrowingFiles[Found]):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self._turns: dict[str, Turns] = {}
+        self._turns: dict[str, NewestTurns] = {}
         self._abouts: dict[str, About] = {}
 
     @property

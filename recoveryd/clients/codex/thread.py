@@ -12,7 +12,7 @@ from typing import Any
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.newest_turn import millis, prompt_of
+from recoveryd.clients.codex.newest_turn import prompt_of
 from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
@@ -85,7 +85,7 @@ class _Reader:
                 self._keep(line)
                 self._compacted(line, payload)
             case "event_msg":
-                self._event(line, payload, millis(data.get("timestamp")))
+                self._event(line, payload, json_lines.line_time(data.get("timestamp")))
 
     def _keep(self, line: Line) -> None:
         self._weight += len(line.raw)

@@ -108,7 +108,7 @@ class Opencode:
         return partial(OpencodeEditor, marks=marks)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
-        from recoveryd.clients.opencode import compactions, limits
+        from recoveryd.clients.opencode import compactions, error_record, limits, token_usage
         from recoveryd.clients.opencode.shortener import OpencodeShortener
 
         directory = store.about(session.id).directory
@@ -117,12 +117,12 @@ class Opencode:
         folder = _cut_outputs(store)
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
-            usages=tuple(compactions.usages(session, failure)),
+            usages=tuple(token_usage.usages(session, failure)),
             wholes=lambda found, edits: {
                 Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
             },
             logged=limits.logged_refusal(store, failure),
-            earlier=tuple(compactions.refusals(session, failure)),
+            earlier=tuple(error_record.refusals(session, failure)),
             context=limits.context_limit(self.server, store, failure, directory),
             without_base=compactions.is_summary(session, failure.message),
             cleared_since=compactions.cleared_since(session, failure.time, marks.recovery),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.configured_sdks import protocol_of
-from recoveryd.clients.opencode.error_record import address
+from recoveryd.clients.opencode.error_record import request_address
 from recoveryd.core import (
     Diagnosis,
     Failure,
@@ -21,7 +21,9 @@ from recoveryd.core import (
 
 
 def ids_started_again(session: Session, now_ms: int) -> Diagnosis | None:
-    """Find out whether ids started again in a session whose client goes by ids. No turn of it may be running."""
+    """Find out, of OpenCode's own faults, whether ids started again in a session whose client goes by ids. No turn of
+    it may be running.
+    """
     found = wrapped_ids.wrapped(session, now_ms)
     if found is None:
         return None
@@ -33,7 +35,7 @@ def ids_started_again(session: Session, now_ms: int) -> Diagnosis | None:
 
 
 def cut_off(session: Session) -> Diagnosis | None:
-    """Find out whether its last turn was never ended."""
+    """Find out, of OpenCode's own faults, whether the last turn was never ended."""
     message = interrupted_turn.open_turn(session)
     if message is None:
         return None
@@ -41,7 +43,9 @@ def cut_off(session: Session) -> Diagnosis | None:
 
 
 def hidden(session: Session) -> Diagnosis | None:
-    """Find out whether a failed compaction keeps what stands before its tail from being sent."""
+    """Find out, of OpenCode's own faults, whether a failed compaction keeps what stands before its tail from being
+    sent.
+    """
     failure, (failed, lost) = next_failure(session), compactions.hidden(session)
     if failure is None or not lost:
         return None
@@ -50,7 +54,7 @@ def hidden(session: Session) -> Diagnosis | None:
 
 
 def next_failure(session: Session) -> Failure | None:
-    """Make the failure of the newest prompt, whoever it asks; None where there is no message."""
+    """Make the failure, with no error, of the newest prompt, whoever it asks; None where there is no message."""
     newest = session.newest
     if newest is None:
         return None
@@ -84,7 +88,7 @@ def _model(session: Session) -> tuple[str, str]:
 def _witness(session: Session, provider: str, model: str) -> RecordedError:
     """Return the newest error of this model that has an address. Another model's tells nothing of where it is asked."""
     for message in reversed(session.messages):
-        url = address(message.error or {})
+        url = request_address(message.error or {})
         if url and (message.data.get("providerID"), message.data.get("modelID")) == (provider, model):
             return RecordedError(url=url)
     return RecordedError()

@@ -1,65 +1,23 @@
-"""What stored sessions tell of their length: what answers took, compactions that failed, outputs that go by themselves.
+"""Compactions that failed in a stored session, and outputs that the client clears by itself.
 
 Held to 1.1.53, 1.2.1 and 1.18.33. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.wire.history import truthy
-from recoveryd.core import Edit, Edits, Failure, Json, Message, Part, RecordedError, Session, Usage
+from recoveryd.core import Edit, Edits, Json, Message, Part, Session
 
 # Of the client's own prune: the newest outputs stay, and it does nothing for less than the second.
 _PROTECTED, _FEWEST = 40_000, 20_000  # tokens, of four characters
 _PER_TOKEN = 4
 
 
-def usages(session: Session, failure: Failure) -> Iterator[Usage]:
-    """Tell what each good answer took, as far as it can be true. That of a summary is of another request."""
-    for message in session.messages:
-        if message.role != "assistant" or message.error is not None or truthy(message.data.get("summary")):
-            continue
-        given, answered = spent(message)
-        if given > 0 and answered >= 0 and message.data.get("finish"):
-            asked = (message.data.get("providerID"), message.data.get("modelID"))
-            yield Usage(message.id, given, answered, asked == (failure.provider, failure.model))
-
-
-def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
-    """List the stored errors of the session's answers by the model that is asked now, newest first."""
-    for message in reversed(session.messages):
-        asked = (message.data.get("providerID"), message.data.get("modelID"))
-        if message.error is not None and asked == (failure.provider, failure.model):
-            yield read(message.error)
-
-
-def spent(message: Message) -> tuple[int, int]:
-    """Return the tokens of the request and of the answer; zeros where the message does not say."""
-    tokens = message.data.get("tokens")
-    if not isinstance(tokens, Mapping):
-        return 0, 0
-    cache = tokens.get("cache")
-    cached: Mapping[str, Any] = cache if isinstance(cache, Mapping) else {}
-    given = [tokens.get("input"), cached.get("read"), cached.get("write")]
-    if any(_number(value) < 0 for value in given):
-        return 0, 0
-    return sum(map(_number, given)), _number(tokens.get("output")) + _number(tokens.get("reasoning"))
-
-
-def _number(value: object) -> int:
-    """Return a number of tokens; -1 for what is none."""
-    if value is None:
-        return 0
-    sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
-    return int(value) if sound else -1  # type: ignore[call-overload]
-
-
 def failed(session: Session) -> Sequence[Part]:
-    """List the parts of compactions that never got a summary, or got one of what the failure before it had left over.
-    Not those before one that succeeded: that one alone says by then what is sent.
+    """List the parts of OpenCode's compactions that never got a summary, or got one of what the failure before it had
+    left over. Not those before one that succeeded: that one alone says by then what is sent.
 
     What 1.18 names as the tail hides all before it, also where the summary failed; what 1.1 and 1.2 never got a
     summary for they try again with each prompt.
@@ -124,7 +82,9 @@ def _marked(part: Part) -> object:
 
 
 def pruned(session: Session, prompts: int) -> Edits:
-    """Make what the client's own prune clears at the end of a turn, after so many more prompts of the user."""
+    """Make the edits by which OpenCode's own prune clears outputs at the end of a turn, after so many more prompts of
+    the user.
+    """
     total = saved = 0
     turns = prompts
     found: list[Edit] = []
@@ -149,7 +109,7 @@ def pruned(session: Session, prompts: int) -> Edits:
 
 
 def cleared(part: Part, now: int) -> Json:
-    """Return a tool part with the client's mark on its output."""
+    """Return a tool part with the mark of OpenCode's prune on its output."""
     data = part.data or {}
     state = data["state"]
     time = state.get("time")

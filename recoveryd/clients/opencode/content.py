@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from recoveryd.clients.leaves import leaves
+from recoveryd.clients.json_leaves import leaves
 from recoveryd.core import Change, Entry, Json, NotFoundError, RefusedError, json_of, kind_info
 
 # Keys of a record, and of a tool's state, whose values name or place it: what those lose, nobody wrote.
@@ -22,13 +22,15 @@ Value = str | float
 
 
 def is_part(key: str) -> bool:
-    """Whether the record of this key is a part; else it is a message, or what a session says about itself."""
+    """Whether the record of OpenCode's of this key is a part; else it is a message, or what a session says about
+    itself.
+    """
     return key.startswith("part/")
 
 
 def said(image: bytes) -> Json | None:
-    """Return what a record says: the JSON object of a file, or that in a row's column `data`; None when that is
-    none.
+    """Return what a record of OpenCode's says: the JSON object of a file, or that in a row's column `data`; None when
+    that is none.
     """
     data = json_of(image)
     column = _column(data)
@@ -38,8 +40,8 @@ def said(image: bytes) -> Json | None:
 
 
 def shown(image: bytes) -> Any:
-    """Return a record as JSON for people: a row with what its column `data` says, not as one long text. None: no
-    JSON.
+    """Return a record of OpenCode's as JSON for people: a row with what its column `data` says, not as one long text.
+    None: no JSON.
     """
     data = json_of(image)
     column = _column(data)

@@ -4,9 +4,9 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
+from recoveryd.core import Failure, Json, Kind, RecordedError, Session, parsed, texts_of
 
 # Its names that say why, whatever else stands there; None: not because of the history.
 _BY_NAME: Mapping[str, Kind | None] = {
@@ -35,13 +35,13 @@ def read(error: object) -> RecordedError:
         kind=_BY_NAME.get(name),
         blameless=name in _BY_NAME and _BY_NAME[name] is None,
         status=status if isinstance(status, int) else None,
-        url=address(record),
+        url=request_address(record),
         answered=any(data.get(key) for key in ("statusCode", "responseBody")),
     )
 
 
-def address(error: Json) -> str:
-    """Return the address of the request that an error answers; "" when it does not tell."""
+def request_address(error: Json) -> str:
+    """Return the address of the request that OpenCode's record of an error answers; "" when it does not tell."""
     data = error.get("data")
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
     url = metadata.get("url") if isinstance(metadata, Mapping) else None
@@ -55,3 +55,11 @@ def _telling_name(error: object) -> str:
         if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in _BY_NAME:
             return str(value["name"])
     return ""
+
+
+def refusals(session: Session, failure: Failure) -> Iterator[RecordedError]:
+    """List the errors that OpenCode recorded of the model that is asked now, newest first."""
+    for message in reversed(session.messages):
+        asked = (message.data.get("providerID"), message.data.get("modelID"))
+        if message.error is not None and asked == (failure.provider, failure.model):
+            yield read(message.error)

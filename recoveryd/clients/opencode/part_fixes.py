@@ -15,7 +15,7 @@ NO_OUTPUT = "[no output]"
 
 
 def cancelled(data: Json, words: str, now: int) -> Json:
-    """Make the state that the client itself writes for a call that was given up; `now` in ms since the epoch."""
+    """Make the state of a part that OpenCode writes for a call that was given up; `now` in ms since the epoch."""
     state = data.get("state")
     old: Mapping[str, Any] = state if isinstance(state, Mapping) else {}
     given = old.get("input")
@@ -133,12 +133,14 @@ def executed_by_client(data: Json) -> Json:
 
 
 def unique_id(part: Part) -> str:
-    """Make an id for a call, as unique as that of its part."""
+    """Make a legal id for the call in a part, as unique as that of its part."""
     return "toolu_" + part.id.removeprefix("prt_")
 
 
 def as_object(value: object) -> Json:
-    """Make an object of an input that is none: the object that a text spells, else the value under a key of its own."""
+    """Make an object of a call's input that is none: the object that a text spells, else the value under a key of its
+    own.
+    """
     if value is None:
         return {}
     spelled = json_of(value) if isinstance(value, str) else None

@@ -11,8 +11,10 @@ from recoveryd.core import Message, Session
 _MARK = {"resume": True}
 
 
-def body(how: Prompt, text: str, recovery: str) -> dict[str, Any]:
-    """Make the body of `prompt_async` (in both clients the variant stands beside the model, wherever it is stored)."""
+def prompt_body(how: Prompt, text: str, recovery: str) -> dict[str, Any]:
+    """Make the body of a prompt to OpenCode, `prompt_async` (in both clients the variant stands beside the model,
+    wherever it is stored).
+    """
     part = {"type": "text", "text": text, "metadata": {"recoveryd": {"recovery": recovery, **_MARK}}}
     fields = {"agent": how.agent, "model": how.model, "variant": how.variant}
     return {"parts": [part], **{name: value for name, value in fields.items() if value is not None}}
@@ -41,7 +43,8 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
 
 
 def fields_of_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
-    """Make the fields of an answer that a repair adds, as OpenCode stores those of a model's. `last`: the one before.
+    """Make the fields of an answer that a repair adds, as OpenCode stores those that it prompted a model for. `last`:
+    the one before.
 
     Its tokens are those of the last, so that the client goes on knowing how long the conversation is; but it has none
     of its own, by which `added` knows it.
@@ -73,14 +76,14 @@ def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[s
 
 
 def last_prompt(session: Session) -> Prompt:
-    """Return the settings of the newest prompt that was not ours."""
+    """Return the settings of OpenCode's newest prompt that was not ours."""
     own = [m for m in session.messages if m.role == "user" and resumed_by(m) is None]
     asked: Mapping[str, Any] = max(own, key=lambda message: message.by_time).data if own else {}
     return Prompt(_text(asked, "agent"), _model(asked), _variant(asked))
 
 
 def stopped(message: Message) -> bool:
-    """Whether a user stopped the answer (a provider's abort lands there, too)."""
+    """Whether OpenCode's user stopped the answer to a prompt (a provider's abort lands there, too)."""
     return message.error is not None and message.error.get("name") == "MessageAbortedError"
 
 

@@ -29,7 +29,7 @@ _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
-    """Make the shape of a part; `call` gives what stands for the id of a tool call."""
+    """Make the shape of an OpenCode part for a bug report; `call` gives what stands for the id of a tool call."""
     shape: dict[str, Any] = {"type": known_word(data.get("type"), _TYPES)}
     shape |= {flag: True for flag in _FLAGS if data.get(flag) is True}
     if "text" in data:
@@ -46,7 +46,7 @@ def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
 
 
 def message_shape(data: Json) -> dict[str, Any]:
-    """Make the shape of what a message says beside its role and its parts."""
+    """Make the shape of what an OpenCode message says beside its role and its parts."""
     shape: dict[str, Any] = {}
     for key, allowed in (("finish", _FINISH), ("providerID", _PROVIDERS)):
         if key in data:

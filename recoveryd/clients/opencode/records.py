@@ -21,7 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(raw: bytes, what: str = "A record") -> Json | None:
-    """Parse a record as the client reads it; None when it is no JSON object to the client.
+    """Parse a record as OpenCode reads it; None when it is no JSON object to the client.
 
     Broken UTF-8 becomes U+FFFD there, so it does here; NaN is no JSON there. StoreError: it is nested too deeply, or
     holds too much.
@@ -31,8 +31,8 @@ def parse(raw: bytes, what: str = "A record") -> Json | None:
 
 
 def parse_part(raw: bytes, what: str, *, null: Json | None) -> Json | None:
-    """Read a record as `parse` does, but other JSON is a part that says nothing: the client passes over it. `null`:
-    what a null is.
+    """Read a record of OpenCode's as `parse` does, but other JSON is a part that says nothing: the client passes over
+    it. `null`: what a null is.
     """
     data = _value(raw, what)
     if data is None:
@@ -47,7 +47,7 @@ def _value(raw: bytes, what: str) -> Any:
     if len(raw) > MAX_RECORD // 200 and json_text.weight(raw) > MAX_RECORD:
         raise StoreError(f"{what} holds too many values to be read.")
     try:
-        return json_text.parse(raw)
+        return json_text.parse_json(raw)
     except RecursionError:
         raise StoreError(f"{what} is nested too deeply to be read.") from None
     except ValueError:
@@ -55,7 +55,7 @@ def _value(raw: bytes, what: str) -> Any:
 
 
 def dump(data: Json, *, compact: bool = False) -> bytes:
-    """Write a record as the client does: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape.
+    """Write a record as OpenCode does: `JSON.stringify(x, null, 2)`, where a lone surrogate becomes an escape.
 
     `compact` is how it writes into a database: without any white space.
     """

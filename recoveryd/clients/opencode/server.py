@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from recoveryd.clients.client import Asked, Prompt, Rest
 from recoveryd.clients.connection_owner import Owner
-from recoveryd.clients.opencode.prompting import body
+from recoveryd.clients.opencode.prompting import prompt_body
 from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import Failure
@@ -35,7 +35,7 @@ Version = tuple[int, ...]
 
 
 class OpencodeServer:
-    """Calls the clients that listen. Raises nothing; where there is none, nothing happens."""
+    """Calls the OpenCodes that listen: the `Server` of OpenCode. Raises nothing; without one, nothing happens."""
 
     def __init__(self, settings: OpencodeSettings, client: str = "opencode", *, by_port: bool = True) -> None:
         """`client`: whose plugins are asked. `by_port`: OpenCode's processes that listen, too."""
@@ -134,7 +134,7 @@ class OpencodeServer:
         if any(talk.status(url) != "idle" for url in having):
             return Asked.BUSY, "the client is at work in this session"
         sending()
-        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", body(how, text, recovery))
+        answer = talk.ask(having[0], "POST", f"{talk.path}/prompt_async", prompt_body(how, text, recovery))
         if answer is None:
             return Asked.UNSURE, "the client did not answer"
         if answer.status != 204:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.ids import between
 from recoveryd.clients.opencode.wire.history import left_out, truthy
@@ -108,7 +108,7 @@ class OpencodeShortener(OpencodeEditor):
         for message in reversed(self.session.messages):
             if message.role != "assistant" or left_out(message) or not message.data.get("finish"):
                 continue
-            given, answered = compactions.spent(message)
+            given, answered = token_usage.spent(message)
             if given + answered <= tokens:
                 return ()
             told = {**message.data["tokens"], "input": max(0, tokens - answered), "cache": {"read": 0, "write": 0}}

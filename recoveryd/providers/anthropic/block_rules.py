@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from recoveryd.core import HALF, Block, CallLimits, Kind, Turn, Violation
+from recoveryd.core import Block, CallLimits, Kind, Turn, Violation, half_character
 from recoveryd.providers.anthropic import schema
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, media_fault, sources
 
@@ -15,7 +15,7 @@ _SERVER_NAME = re.compile(r"web_search|web_fetch|advisor|(?:\w+_)?code_execution
 
 
 def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violation]:
-    """List the violations that each stand in one block, whatever stands around it."""
+    """List the violations of Anthropic's rules that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
     excess = max(0, len(media) - MANY)
@@ -56,7 +56,9 @@ def _of_server(block: Block) -> bool:
 
 
 def call_fault(block: Block, seen: set[str], limits: CallLimits) -> str | None:
-    """Say what is illegal about a tool call, as half a sentence, or None; `seen` are the ids of those before it."""
+    """Say what Anthropic refuses of a tool call's block, as half a sentence, or None; `seen` are the ids of those
+    before it.
+    """
     body = block.body
     server = block.type == "server_tool_use"
     if not (server or block.type in ("tool_use", "mcp_tool_use")):
@@ -90,22 +92,6 @@ def _legal_name(name: object, server: bool, limits: CallLimits) -> bool:
     if server:
         return _SERVER_NAME.fullmatch(name) is not None
     return not limits.illegal.search(name) and len(name) <= limits.longest_name
-
-
-def half_character(value: object) -> bool:
-    """Whether a lone surrogate is anywhere in `value`, also in its keys."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            if not item.isascii() and HALF.search(item):
-                return True
-        elif isinstance(item, dict):
-            stack.extend(item.keys())
-            stack.extend(item.values())
-        elif isinstance(item, (list, tuple)):
-            stack.extend(item)
-    return False
 
 
 def _weight(source: Mapping[str, object]) -> int:

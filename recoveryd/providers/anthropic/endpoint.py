@@ -8,7 +8,7 @@ import re
 
 from recoveryd.core import CallLimits, Failure
 from recoveryd.providers import makers
-from recoveryd.providers.endpoint import address, is_of
+from recoveryd.providers.endpoint import host_and_path, in_domain
 
 OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
 
@@ -28,18 +28,18 @@ def rules_hold(failure: Failure) -> bool:
     """
     if failure.protocol not in ("", "anthropic.messages"):
         return False
-    host, path = address(failure)
+    host, path = host_and_path(failure)
     if not path:
         return failure.provider in _NAMES and may_be_claude(failure.model, own=True)
     vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
-    own = vertex or is_of(host, ("anthropic.com",))
+    own = vertex or in_domain(host, ("anthropic.com",))
     spoken = vertex or path.endswith("/messages")
-    return spoken and not is_of(host, _OTHER_HOSTS) and may_be_claude(failure.model, own=own)
+    return spoken and not in_domain(host, _OTHER_HOSTS) and may_be_claude(failure.model, own=own)
 
 
 def disowned(failure: Failure) -> str:
     """Say why a request in Anthropic's form is not held to its rules, as a clause; "" for any other request."""
-    host, path = address(failure)
+    host, path = host_and_path(failure)
     if not path.endswith("/messages") and (path or failure.provider not in _NAMES):
         return ""
     who = failure.provider or "this provider"

@@ -18,7 +18,9 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def sources(body: Json) -> Iterator[Json]:
-    """Go through the `source` of each image or document in a content block, also of those in a tool's result."""
+    """Go through the `source` of each image or document in a content block of Anthropic's, also of those in a tool's
+    result.
+    """
     source, content = body.get("source"), body.get("content")
     if body.get("type") in ("image", "document") and isinstance(source, Mapping):
         yield source
@@ -29,8 +31,8 @@ def sources(body: Json) -> Iterator[Json]:
             yield from sources(item)
 
 
-def count(request: Request) -> int:
-    """Count the images and documents of a request."""
+def count_media(request: Request) -> int:
+    """Count the images and documents of a request to Anthropic."""
     return sum(1 for block in request.blocks() for _ in sources(block.body))
 
 

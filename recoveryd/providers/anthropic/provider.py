@@ -69,7 +69,7 @@ class Anthropic:
         return media.sources(body)
 
     def media_fault(self, source: Json, request: Request) -> str | None:
-        return media.media_fault(source, many=media.count(request) > media.MANY)
+        return media.media_fault(source, many=media.count_media(request) > media.MANY)
 
 
 ANTHROPIC = Anthropic(

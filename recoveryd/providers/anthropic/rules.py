@@ -35,8 +35,8 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
 
 
 def accused(refused: Refused, request: Request, named: Block | None) -> frozenset[str]:
-    """Return the thinking block that the error names and all behind it; all there is when it names none that can be
-    found.
+    """Return the thinking block that an error of Anthropic's names and all behind it; all there is when it names none
+    that can be found.
 
     Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
     """
@@ -63,7 +63,9 @@ def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
 
 
 def calls_without_result(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
-    """List the calls of an answer that `following` holds no result for, and what stands behind a call in its step."""
+    """List, by Anthropic's rules, the calls of an answer that `following` holds no result for, and what stands behind a
+    call in its step.
+    """
     answered = _results_at_start(following)
     called = False
     for block in turn.blocks:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation
+from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation, half_character
 from recoveryd.providers.anthropic.media import sources
 
 
@@ -90,7 +90,7 @@ def _empty(index: int, turn: Turn, *, blank: bool) -> Iterator[Violation]:
 
 
 def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterator[Violation]:
-    from recoveryd.providers.anthropic.block_rules import call_fault, half_character
+    from recoveryd.providers.anthropic.block_rules import call_fault
 
     seen: set[str] = set()
     for block in turn.blocks:

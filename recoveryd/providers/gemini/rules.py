@@ -9,8 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Block, CallLimits, Claims, Kind, Refused, Request, Turn, Violation, from_base64
-from recoveryd.providers.anthropic.block_rules import half_character
+from recoveryd.core import (
+    Block,
+    CallLimits,
+    Claims,
+    Kind,
+    Refused,
+    Request,
+    Turn,
+    Violation,
+    from_base64,
+    half_character,
+)
 from recoveryd.providers.gemini import media
 
 # A name begins with a letter or an underscore. Ids of calls are not looked at.

@@ -150,7 +150,7 @@ def _images(refused: Refused, request: Request, blocks: list[Block], named: Bloc
         for part_id, place, part in held:
             if over > 0:
                 yield part_id, place
-                over -= media.size(part)
+                over -= media.part_bytes(part)
         return
     if 0 < refused.most_images < len(held):
         yield from ((part, place) for part, place, _ in held[: len(held) - refused.most_images])

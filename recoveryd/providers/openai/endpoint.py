@@ -6,7 +6,7 @@ import re
 
 from recoveryd.core import Failure
 from recoveryd.providers import makers
-from recoveryd.providers.endpoint import Endpoint, address, is_of
+from recoveryd.providers.endpoint import Endpoint, host_and_path, in_domain
 
 # OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
 _OWN = ("openai.com", "chatgpt.com", "azure.com")
@@ -34,7 +34,7 @@ def rules_hold(failure: Failure) -> bool:
 
 def disowned(failure: Failure) -> str:
     """Say why a request in this form is not held to OpenAI's rules, as a clause; "" for any other request."""
-    host, path = address(failure)
+    host, path = host_and_path(failure)
     if failure.protocol not in PROTOCOLS and not _PATH.search(path):
         return ""
     who = failure.provider or "this provider"
@@ -44,9 +44,9 @@ def disowned(failure: Failure) -> str:
 
 
 def _may_be_openais(failure: Failure) -> bool:
-    host, _ = address(failure)
+    host, _ = host_and_path(failure)
     name = failure.model.lower()
-    if _OTHERS.search(name) or is_of(host, _OTHER_HOSTS):
+    if _OTHERS.search(name) or in_domain(host, _OTHER_HOSTS):
         return False
-    own = is_of(host, _OWN) if host else failure.provider.startswith(_AZURE)
+    own = in_domain(host, _OWN) if host else failure.provider.startswith(_AZURE)
     return own or not name or _MODELS.search(name) is not None

@@ -39,19 +39,19 @@ LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 64, 1_048_576
 SEARCHES = frozenset({"search", "open_page", "find_in_page"})
 
 
-def items(request: Request) -> list[Block]:
-    """List the items of a request, as they are sent."""
+def request_items(request: Request) -> list[Block]:
+    """List the items of a request to the Responses API."""
     return list(request.blocks())
 
 
 def text_field(body: Json, field: str) -> str:
-    """Return a field of an item that is a text; "" where it is none."""
+    """Return a field of an item of the Responses API that is a text; "" where it is none."""
     value = body.get(field)
     return value if isinstance(value, str) else ""
 
 
-def call_fault(body: Json) -> str | None:
-    """Tell what is illegal about the id or the name of a call, as half a sentence; None where nothing is."""
+def item_call_fault(body: Json) -> str | None:
+    """Tell what the Responses API refuses of the id or the name of a call, as half a sentence; None if nothing."""
     if body.get("type") not in OUTPUT_OF:
         return None
     call = body.get("call_id")
@@ -65,7 +65,7 @@ def call_fault(body: Json) -> str | None:
 
 
 def id_fault(body: Json) -> str | None:
-    """Tell why the id of an item is refused; None where it isn't."""
+    """Tell why the Responses API refuses the id of an item; None where it isn't."""
     own = text_field(body, "id")
     if len(own) > LONGEST_ID:
         return f"the id of an item is longer than {LONGEST_ID} characters"
@@ -76,7 +76,9 @@ def id_fault(body: Json) -> str | None:
 
 
 def message_fault(body: Json) -> str | None:
-    """Tell what a message says in the wrong form: its role, or a type of content that its role can't have."""
+    """Tell what an item of the Responses API says in the wrong form: its role, or a type of content that its role can't
+    have.
+    """
     if body.get("type") != "message":
         return None
     role, content = body.get("role"), body.get("content")
@@ -90,7 +92,7 @@ def message_fault(body: Json) -> str | None:
 
 
 def is_lonely(blocks: Sequence[Block], index: int) -> bool:
-    """Whether the reasoning at `index` is not followed by what the model did then."""
+    """Whether an item of reasoning, at `index`, is not followed by what the model did then."""
     if blocks[index].type != "reasoning":
         return False
     following = blocks[index + 1].body if index + 1 < len(blocks) else None

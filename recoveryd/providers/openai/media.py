@@ -36,11 +36,11 @@ def media_fault(source: Json) -> str | None:
     return None
 
 
-def size(value: object) -> int:
-    """Return the bytes of a part of a request."""
+def part_bytes(value: object) -> int:
+    """Return the bytes of a part of a request to the Responses API, where images weigh most."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode("utf-8", "replace"))
 
 
 def request_size(request: Request) -> int:
-    """Return about how many bytes a request has."""
-    return UNSEEN + sum(size(block.body) + 1 for block in request.blocks())
+    """Return about how many bytes a request to the Responses API has."""
+    return UNSEEN + sum(part_bytes(block.body) + 1 for block in request.blocks())

@@ -14,11 +14,11 @@ from recoveryd.providers.openai.items import (
     ENCRYPTED,
     OUTPUT_OF,
     OUTPUTS,
-    call_fault,
     id_fault,
     images,
-    items,
+    item_call_fault,
     message_fault,
+    request_items,
     sources,
     text_field,
 )
@@ -31,7 +31,7 @@ def check(request: Request, claims: Claims) -> list[Violation]:
     first.
     """
     found = [Violation(Kind.UNSENDABLE_PART, -1, None, part.reason, part.part_id) for part in request.unsendable]
-    blocks = items(request)
+    blocks = request_items(request)
     calls = {text_field(b.body, "call_id"): b for b in blocks if b.type in OUTPUT_OF}
     answered = {text_field(b.body, "call_id") for b in blocks if b.type in OUTPUTS}
     for turn, block in enumerate(blocks):
@@ -52,7 +52,7 @@ def _pairs(turn: int, block: Block, calls: Mapping[str, Block], answered: set[st
 
 
 def _form(turn: int, block: Block) -> Iterator[Violation]:
-    reason = call_fault(block.body)
+    reason = item_call_fault(block.body)
     if reason is not None:
         yield Violation(Kind.TOOL_CALL_INVALID, turn, block, reason)
     reason = id_fault(block.body)

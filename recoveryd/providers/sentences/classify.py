@@ -44,11 +44,11 @@ def classify(error: RecordedError) -> Refused | None:
         return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
     position, field = (None, "")
     if only is not None:
-        position, field = named.place(only.text, only.start, only.end, error.texts)
-    limit, sent = named.sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
+        position, field = named.named_place(only.text, only.start, only.end, error.texts)
+    limit, sent = named.named_sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said = only.said if only is not None else ""
-    items = named.items(error.texts)
+    items = named.named_items(error.texts)
     return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, by_error=True)
 
 
@@ -59,7 +59,7 @@ def candidates(error: RecordedError) -> tuple[Kind, ...]:
 
 def named_ids(error: RecordedError) -> tuple[str, ...]:
     """List the ids of tool calls that the error names, each once, in the order of the text."""
-    return named.calls(error.texts)
+    return named.named_calls(error.texts)
 
 
 def excerpt(error: RecordedError, length: int = 200) -> str:

@@ -48,7 +48,7 @@ _MOST = re.compile(
 Position = tuple[int, int | None]
 
 
-def calls(texts: Iterable[str]) -> tuple[str, ...]:
+def named_calls(texts: Iterable[str]) -> tuple[str, ...]:
     """List the ids of tool calls that an error names, each once, in the order of the texts."""
     ids: dict[str, None] = {}
     for text in texts:
@@ -60,7 +60,7 @@ def calls(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def items(texts: Iterable[str]) -> tuple[str, ...]:
+def named_items(texts: Iterable[str]) -> tuple[str, ...]:
     """List the ids of items and files that an error names ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is
     encrypted ("gAA..c9="), and a value that is called invalid ("agent_message").
     """
@@ -72,7 +72,7 @@ def items(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[Position | None, str]:
+def named_place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[Position | None, str]:
     """Find the `messages.N[.content.M]` or `input[N]...` next to words that matched, in their own sentence, and its
     field.
 
@@ -105,7 +105,7 @@ def _only_item(text: str) -> re.Match[str] | None:
     return found[0] if len({match[0] for match in found}) == 1 else None
 
 
-def sizes(texts: Iterable[str]) -> tuple[int, int]:
+def named_sizes(texts: Iterable[str]) -> tuple[int, int]:
     """Tell how many bytes a request may have, and how many it had, as an error names them; 0 for what is not told."""
     for text in texts:
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]

@@ -92,8 +92,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def squeeze(text: str) -> str:
-    """Keep letters and digits alone, in lower case: ``messages.1: Invalid `signature` `` is
-    messages1invalidsignature.
+    """Squeeze a sentence to its letters and digits, by which it is compared, in lower case: ``messages.1: Invalid
+    `signature` `` is messages1invalidsignature.
     """
     return _NO_LETTERS.sub("", text.lower())
 

@@ -81,12 +81,12 @@ def test_what_was_sent_is_kept_for_the_client_alone_and_not_even_parsed(monkeypa
     for number in (1, 3):
         made.lines.insert(number, {"type": "api-request", "params": {"messages": ["x" * 1000]}})
     parsed: list[int] = []
-    real = json_text.parse
+    real = json_text.parse_json
 
     def parse(raw: bytes) -> object:
         parsed.append(len(raw))
         return real(raw)
 
-    monkeypatch.setattr(json_text, "parse", parse)
+    monkeypatch.setattr(json_text, "parse_json", parse)
     assert said(made.raw()) == ["a", "b", "c", "d"]
     assert parsed and max(parsed) < 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -132,12 +132,12 @@ def test_usage_that_is_none(tokens: Any) -> None:
     s.user("hello")
     s.assistant("hello", tokens=tokens)
     session = as_session(s.planted())
-    assert list(compactions.usages(session, as_failure(session, api_error()))) == []
+    assert list(token_usage.usages(session, as_failure(session, api_error()))) == []
 
 
 def test_usage_of_answers_but_not_of_summaries_and_failures() -> None:
     session = as_session(LONG["many-turns"].build(seed=3))
-    found = list(compactions.usages(session, as_failure(session, api_error())))
+    found = list(token_usage.usages(session, as_failure(session, api_error())))
     answers = [m.id for m in session.messages if m.role == "assistant"]
     assert [usage.message_id for usage in found] == answers
     assert all(usage.same_model for usage in found)

@@ -53,7 +53,7 @@ def test_a_row_holds_what_its_column_says(before: bytes | None, after: bytes | N
 
 def row(identifier: str, data: bytes, updated: int) -> bytes:
     ids = {"id": identifier, "message_id": "msg_1", "session_id": "ses_1", "time_created": 1}
-    return rows.image({**ids, "time_updated": updated, "data": data.decode()})
+    return rows.row_image({**ids, "time_updated": updated, "data": data.decode()})
 
 
 def test_a_part_that_moves_is_not_lost() -> None:

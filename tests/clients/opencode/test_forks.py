@@ -13,7 +13,7 @@ from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.core import ConfigError, Kind, Outcome, StoreError
 from recoveryd.doctor.config_references import reference_problems
-from recoveryd.ledger import Ended
+from recoveryd.ledger import EndedRecovery
 from recoveryd.settings import load, load_sound, show
 from recoveryd.tell import metrics
 from tests.support.database import NEW, SCHEMAS, Base
@@ -146,7 +146,7 @@ def test_a_fork_that_is_configured_has_its_own_name_everywhere(tmp_path: Path) -
     file.write_text(show(config))
     assert load(Config, file, {}) == config
     told = metrics(
-        [Ended(Kind.THINKING_SIGNATURE_INVALID, Outcome.HEALED, 1.0, 0.1, store.id)],
+        [EndedRecovery(Kind.THINKING_SIGNATURE_INVALID, Outcome.HEALED, 1.0, 0.1, store.id)],
         [],
         whose.title,
     )

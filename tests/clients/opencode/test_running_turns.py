@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from recoveryd.clients.opencode import processes
-from recoveryd.clients.opencode.processes import Listener
-from recoveryd.clients.opencode.running_turns import PROVIDER_S, RunningTurns, first_process_using
+from recoveryd.clients.opencode.processes import Listener, first_process_using
+from recoveryd.clients.opencode.running_turns import PROVIDER_S, RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Session

@@ -24,7 +24,7 @@ from recoveryd.clients.opencode import processes, server_address
 from recoveryd.clients.opencode import server as module
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.processes import Listener
-from recoveryd.clients.opencode.prompting import body
+from recoveryd.clients.opencode.prompting import prompt_body
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
@@ -392,7 +392,7 @@ def test_a_prompt_goes_out_as_it_was_given_after_it_was_noted(fake: Fake) -> Non
         "",
     )
     assert noted == [0], "before the call"
-    assert (fake.asked[-1].body, fake.asked[-1].directory) == (body(how, "continue", "r1"), DIRECTORY)
+    assert (fake.asked[-1].body, fake.asked[-1].directory) == (prompt_body(how, "continue", "r1"), DIRECTORY)
 
 
 @pytest.mark.parametrize("accepts", [200, 400, 404, 500])

@@ -23,7 +23,9 @@ Folder = tuple[str, ...]
 
 
 class Reader:
-    """Reads the sessions of a JSON tree below `root`; files up to `max_file`, each up to the weight `max_session`."""
+    """Reads the sessions of OpenCode's tree of JSON files below `root`; files up to `max_file`, each up to the weight
+    `max_session`.
+    """
 
     def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = opencode.MAX_SESSION) -> None:
         self.root = root
@@ -243,7 +245,7 @@ class _Records:
 
 
 def broken(path: str) -> StoreError:
-    """Make the error for a record that is no JSON."""
+    """Make the error for a file of OpenCode's that is no JSON."""
     return StoreError(f"{path} is no JSON object.", "Restore the file, or move it out of the store.")
 
 

@@ -37,8 +37,8 @@ class Move:
 
 
 def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: Move) -> list[Change]:
-    """Make the changes that give files other ids, in the order in which they are written. `folder`: of the messages;
-    `about`: key and bytes of the session's file.
+    """Make the changes that give the files of OpenCode's tree other ids, in the order in which they are written.
+    `folder`: of the messages; `about`: key and bytes of the session's file.
 
     The client reads parts only after their message: so new files of parts come first, and old ones go last. In between
     the messages change over one by one, the oldest first: until the last of them did, new prompts stay as they were.

@@ -29,7 +29,9 @@ Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanosecond
 
 
 class OpencodeFiles:
-    """A JSON tree, a `Store`. `root` is the client's `storage` folder; `clock` gives seconds since the epoch."""
+    """The `Store` of OpenCode's tree of JSON files. `root` is the client's `storage` folder; `clock` gives seconds
+    since the epoch.
+    """
 
     watch_files: tuple[Path, ...] = ()
     client = "opencode"
@@ -255,7 +257,7 @@ class OpencodeFiles:
     def clean(self, changes: Sequence[Change]) -> int:
         """Remove the temporary files that a crash left in the folders of `changes`."""
         try:
-            return file_transaction.clean(self.root, (change.key for change in changes))
+            return file_transaction.remove_temporary(self.root, (change.key for change in changes))
         except OSError as error:
             raise tree.error_of(error, f"clean up in {self.root}") from error
 

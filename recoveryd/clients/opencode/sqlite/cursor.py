@@ -42,8 +42,8 @@ class _Place:
 
 
 class Cursor:
-    """Remembers in memory up to which row each table was read. Messages are found by ids, which tell their time;
-    changes also by events.
+    """Remembers in memory up to which row each table of OpenCode's database was read. Messages are found by ids, which
+    tell their time; changes also by events.
 
     Events alone don't do: clients turn them off, users delete them, and their numbers are used again.
     """

@@ -72,7 +72,7 @@ class RowReader:
 
         def work(db: sqlite3.Connection) -> list[bytes | None]:
             found = (rows.fetch(db, table, identifier, self._path) for table, identifier in named)
-            return [None if row is None else rows.image(row) for row in found]
+            return [None if row is None else rows.row_image(row) for row in found]
 
         return self._read(work)
 
@@ -168,7 +168,7 @@ class RowReader:
         self, table: str, found: Iterable[tuple[Any, ...]], session_id: str, size: int = 0
     ) -> Iterator[rows.Row]:
         for values in found:
-            row = rows.row(table, values, self._path)
+            row = rows.row_by_column(table, values, self._path)
             size += json_text.weight(rows.data_bytes(row["data"]))
             if size > self._max_session:
                 limit = self._max_session
@@ -182,11 +182,11 @@ class RowReader:
         if data is None:
             raise StoreError(f"{self._named('message', row)} is no JSON object.", "Restore the row, or delete it.")
         stored = sorted(parts, key=lambda part: part.id)
-        return Message(row["id"], data, tuple(stored), rows.image(row), row["time_created"])
+        return Message(row["id"], data, tuple(stored), rows.row_image(row), row["time_created"])
 
     def _part(self, row: rows.Row) -> Part:
         data = rows.data_of("part", row, self._named("part", row))
-        return Part(row["id"], row["message_id"], data, rows.image(row))
+        return Part(row["id"], row["message_id"], data, rows.row_image(row))
 
     def _named(self, table: str, row: rows.Row) -> str:
         return f"{rows.row_key(table, row['id'])} of {self._path}"
@@ -210,7 +210,7 @@ class RowReader:
 
 
 def sessions_since(db: sqlite3.Connection, since_ms: int, now_ms: int) -> set[str]:
-    """Return the sessions of messages made since."""
+    """Return the sessions in OpenCode's database with messages made since."""
     found = (row for span in ranges(since_ms, now_ms) for row in db.execute(SINCE, (*span, since_ms)))
     return {str(session) for (session,) in found}
 

@@ -71,12 +71,12 @@ _KEEPS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('session
 
 
 def keeps_sessions(path: Path) -> bool:
-    """Whether a client of any version keeps its sessions in this file; in doubt it does."""
+    """Whether an OpenCode of any version keeps its sessions in this database; in doubt it does."""
     return has_messages(path, ())
 
 
 def has_messages(path: Path, messages: Sequence[str]) -> bool:
-    """Whether a client keeps its sessions in this file, and all of these messages; in doubt it does."""
+    """Whether an OpenCode keeps its sessions in this database, and all of these messages; in doubt it does."""
 
     def work(db: sqlite3.Connection) -> bool:
         if db.execute(_KEEPS).fetchone() is None:
@@ -90,7 +90,9 @@ def has_messages(path: Path, messages: Sequence[str]) -> bool:
 
 
 class Tables:
-    """The schema of one database, read again only when it changed: that costs more than what is asked most often."""
+    """The schema of one database of OpenCode, read again only when it changed: that costs more than what is asked most
+    often.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -113,7 +115,7 @@ class Tables:
 
 
 def why_not_edited(found: Schema, path: Path) -> str | None:
-    """Tell why a database with this schema is not edited; None when it may be."""
+    """Tell why a database of OpenCode with this schema is not edited; None when it may be."""
     if found.foreign:
         return f"{path} is of OpenCode 2, which keeps its sessions in other tables; recoveryd can't repair those yet."
     return " ".join(_refused(path, found.unknown)) if found.unknown else None
@@ -124,20 +126,20 @@ def _refused(path: Path, unknown: str) -> tuple[str, str]:
 
 
 def row_key(table: str, identifier: str) -> str:
-    """Make the key of a row of its table and id."""
+    """Make the key of a row of OpenCode's database, of its table and id."""
     return f"{table}/{identifier}"
 
 
 def split_key(record: str) -> tuple[str, str]:
-    """Cut the key of a row into table and id. StoreError for any other text."""
+    """Cut the key of a row of OpenCode's database into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
     if table not in RECORDS or not tree.valid_id(identifier):
         raise StoreError(f"{record!r} is no record of this store.")
     return table, identifier
 
 
-def row(table: str, values: tuple[Any, ...], path: Path) -> Row:
-    """Make a row of values of the database, by column. StoreError for values that no row of OpenCode has."""
+def row_by_column(table: str, values: tuple[Any, ...], path: Path) -> Row:
+    """Make a row of OpenCode's database by column, of its values. StoreError for values that no row of OpenCode has."""
     found = dict(zip(RECORDS[table], values, strict=True))
     for column, value in found.items():
         if not isinstance(value, _TYPES.get(column, str)):
@@ -149,11 +151,13 @@ def fetch(connection: sqlite3.Connection, table: str, identifier: str, path: Pat
     """Read one row of OpenCode's database as it is now; None when it is not there. `table` is a key of `RECORDS`."""
     query = f"SELECT {', '.join(RECORDS[table])} FROM {table} WHERE id = ?"  # noqa: S608
     found = connection.execute(query, (identifier,)).fetchone()
-    return None if found is None else row(table, found, path)
+    return None if found is None else row_by_column(table, found, path)
 
 
-def image(found: Row) -> bytes:
-    """Write a row as one line of JSON with all of it, broken texts and BLOBs too: `parse_image` gives the row again."""
+def row_image(found: Row) -> bytes:
+    """Write a row of OpenCode's database as one line of JSON with all of it, broken texts and BLOBs too: `row_of_image`
+    gives the row again.
+    """
     shown = dict(found)
     if isinstance(found.get("data"), bytes):
         shown |= {"data": found["data"].decode("utf-8", "surrogateescape"), "data_type": "blob"}
@@ -161,8 +165,8 @@ def image(found: Row) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def parse_image(table: str, raw: bytes) -> Row:
-    """Return the row that an image stands for. StoreError when it stands for none."""
+def row_of_image(table: str, raw: bytes) -> Row:
+    """Read a row of OpenCode's database from its image. StoreError when it stands for none."""
     try:
         shown = json.loads(raw.decode("utf-8", "surrogateescape"))
         blob = shown.pop("data_type", None) == "blob"
@@ -170,19 +174,23 @@ def parse_image(table: str, raw: bytes) -> Row:
             raise ValueError("other columns")
     except (ValueError, AttributeError, RecursionError) as error:
         raise StoreError(f"The image of a row of {table} can't be read: {error}") from error
-    found = row(table, tuple(shown.values()), Path("An image"))
+    found = row_by_column(table, tuple(shown.values()), Path("An image"))
     return {**found, "data": data_bytes(found["data"])} if blob else found
 
 
 def data_bytes(data: object) -> bytes:
-    """Return the bytes of `data` as they are in the database; any other value than a text or a BLOB has none."""
+    """Return the bytes of a row's `data` as they are in OpenCode's database; any other value than a text or a BLOB has
+    none.
+    """
     if isinstance(data, str):
         return data.encode("utf-8", "surrogateescape")
     return data if isinstance(data, bytes) else b""
 
 
 def data_of(table: str, found: Row, what: str) -> Json | None:
-    """Return what a row says, in the shape that the JSON store has: with its ids. None when it is no JSON object."""
+    """Return what a row of OpenCode's database says, in the shape that the JSON store has: with its ids. None when it
+    is no JSON object.
+    """
     raw = data_bytes(found["data"])
     said = records.parse_part(raw, what, null={}) if table == "part" else records.parse(raw, what)
     if said is None:
@@ -192,6 +200,6 @@ def data_of(table: str, found: Row, what: str) -> Json | None:
 
 
 def text_of(table: str, data: Json) -> str:
-    """Write `data` as the client does into a row: without what the columns say."""
+    """Write the column `data` of a row as OpenCode does: without what the columns say."""
     said = {name: value for name, value in data.items() if name not in IDS[table]}
     return records.dump(said, compact=True).decode()

@@ -22,7 +22,7 @@ from recoveryd.disk import BUSY_S, Database, tree
 
 
 class OpencodeSqlite:
-    """A database of OpenCode, a `Store`. `path` is the file; `clock` gives seconds since the epoch."""
+    """The `Store` of one database of OpenCode. `path` is the file; `clock` gives seconds since the epoch."""
 
     content: Content = opencode_content
     one_form = False
@@ -160,8 +160,8 @@ class OpencodeSqlite:
                 # The same words in another layout are no reason to write.
                 if stored is not None and stored.data is not None and text == rows.text_of(table, stored.data):
                     continue
-                row = rows.parse_image(table, before) if before else _new_row(session, edit, now)
-                after = rows.image({**row, "time_updated": now, "data": text})
+                row = rows.row_of_image(table, before) if before else _new_row(session, edit, now)
+                after = rows.row_image({**row, "time_updated": now, "data": text})
             if after != before:
                 found.append(Change(rows.row_key(table, identifier), before, after))
         return sorted(found, key=lambda change: 1 if change.key.startswith("part/") else 0 if change.after else 2)

@@ -21,8 +21,8 @@ class _Write:
 
 
 def write_rows(database: Database, changes: Sequence[Change]) -> None:
-    """Write rows in one transaction: every change in the order given, or none. ConflictError, BusyStoreError,
-    StoreError: nothing was written then.
+    """Write rows of OpenCode's database in one transaction: every change in the order given, or none. ConflictError,
+    BusyStoreError, StoreError: nothing was written then.
     """
     if len({change.key for change in changes}) != len(changes):
         raise StoreError("One record was to be changed twice at once.")
@@ -52,7 +52,7 @@ def write_rows(database: Database, changes: Sequence[Change]) -> None:
 
 def _write(change: Change) -> _Write:
     table, identifier = rows.split_key(change.key)
-    after = None if change.after is None else rows.parse_image(table, change.after)
+    after = None if change.after is None else rows.row_of_image(table, change.after)
     if after is not None and after["id"] != identifier:
         raise StoreError(f"The image of {change.key} is that of another record.")
     if table == "session" and (change.before is None or after is None):
@@ -81,7 +81,7 @@ def _joined(writes: Sequence[_Write]) -> Iterator[_Write]:
 def _same_row(gone: _Write, come: _Write) -> bool:
     if gone.table != come.table or gone.before is None or gone.after is not None or come.before is not None:
         return False
-    before = rows.parse_image(gone.table, gone.before)
+    before = rows.row_of_image(gone.table, gone.before)
     same = ("session_id", "time_created", "time_updated")
     return come.after is not None and all(before[column] == come.after[column] for column in same)
 
@@ -89,7 +89,7 @@ def _same_row(gone: _Write, come: _Write) -> bool:
 def _compare(connection: sqlite3.Connection, write: _Write, database: Database) -> None:
     failpoint.reach("compare")
     now = rows.fetch(connection, write.table, write.id, database.path)
-    if (None if now is None else rows.image(now)) != write.before:
+    if (None if now is None else rows.row_image(now)) != write.before:
         raise _conflict(write, database, "is not what was read before: the client wrote since")
 
 

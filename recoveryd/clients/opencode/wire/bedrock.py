@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.media import CannotSend
 from recoveryd.clients.opencode.wire.prompt import Piece
-from recoveryd.clients.opencode.wire.sdk import Entry, SdkWire, block, merged, text_block
+from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block, merge_neighbours, text_block
 from recoveryd.core import Block, Json, Turn
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
@@ -82,11 +82,11 @@ class BedrockConverse(SdkWire):
     def file(self, piece: Piece) -> Block:
         return block(piece, _file(piece.body, "file"))
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         """Join the turns; an answer of which nothing is left is not sent, so that its neighbours are one; before, it
         was sent empty.
         """
-        return merged([entry for entry in entries if entry.blocks or not self.form.mends_calls])
+        return merge_neighbours([entry for entry in entries if entry.blocks or not self.form.mends_calls])
 
 
 def _file(item: Json, fault: str) -> Json:

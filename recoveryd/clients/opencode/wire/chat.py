@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import Piece, compact
+from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
 from recoveryd.clients.opencode.wire.sdk import SdkWire, block
 from recoveryd.core import Block, Json
 
 
 @dataclass(frozen=True)
 class ChatWire(SdkWire):
-    """What the chat SDKs have in common."""
+    """What the wires of OpenCode by chat completions have in common."""
 
     @abstractmethod
     def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
@@ -38,7 +38,7 @@ class ChatWire(SdkWire):
     def output(self, piece: Piece) -> str | list[Json]:
         """Make a result's content: a list (of files that this SDK sends as words) goes as JSON."""
         content = piece.body["content"]
-        return content if isinstance(content, str) else compact([self._listed(item) for item in content])
+        return content if isinstance(content, str) else javascript_json([self._listed(item) for item in content])
 
     def _listed(self, item: Json) -> Json:
         if item["type"] == "text":

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
 from recoveryd.clients.opencode.wire.prompt import Piece
-from recoveryd.clients.opencode.wire.sdk import Entry, block, merged, unmerged
+from recoveryd.clients.opencode.wire.sdk import SentMessage, block, merge_neighbours, unmerged
 from recoveryd.core import Block, Turn
 
 
@@ -32,18 +32,18 @@ class OpenaiCompatible(ChatWire):
             return block(piece, {"type": "document", "source": piece.body["source"]})
         return super().file(piece)
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         return unmerged(entries)
 
 
 @dataclass(frozen=True)
 class LitellmAnthropic(OpenaiCompatible):
-    """The same as Anthropic gets it from LiteLLM, which joins neighbours of one role."""
+    """The `Wire` of OpenCode to Claude behind LiteLLM, which joins neighbours of one role."""
 
     protocol: ClassVar[str] = "litellm.anthropic"
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-        return merged(entries)
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
+        return merge_neighbours(entries)
 
 
 @dataclass(frozen=True)

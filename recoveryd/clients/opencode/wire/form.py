@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What differs between the versions of the client, in one place. The names of the fields say what 1.18 does."""
+    """What differs in the requests of OpenCode's versions, in one place. The names of the fields say what 1.18 does."""
 
     name: str
     keeps_compaction_tail: bool  # a compaction may name a tail that stays; the tail is sent behind the summary

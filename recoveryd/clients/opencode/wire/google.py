@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recoveryd.clients.opencode.wire.prompt import Piece, compact
-from recoveryd.clients.opencode.wire.sdk import Entry, SdkWire, block
+from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block
 from recoveryd.core import Block, Json, Turn
 
 _RETURNED = "Tool executed successfully and returned this {} as a response"
@@ -74,13 +74,13 @@ class GoogleGenerate(SdkWire):
             return [_response(piece, item["text"]).body]
         if self.form.spreads_files and not item["mime"].startswith("image/"):
             named = {"type": "file-data", "data": item["source"]["data"], "mediaType": item["mime"]}
-            return [{"type": "text", "text": compact(named)}]
+            return [{"type": "text", "text": javascript_json(named)}]
         return [_shown(item), {"type": "text", "text": _RETURNED.format("image")}]
 
     def file(self, piece: Piece) -> Block:
         return block(piece, _shown(piece.body))
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
 
 

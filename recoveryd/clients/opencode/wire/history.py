@@ -11,7 +11,7 @@ from recoveryd.core import PAGE, Message, Part, Session
 
 
 def history(session: Session, form: Form) -> Sequence[Message]:
-    """List the messages that the client reads for the next request of `session`, in the order in which they go.
+    """List the messages that OpenCode reads for the next request of `session`, in the order in which they go.
 
     `left_out` tells which of them it then does not send.
     """
@@ -20,7 +20,7 @@ def history(session: Session, form: Form) -> Sequence[Message]:
 
 
 def read_along(session: Session, form: Form) -> Sequence[Message]:
-    """List all messages whose parts the client reads for the next request: one that is no JSON among them stops it."""
+    """List all messages whose parts OpenCode reads for the next request: one that is no JSON among them stops it."""
     if session.revert or form.reads_all:  # to take it back, all are read, also what is not sent
         return session.messages
     kept = len(_since_compaction(session.messages))
@@ -119,7 +119,9 @@ def truthy(value: object) -> bool:
 
 
 def left_out(message: Message) -> bool:
-    """Whether a message is not sent: a failed turn, but for an aborted one that had got somewhere."""
+    """Whether OpenCode leaves a message of the history out of the request: a failed turn, but for an aborted one that
+    had got somewhere.
+    """
     error = message.data.get("error")
     if message.role != "assistant":
         return message.role != "user"

@@ -9,7 +9,7 @@ from recoveryd.core import Json
 
 
 class CannotSend(Exception):
-    """The client fails on this part before it sends anything; the text says why, as a clause.
+    """OpenCode fails on this part before it sends anything; the text says why, as a clause.
 
     `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output,
     executed or attachment.
@@ -21,8 +21,8 @@ class CannotSend(Exception):
 
 
 def file(data: Json, reads: frozenset[str]) -> Json:
-    """Make a file of the user, or the client's words for a kind that the model does not read; `reads` names those it
-    does.
+    """Make the file of a user that is sent, or OpenCode's words for a kind that the model does not read; `reads` names
+    those it does.
 
     A file is `{"type": "file", "mime", "source", "filename"}`; its `source` is as in Anthropic's blocks.
     """
@@ -57,7 +57,7 @@ def _source(url: str, mime: str) -> tuple[str, Json]:
 
 
 def media_source(item: Json) -> Json | None:
-    """Return the `source` that an attachment of a tool becomes; None for what is not sent."""
+    """Return the `source` that OpenCode sends for an attachment of a tool; None for what is not sent."""
     url, mime = item.get("url"), item.get("mime")
     if not isinstance(url, str) or not isinstance(mime, str) or not url.startswith("data:") or "," not in url:
         return None

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
-from recoveryd.clients.opencode.wire.prompt import Piece, compact
-from recoveryd.clients.opencode.wire.sdk import Entry, block, unmerged
+from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.sdk import SentMessage, block, unmerged
 from recoveryd.core import Block, Json, Turn
 
 _CLAUDE = re.compile("claude|anthropic")
@@ -56,9 +56,9 @@ class OpenRouterChat(ChatWire):
         content = piece.body["content"]
         if self.form.spreads_files:
             return content if isinstance(content, str) else list(content)
-        return compact(content) if piece.body["is_error"] else super().output(piece)
+        return javascript_json(content) if piece.body["is_error"] else super().output(piece)
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         """Join the turns as Claude gets them; a detail that is equal to an earlier one of the conversation is sent
         once. Models of others get each message by itself.
         """
@@ -77,7 +77,7 @@ def _details(piece: Piece) -> list[Json]:
     return [detail for detail in found if isinstance(detail, Mapping)] if isinstance(found, list) else []
 
 
-def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _once(entries: Sequence[SentMessage]) -> Iterator[SentMessage]:
     seen: set[Any] = set()
     for entry in entries:
         kept = []
@@ -88,4 +88,4 @@ def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
                     continue
                 seen.add(key)
             kept.append(one)
-        yield Entry(entry.role, tuple(kept), entry.origin)
+        yield SentMessage(entry.role, tuple(kept), entry.origin)

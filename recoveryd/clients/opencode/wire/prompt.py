@@ -79,8 +79,10 @@ class AskedModel:
 Fail = Callable[[Part, CannotSend], object]
 
 
-def said(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
-    """Make the model messages of one stored message; `fail` is called for each part that the client can't send."""
+def model_messages(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
+    """Make the model messages that OpenCode prompts with of one stored message; `fail` is called for each part that the
+    client can't send.
+    """
     if left_out(message):
         return
     yield from (_user if message.role == "user" else _assistant)(message, asked, fail)
@@ -268,7 +270,7 @@ def _result(part: Part, state: Json, status: str, asked: AskedModel) -> tuple[st
         if metadata.get("interrupted") is True and isinstance(output, str):
             return _well_formed(output, form), [], False
     error = state.get("error") if status == "error" else _INTERRUPTED
-    words = "unknown error" if error is None else error if isinstance(error, str) else compact(error)
+    words = "unknown error" if error is None else error if isinstance(error, str) else javascript_json(error)
     return _well_formed(words, form), [], True
 
 
@@ -280,7 +282,7 @@ def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json
         return _CLEARED, []
     output, attachments = state.get("output"), state.get("attachments") or []
     if isinstance(output, (bool, int, float)) and not attachments:
-        return compact(output), []
+        return javascript_json(output), []
     if form.omits_empty_output and isinstance(output, list) and not attachments:
         return [], []
     if not isinstance(output, str) or not isinstance(attachments, list):
@@ -299,14 +301,14 @@ def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json
     return [*text, *(shown for shown in within if shown is not None)], beside
 
 
-def compact(value: Any) -> str:
+def javascript_json(value: Any) -> str:
     """Write a value as JavaScript writes it as JSON."""
     words = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", words)
 
 
 def steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Cut the parts of an answer at each `step-start`."""
+    """Cut the parts of a stored answer at each `step-start`, as OpenCode prompts with them."""
     step: list[Part] = []
     for part in parts:
         if part.type == "step-start":

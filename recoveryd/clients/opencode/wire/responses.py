@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import Piece, compact
-from recoveryd.clients.opencode.wire.sdk import Entry, SdkWire, block
+from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block
 from recoveryd.core import Block, Json, Request, Session, Turn
 
 _SYSTEM = Block({"type": "message", "role": "developer", "content": ""}, "", "")
@@ -53,7 +53,7 @@ class OpenaiResponses(SdkWire):
                 return [block(piece, {"type": "message", "role": "assistant", "content": said})]
             case "call" if not piece.executed:
                 call: dict[str, Any] = {"type": "function_call", "call_id": piece.body["id"]}
-                given = {"arguments": compact(piece.body["input"])} if "input" in piece.body else {}
+                given = {"arguments": javascript_json(piece.body["input"])} if "input" in piece.body else {}
                 return [block(piece, {**call, "name": piece.body["name"], **given})]
             case "reasoning":
                 return self._reasoning(piece)
@@ -77,7 +77,7 @@ class OpenaiResponses(SdkWire):
     def results(self, pieces: Sequence[Piece]) -> list[Block]:
         return [_given_back(piece) for piece in pieces if not piece.executed]
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         turns = [Turn("developer", (_SYSTEM,), (("", ""),))]
         for entry in entries:
             if entry.role == "user" and entry.blocks and entry.blocks[0].type in ("message", "text"):
@@ -91,7 +91,7 @@ class OpenaiResponses(SdkWire):
 
 @dataclass(frozen=True)
 class AzureResponses(OpenaiResponses):
-    """The same to Azure's models of OpenAI: files stand beside the results of tools."""
+    """The `Wire` of OpenCode to OpenAI's models on Azure: files stand beside the results of tools."""
 
     protocol: ClassVar[str] = "azure.responses"
 

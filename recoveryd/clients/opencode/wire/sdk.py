@@ -11,7 +11,7 @@ from typing import ClassVar
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.clients.opencode.wire.history import history, read_along
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import JS_SPACE, AskedModel, Origin, Piece, Said, said
+from recoveryd.clients.opencode.wire.prompt import JS_SPACE, AskedModel, Origin, Piece, Said, model_messages
 from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
 
 PROMPT = "continue"  # stands for what the user will type next
@@ -19,8 +19,8 @@ _DONE = Block({"type": "text", "text": "Done."}, "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A message as the SDK sends it, before neighbours merge."""
+class SentMessage:
+    """A message as the AI SDK sends it, before neighbours merge."""
 
     role: str
     blocks: tuple[Block, ...]
@@ -32,7 +32,7 @@ class Entry:
 class _Draft:
     """What one stored message becomes, and what of it can't be sent."""
 
-    out: list[Entry] = field(default_factory=list)
+    out: list[SentMessage] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
 
     def fail(self, part: Part, error: CannotSend) -> None:
@@ -67,7 +67,7 @@ class SdkWire(ABC):
 
     def build(self, session: Session) -> Request:
         """Build the request that the client would send with a prompt of the user behind what is stored."""
-        return self._built(session, [Entry("user", (Block({"type": "text", "text": PROMPT}, "", ""),), ("", ""))])
+        return self._built(session, [SentMessage("user", (Block({"type": "text", "text": PROMPT}, "", ""),), ("", ""))])
 
     def stored(self, session: Session) -> Request:
         """Build the request that the client sent for what is stored."""
@@ -94,11 +94,11 @@ class SdkWire(ABC):
     def results(self, pieces: Sequence[Piece]) -> list[Block]:
         """Make the blocks of the results of calls."""
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         """Join the turns that the provider sees: neighbours of one role are one."""
-        return merged(entries)
+        return merge_neighbours(entries)
 
-    def _built(self, session: Session, more: list[Entry]) -> Request:
+    def _built(self, session: Session, more: list[SentMessage]) -> Request:
         drafts = [self._draft(message) for message in history(session, self.form)]
         read = read_along(session, self.form)
         broken = [message for message in read if any(part.data is None for part in message.parts)]
@@ -117,18 +117,19 @@ class SdkWire(ABC):
         for part in message.parts:
             if part.data is None:
                 draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
-        draft.out = [entry for one in said(message, self._asked, draft.fail) for entry in self._entry(one, draft)]
+        said = model_messages(message, self._asked, draft.fail)
+        draft.out = [entry for one in said for entry in self._entry(one, draft)]
         self._drafts[id(message)] = message, draft
         return draft
 
-    def _entry(self, one: Said, draft: _Draft) -> Iterable[Entry]:
+    def _entry(self, one: Said, draft: _Draft) -> Iterable[SentMessage]:
         try:
             blocks = self._blocks(one.role, one.pieces)
         except CannotSend:  # the whole request fails; all pieces that are to blame are named
             blocks = self._blocks(one.role, [piece for piece in one.pieces if self._takes(one.role, piece, draft)])
         if blocks is not None:
             role = "assistant" if one.role == "assistant" else "user"
-            yield Entry(role, tuple(blocks), one.origin, by_tool=one.role == "tool")
+            yield SentMessage(role, tuple(blocks), one.origin, by_tool=one.role == "tool")
 
     def _blocks(self, role: str, pieces: Sequence[Piece]) -> list[Block] | None:
         if role == "tool":
@@ -155,22 +156,24 @@ def text_block(piece: Piece) -> Block:
     return block(piece, {"type": "text", "text": piece.body["text"]})
 
 
-def _answered_results(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _answered_results(entries: Sequence[SentMessage]) -> Iterator[SentMessage]:
     """Put the client's words between a tool's result and a prompt, where Mistral's models want an answer."""
     for index, entry in enumerate(entries):
         yield entry
         following = entries[index + 1] if index + 1 < len(entries) else None
         if entry.by_tool and following is not None and following.role == "user" and not following.by_tool:
-            yield Entry("assistant", (_DONE,), ("", ""))
+            yield SentMessage("assistant", (_DONE,), ("", ""))
 
 
-def unmerged(entries: Sequence[Entry]) -> tuple[Turn, ...]:
+def unmerged(entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
     """Make each message a turn of its own."""
     return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
 
 
-def merged(entries: Sequence[Entry]) -> tuple[Turn, ...]:
-    """Turns of which no two neighbours have one role; white space at the end of the last answer goes."""
+def merge_neighbours(entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
+    """Merge messages of one role that are neighbours into one turn, as an SDK does; white space at the end of the last
+    answer goes.
+    """
     turns: list[tuple[str, list[Block], list[Origin]]] = []
     for entry in entries:
         if turns and turns[-1][0] == entry.role:

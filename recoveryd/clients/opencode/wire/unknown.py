@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.prompt import Piece
-from recoveryd.clients.opencode.wire.sdk import Entry, SdkWire, block
+from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block
 from recoveryd.core import Block, Turn
 
 
@@ -34,6 +34,6 @@ class UnknownSdk(SdkWire):
         del pieces
         return []
 
-    def merge(self, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         del entries
         return ()

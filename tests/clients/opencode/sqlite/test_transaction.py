@@ -271,6 +271,6 @@ def _image(ids: dict[str, str], values: Any) -> bytes | None:
         return None
     data, created, updated = values
     said = data if type(data) is bytes else bytes(data).decode("utf-8", "surrogateescape")
-    image = rows.image({**ids, "time_created": created, "time_updated": updated, "data": said})
-    assert rows.parse_image("part", image)["data"] == said
+    image = rows.row_image({**ids, "time_created": created, "time_updated": updated, "data": said})
+    assert rows.row_of_image("part", image)["data"] == said
     return image

@@ -25,7 +25,7 @@ def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
 
 
 def says_more(changes: Sequence[Change], read: Callable[[bytes], Any], frame: Collection[str]) -> bool:
-    """Whether a leaf of a before-image is in no after-image, not even as a piece of a longer text.
+    """Whether a leaf of a before-image's JSON is in no after-image, not even as a piece of a longer text.
 
     `read` gives what an image says, None where that is no JSON: such an image has to be kept.
     """

@@ -11,8 +11,8 @@ from hypothesis import given
 from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, actions_of, sentence
+from recoveryd.tell.event_words import buttons, deeds_by_line, notice
 from recoveryd.tell.failure_words import cause, remedy, repairable
-from recoveryd.tell.words import buttons, deeds_by_line, notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
 from tests.support.judge import stuck

@@ -11,7 +11,9 @@ from recoveryd.providers import classify, provider_of, turned_away
 
 
 class Finder(Protocol):
-    """Looks for one cause a method; None: that is not the cause. What a method raises ends the search."""
+    """Answers the questions of the tree, one a method; None: that is not the cause. What a method raises ends the
+    search.
+    """
 
     def cut_off(self) -> Diagnosis | None:
         """Find a turn that was never ended, and can't be under way."""
@@ -69,7 +71,7 @@ def _asks_another(look: SessionStatus, failure: Failure) -> bool:
 
 
 def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder, *, spoke: bool) -> Diagnosis | None:
-    """Find what keeps a session from going on; None when nothing does.
+    """Ask one question after the other until one tells what keeps a session from going on; None when none does.
 
     `recorded`: the diagnosis of the recorded failure, if its words are known; `spoke`: whether a provider answered with
     that failure.

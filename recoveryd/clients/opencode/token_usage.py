@@ -1,0 +1,43 @@
+"""What OpenCode stores of the tokens that answers took. Held to 1.1.53, 1.2.1 and 1.18.33. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recoveryd.clients.opencode.wire.history import truthy
+from recoveryd.core import Failure, Message, Session, Usage
+
+
+def usages(session: Session, failure: Failure) -> Iterator[Usage]:
+    """Tell how many tokens each good answer took, as OpenCode stored it and as far as it can be true. That of a summary
+    is of another request.
+    """
+    for message in session.messages:
+        if message.role != "assistant" or message.error is not None or truthy(message.data.get("summary")):
+            continue
+        given, answered = spent(message)
+        if given > 0 and answered >= 0 and message.data.get("finish"):
+            asked = (message.data.get("providerID"), message.data.get("modelID"))
+            yield Usage(message.id, given, answered, asked == (failure.provider, failure.model))
+
+
+def spent(message: Message) -> tuple[int, int]:
+    """Return the tokens that OpenCode stored of a request and of its answer; zeros where the message does not say."""
+    tokens = message.data.get("tokens")
+    if not isinstance(tokens, Mapping):
+        return 0, 0
+    cache = tokens.get("cache")
+    cached: Mapping[str, Any] = cache if isinstance(cache, Mapping) else {}
+    given = [tokens.get("input"), cached.get("read"), cached.get("write")]
+    if any(_number(value) < 0 for value in given):
+        return 0, 0
+    return sum(map(_number, given)), _number(tokens.get("output")) + _number(tokens.get("reasoning"))
+
+
+def _number(value: object) -> int:
+    """Return a number of tokens; -1 for what is none."""
+    if value is None:
+        return 0
+    sound = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
+    return int(value) if sound else -1  # type: ignore[call-overload]
