@@ -63,9 +63,14 @@ def named_ids(error: RecordedError) -> tuple[str, ...]:
 
 
 def excerpt(error: RecordedError, length: int = 200) -> str:
-    """Return the first words of an error, unescaped, on one line and without control characters."""
-    texts = (clean(text, instead=" ") for text in error.texts)
-    return clean(next((text for text in texts if len(text) > 12 and " " in text), ""), length)
+    """Return the first words of an error, unescaped, on one line and without control characters.
+
+    A sentence goes before a word, and a code is told only where there is nothing else.
+    """
+    texts = [clean(text, instead=" ") for text in error.texts if text != error.name]
+    sentences = [text for text in texts if len(text) > 12 and " " in text]
+    words = [text for text in texts if " " in text or not text.isascii()]  # Chinese has no blanks
+    return clean(next(filter(None, (*sentences, *words, *texts)), ""), length)
 
 
 def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recoveryd.clients.find import read_error
 from recoveryd.core.model import Kind
 from recoveryd.providers.find import LIKELY, SURE
-from recoveryd.providers.sentences.classify import candidates, named_ids
+from recoveryd.providers.sentences.classify import candidates, excerpt, named_ids
 from recoveryd.providers.sentences.rows import Row, squeeze
 from tests import confusion
 from tests.confusion import forms
@@ -486,3 +486,15 @@ def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
 def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple[int, int | None] | None) -> None:
     assert position_of(api_error(text)) == where
     assert position_of(api_error("Bad Request", responseBody=json.dumps({"e": json.dumps({"m": text})}))) == where
+
+
+@pytest.mark.parametrize("words", ["请求参数非法", "Verboten", "bad_request_body", "fetch failed", "No llama in here."])
+def test_the_words_of_an_error_are_told_whatever_its_language_and_length(words: str) -> None:
+    body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    assert excerpt(read_error({"name": "APIError", "data": {"message": words, "responseBody": body}})) == words
+
+
+def test_a_sentence_is_told_before_a_word_and_a_word_before_a_code() -> None:
+    sentence = "The llama is not amused."
+    assert excerpt(read_error({"code": "invalid_value", "message": "非法"})) == "非法"
+    assert excerpt(read_error({"code": "Bad Request", "message": sentence})) == sentence
