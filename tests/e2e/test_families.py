@@ -53,21 +53,21 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_what_is_refused_is_healed_and_goes_on_for_three_prompts(run: Run) -> None:
-    stuck = [one for one in run.made if one.refused is not None or one.entries]
+    stuck = [one for one in run.made if one.stuck]
     assert len(stuck) >= 3
     assert [one.tell() for one in stuck if not one.healed] == []
     assert all(len(one.again) == 3 for one in stuck)
 
 
 def test_what_is_accepted_keeps_every_byte(run: Run) -> None:
-    fine = [one for one in run.made if one.refused is None and not one.entries]
+    fine = [one for one in run.made if not one.stuck]
     assert fine
     assert [one.tell() for one in fine if not one.untouched or not all(one.again)] == []
 
 
 def test_the_wire_is_what_the_client_sent(run: Run) -> None:
     """But of those that the daemon mends on sight, before they are prompted."""
-    assert [one.tell() for one in run.made if not one.rebuilt and (one.refused is not None or not one.entries)] == []
+    assert [one.tell() for one in run.made if not one.rebuilt and (one.refused is not None or not one.stuck)] == []
 
 
 def test_undo_restores_every_byte(run: Run) -> None:

@@ -86,9 +86,8 @@ def _lines(kept: Path | None) -> list[Line]:
 
 def _line(family: str, version: str, one: Played) -> Line:
     """What is kept of a shape; `wire`: whether the product built what was sent, None where nothing of it was."""
-    stuck = one.refused is not None or bool(one.entries)  # what shows by itself is mended before it is prompted
-    told = one.rebuilt if one.refused is not None or not one.entries else None
-    if stuck:
+    told = one.rebuilt if one.refused is not None or not one.stuck else None
+    if one.stuck:
         state = "healed" if one.healed else "STUCK"
     else:
         state = "accepted" if one.untouched and all(one.again) else "CHANGED"

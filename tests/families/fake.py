@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.codex.strict import Strict as Responses
@@ -32,11 +33,20 @@ class Asked:
     refused: str | None
 
 
+_TOKENS = "/google/token"
+_TOKEN = {"access_token": "x", "token_type": "Bearer", "expires_in": 3600}
+_TOKEN |= {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+
+
 class _Handler(ApiHandler):
     api: Fake
 
     def do_POST(self) -> None:
         """Answer whatever is asked, at any path: which one it is, is the client's business."""
+        if self.path == _TOKENS:
+            self.body()
+            self.send(200, "application/json", json.dumps(_TOKEN).encode())
+            return
         self.send(*self.api.answer(self.body()))
 
 
@@ -65,6 +75,19 @@ class Fake(FakeApi):
             return 400, "application/json", json.dumps(WRAPPED[self.family](refused)).encode()
         number = "".join("abcdefghij"[int(digit)] for digit in str(next(self._numbers)))
         return 200, *STREAMS[self.family](f"ok {number}", str(body.get("model")))
+
+    def google_login(self, folder: Path) -> dict[str, str]:
+        """Write a login whose tokens Google's library gets here; returns what to set for the client to find it.
+
+        It is that of a "workload identity federation", the only sort that names the address of its tokens itself.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "subject").write_text("x")
+        login = {"type": "external_account", "audience": "//iam.googleapis.com/x", "token_url": self.address + _TOKENS}
+        login |= {"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
+        found = folder / "login.json"
+        found.write_text(json.dumps({**login, "credential_source": {"file": str(folder / "subject")}}))
+        return {"GOOGLE_APPLICATION_CREDENTIALS": str(found), "GOOGLE_CLOUD_PROJECT": "p"}
 
 
 def _anthropic(messages: list[Message], *, thinking: bool) -> str | None:
@@ -118,6 +141,14 @@ def _member(at: int, message: Message) -> str | None:
     return None
 
 
+def _messages(body: Body, messages: list[Message]) -> str | None:
+    return _anthropic(messages, thinking="thinking" in body)
+
+
+def _anthropic_error(words: str) -> Body:
+    return {"type": "error", "error": {"type": "invalid_request_error", "message": words}, "request_id": "req_vrtx_x"}
+
+
 def _chat(body: Body, messages: list[Message]) -> str | None:
     return _anthropic(
         messages, thinking=any(key in body for key in ("reasoning", "thinking_budget", "reasoning_effort"))
@@ -157,6 +188,7 @@ def _openai_error(words: str) -> Body:
 
 REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "bedrock": _bedrock,
+    "vertex-claude": _messages,
     "openrouter": _chat,
     "copilot": _chat,
     "litellm": _chat,
@@ -169,6 +201,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
 }
 WRAPPED: dict[str, Callable[[str], Any]] = {
     "bedrock": lambda words: {"message": words},
+    "vertex-claude": _anthropic_error,
     "openrouter": _openrouter_error,
     "openrouter-kimi": partial(_openrouter_error, maker="Moonshot AI"),
     "copilot": lambda words: {"error": {"message": words, "code": "invalid_request_body"}},

@@ -26,6 +26,7 @@ from tests.support.values import as_session
 
 PATHS = {
     "bedrock": "/model/m/converse-stream",
+    "vertex-claude": "/v1/projects/p/locations/us-east5/publishers/anthropic/models/m:streamRawPredict",
     "openrouter": "/v1/chat/completions",
     "openrouter-kimi": "/v1/chat/completions",
     "copilot": "/chat/completions",
@@ -46,7 +47,7 @@ PATHS = {
     "vertex": "/v1/publishers/google/models/gemini-3-pro-preview:streamGenerateContent",
 }
 THINKING: dict[bool, dict[str, Any]] = {
-    True: {"additionalModelRequestFields": {"thinking": {}}, "reasoning": {}},
+    True: {"additionalModelRequestFields": {"thinking": {}}, "thinking": {}, "reasoning": {}},
     False: {},
 }
 EDITOR = partial(OpencodeEditor, marks=Marks("rtest", 1_791_000_000_000))

@@ -60,11 +60,19 @@ class Played:
         return outcomes == {"healed"} and bool(self.again) and all(self.again[len(self.entries) - 1 :])
 
     @property
+    def stuck(self) -> bool:
+        """Whether a prompt was refused, or the daemon mended what shows by itself before it was prompted.
+
+        What it left alone then is an old failure among what was planted, which another family said.
+        """
+        return self.refused is not None or any(entry["outcome"] != "refused" for entry in self.entries)
+
+    @property
     def untouched(self) -> bool:
         """Whether what was planted is as it was, and nobody tried anything; what is reverted, the client deletes."""
         reverted = "revert" in self.planted.session
         same = all(self.after.get(key) == value for key, value in self.before.items())
-        return not self.entries and (reverted or same)
+        return not self.stuck and (reverted or same)
 
     def tell(self) -> str:
         """What became of it, in a line."""
@@ -140,7 +148,8 @@ def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
     binary = ensure(version)
     with Fake(family.name) as fake:
         config = family.config(fake.address)
-        with Client(binary, root / "client", fake.address, config=config, model=family.model) as client:
+        env = fake.google_login(root / "google") if family.google_login else {}
+        with Client(binary, root / "client", fake.address, config=config, env=env, model=family.model) as client:
             if family.protocol:  # the daemon has settings of its own, and reads those of the project
                 (client.directory / "opencode.json").write_text(json.dumps({"provider": config["provider"]}))
             client.call("GET", "/session")
@@ -168,7 +177,7 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
             one.rebuilt = one.expected in sent if one.expected is not None else one.refused is not None
         _collect(stage, made)
         for number in range(further):
-            asked = [one for one in made if number == 0 or one.refused is not None or one.entries]
+            asked = [one for one in made if number == 0 or one.stuck]
             for one, result in zip(asked, pool.map(stage.prompt, asked), strict=True):
                 one.again.append(result.info is not None and result.error is None)
     history = stage.daemon.by_session()

@@ -47,6 +47,17 @@ def _converse(block: Block) -> Block:
     return {"type": kind, "source": {"type": "base64", "media_type": media, "data": value["source"]["bytes"]}}
 
 
+def messages(body: Body) -> list[Message]:
+    """Anthropic's own Messages API, without its marks for caching."""
+    return [{"role": m["role"], "content": _unmarked(m["content"])} for m in body["messages"]]
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
+    return [_unmarked(item) for item in value] if isinstance(value, list) else value
+
+
 def openrouter(body: Body) -> list[Message]:
     """OpenRouter's chat completions."""
     return _chat(body, _details)
@@ -160,6 +171,7 @@ def compatible(body: Body, thinking: Callable[[Message], list[Block]] = lambda _
 
 READERS: dict[str, Callable[[Body], list[Message]]] = {
     "bedrock": converse,
+    "vertex-claude": messages,
     "openrouter": openrouter,
     "openrouter-kimi": lambda body: compatible(body, _details),
     "copilot": copilot,

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from tests.e2e.replies import Reply, events, text
 from tests.families import gemini
 
 
@@ -76,8 +77,14 @@ def responses_of(items: list[dict[str, Any]], model: str = "m", *said: dict[str,
     return "text/event-stream", "".join(lines).encode()
 
 
+def messages(words: str, model: str) -> tuple[str, bytes]:
+    """Anthropic's Messages API, as server-sent events."""
+    return "text/event-stream", b"".join(events(Reply([text(words)]), model))
+
+
 STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
     "bedrock": converse,
+    "vertex-claude": messages,
     "openrouter": chat,
     "openrouter-kimi": chat,
     "copilot": chat,

@@ -33,6 +33,7 @@ class Family:
     protocol: str = ""  # of a custom provider, which only the client's configuration tells
     settings: str = ""  # of recoveryd, without which not all is healed
     said: str = ""  # what stands in its errors, where only that tells who is behind
+    google_login: bool = False  # its SDK asks Google for a token before each request
 
     def config(self, address: str) -> dict[str, Any]:
         """The client's configuration with which this family is asked at `address`."""
@@ -183,6 +184,11 @@ def _google(step: list[Part], *, sdk: str) -> None:
             _give(one, sdk, {"thoughtSignature": f"{signature}%" if said == "garbage" else signature})
 
 
+def _as_it_is(step: list[Part]) -> None:
+    """What Anthropic's own SDK stores; a door to Claude that is reached by it."""
+    del step
+
+
 def _nothing(step: list[Part]) -> None:
     """These SDKs store nothing beside the parts."""
     for part in step:
@@ -239,6 +245,15 @@ FAMILIES = {
             "gemini-3-pro-preview",
             partial(_google, sdk="vertex"),
             base="/v1/publishers/google",
+        ),
+        Family(
+            "vertex-claude",
+            "google-vertex-anthropic",
+            "@ai-sdk/google-vertex/anthropic",
+            "claude-sonnet-4-5@20250929",
+            _as_it_is,
+            base="/v1/projects/p/locations/us-east5/publishers/anthropic/models",
+            google_login=True,
         ),
         Family("deepseek", "deepseek", "@ai-sdk/openai-compatible", "deepseek-chat", _nothing),
     )

@@ -30,7 +30,20 @@ FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
 TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
 # What is asked again by the same family, and by another behind it.
 # Those alike to another of the table: in the full run alone.
-ALIKE = {"openrouter-kimi", "glm", "deepseek", "qwen", "gpt", "litellm", "xai", "gemma", "azure", "gemini-2", "vertex"}
+ALIKE = {
+    "openrouter-kimi",
+    "vertex-claude",
+    "glm",
+    "deepseek",
+    "qwen",
+    "gpt",
+    "litellm",
+    "xai",
+    "gemma",
+    "azure",
+    "gemini-2",
+    "vertex",
+}
 PAIRS = list(permutations([name for name in FAMILIES if FULL or name not in ALIKE], 2))
 # What the template of a local server takes is known once it has refused, not before (docs/limits.md): these it takes,
 # the family behind it refuses, and it refuses them after the repair. Then they heal there too.
