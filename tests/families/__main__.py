@@ -59,9 +59,10 @@ def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
         staged(Path(root), FAMILIES[name], version) as stage,
     ):
-        made = played(stage, shapes, at_once=24 if slow else _AT_ONCE)
+        at_once = len(shapes) if slow else _AT_ONCE
+        made = played(stage, shapes, at_once=at_once)
         healed = [one.shape for one in made if one.healed] if chosen.undo else []
-        back = {shape.name: exact for shape, exact in zip(healed, undone(stage, healed), strict=True)}
+        back = {shape.name: exact for shape, exact in zip(healed, undone(stage, healed, at_once), strict=True)}
     lines = [{**_line(name, version, one), "undone": back.get(one.shape.name)} for one in made]
     for line, one in zip(lines, made, strict=True):
         if chosen.verbose or line["state"] not in ("healed", "accepted") or False in (line["wire"], line["undone"]):

@@ -158,9 +158,9 @@ def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
 
 
 def shapes_for(version: str) -> list[Shape]:
-    """Those that can be planted into this version's store, but what 1.18 tries again for a minute before it tells."""
-    kept = [shape for shape in SHAPES.values() if shape.newer != "slow" and not shape.name.startswith("nothing-yet")]
-    return [shape for shape in kept if version == JSON_STORE or not shape.json_only]
+    """Those that can be planted into this version's store, but the session in which nothing was said yet."""
+    kept = [shape for shape in SHAPES.values() if version == JSON_STORE or not shape.json_only]
+    return [shape for shape in kept if not shape.name.startswith("nothing-yet")]
 
 
 def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: int = 1) -> list[Played]:
@@ -187,12 +187,12 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
     return made
 
 
-def undone(stage: Stage, shapes: Sequence[Shape]) -> list[bool | None]:
+def undone(stage: Stage, shapes: Sequence[Shape], at_once: int = 6) -> list[bool | None]:
     """Have new sessions of these shapes healed, and take it back: whether every byte is as it was planted.
 
     None where a fault that shows by itself was mended before the prompt: behind an answer nothing is taken back.
     """
-    made = played(stage, shapes, further=0, at_once=6)
+    made = played(stage, shapes, further=0, at_once=at_once)
     stage.daemon.codes([["undo", entry["id"]] for one in made for entry in one.entries])
     exact = [bool(one.entries) and stage.records(one.planted) == one.before for one in made]
     return [same if one.refused is not None else None for one, same in zip(made, exact, strict=True)]
