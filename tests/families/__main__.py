@@ -16,10 +16,14 @@ from typing import Any
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST
 from tests.families.judged import judged
 from tests.families.play import Played, played, shapes_for, staged, undone
-from tests.families.table import FAMILIES
+from tests.families.table import EVERY_FAMILY, FAMILIES
 from tests.shapes import SHAPES, Shape
 
-_RETRIED = {"openrouter", "openrouter-kimi"}  # 1.18 tries again for 70 s what it takes for a fault of the server
+_RETRIED = {
+    "openrouter",
+    "openrouter-kimi",
+    "openrouter-kimi-default",
+}  # 1.18 tries again for 70 s what it takes for a fault of the server
 _AT_ONCE = 6  # prompts in flight: half the time that they take one after the other
 Line = dict[str, Any]
 
@@ -27,7 +31,7 @@ Line = dict[str, Any]
 def main() -> None:
     """Play what is asked for, and print a line a shape that is not as it should be, and the sums."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--family", action="append", choices=FAMILIES, help="one or more; all by default")
+    parser.add_argument("--family", action="append", choices=EVERY_FAMILY, help="one or more; all by default")
     parser.add_argument("--version", action="append", help=f"one or more; {NEWEST} by default")
     parser.add_argument("--shape", action="append", help="names that begin so; all by default")
     parser.add_argument("--every", type=int, default=1, help="only every so many shapes")
@@ -57,7 +61,7 @@ def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
     slow = name in _RETRIED and version not in (JSON_STORE, DATABASE)
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
-        staged(Path(root), FAMILIES[name], version) as stage,
+        staged(Path(root), EVERY_FAMILY[name], version) as stage,
     ):
         at_once = len(shapes) if slow else _AT_ONCE
         made = played(stage, shapes, at_once=at_once)
@@ -65,7 +69,11 @@ def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
         back = {shape.name: exact for shape, exact in zip(healed, undone(stage, healed, at_once), strict=True)}
     lines = [{**_line(name, version, one), "undone": back.get(one.shape.name)} for one in made]
     for line, one in zip(lines, made, strict=True):
-        if chosen.verbose or line["state"] not in ("healed", "accepted") or False in (line["wire"], line["undone"]):
+        if (
+            chosen.verbose
+            or line["state"] not in ("healed", "accepted", "left")
+            or False in (line["wire"], line["undone"])
+        ):
             odd = ", wire differs" * (line["wire"] is False) + ", undo differs" * (line["undone"] is False)
             print(f"{name} {version} {line['state']}{odd}: {one.tell()}")
     print(f"{name} {version}: {dict(Counter(line['state'] for line in lines))}", flush=True)
@@ -89,7 +97,7 @@ def _line(family: str, version: str, one: Played) -> Line:
     """What is kept of a shape; `wire`: whether the product built what was sent, None where nothing of it was."""
     told = one.rebuilt if one.refused is not None or not one.stuck else None
     if one.stuck:
-        state = "healed" if one.healed else "STUCK"
+        state = "healed" if one.healed else "left" if one.left else "STUCK"
     else:
         state = "accepted" if one.untouched and all(one.again) else "CHANGED"
     return {"family": family, "version": version, "shape": one.shape.name, "state": state, "wire": told}

@@ -17,6 +17,8 @@ _ALTERNATE = (
     "calls and results."
 )
 _HALF = re.compile("[\ud800-\udfff]")  # of a character
+_MISSING = "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
+_PASSED_BACK = "The `reasoning_content` in the thinking mode must be passed back to the API."
 _EMPTY = "Invalid request: the message at position {at} with role '{role}' must not be empty"
 
 
@@ -129,15 +131,15 @@ def _counted(message: Message, *, all_count: bool) -> list[str]:
     return (["user"] * results or ["assistant"]) if all_count else []
 
 
-def _thinking_kimi(messages: list[Message]) -> str | None:
-    """Kimi that thinks: also each call needs the reasoning that led to it."""
+def _thinking(messages: list[Message], *, missing: str, empty: str = "") -> str | None:
+    """A model that thinks: also each call needs the reasoning that led to it."""
     for at, message in enumerate(messages):
         kinds = {block["type"] for block in message["content"]}
         if message["role"] == "assistant" and "tool_use" in kinds and "thinking" not in kinds:
-            return f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
+            return missing.format(at=at)
     return _compatible(
         [{**one, "content": [block for block in one["content"] if block["type"] != "thinking"]} for one in messages],
-        empty=_EMPTY,
+        empty=empty,
     )
 
 
@@ -152,9 +154,16 @@ def _gpt(messages: list[Message]) -> str | None:
     return _compatible(messages)
 
 
+_KIMI = partial(_thinking, missing=_MISSING, empty=_EMPTY)
+# Of what was read with its reasoning, which the product's wire for them does not show.
+REASONED: dict[str, Callable[[list[Message]], str | None]] = {
+    "kimi-custom": _KIMI,
+    "deepseek-reasoner": partial(_thinking, missing=_PASSED_BACK),
+}
 REFUSALS: dict[str, Callable[[list[Message]], str | None]] = {
     "kimi": partial(_compatible, empty=_EMPTY),
-    "openrouter-kimi": _thinking_kimi,
+    "openrouter-kimi": _KIMI,
+    "openrouter-kimi-default": _KIMI,
     "glm": partial(_compatible, empty=_ILLEGAL),
     "deepseek": _compatible,
     # That an answer without content is refused is inferred from QwenLM/qwen-code#5265.

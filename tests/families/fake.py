@@ -19,7 +19,7 @@ from typing import Any
 from tests.e2e.codex.strict import Strict as Responses
 from tests.e2e.strict import Strict
 from tests.families import chat_servers, gemini
-from tests.families.reading import READERS, Body, Message
+from tests.families.reading import READERS, Body, Message, reasoned
 from tests.families.streams import STREAMS
 from tests.support.fake_api import ApiHandler, FakeApi
 
@@ -181,6 +181,11 @@ def _of_messages(refused: Callable[[list[Message]], str | None], body: Body, mes
     return refused(messages)
 
 
+def _of_reasoned(refused: Callable[[list[Message]], str | None], body: Body, messages: list[Message]) -> str | None:
+    del messages
+    return refused(reasoned(body))
+
+
 def _openai_error(words: str) -> Body:
     code = "invalid_encrypted_content" if words.startswith("The encrypted content") else "invalid_value"
     return {"error": {"message": words, "type": "invalid_request_error", "param": None, "code": code}}
@@ -195,6 +200,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "openai": _openai,
     "azure": _openai,
     **{name: partial(_of_messages, refused) for name, refused in chat_servers.REFUSALS.items()},
+    **{name: partial(_of_reasoned, refused) for name, refused in chat_servers.REASONED.items()},
     "gemini": gemini.refusal,
     "gemini-2": gemini.refusal,
     "vertex": gemini.refusal,
@@ -204,9 +210,11 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "vertex-claude": _anthropic_error,
     "openrouter": _openrouter_error,
     "openrouter-kimi": partial(_openrouter_error, maker="Moonshot AI"),
+    "openrouter-kimi-default": partial(_openrouter_error, maker="Moonshot AI"),
     "copilot": lambda words: {"error": {"message": words, "code": "invalid_request_body"}},
     "openai": _openai_error,
     "kimi": lambda words: {"error": {"message": words, "type": "invalid_request_error"}},
+    "kimi-custom": lambda words: {"error": {"message": words, "type": "invalid_request_error"}},
     "qwen": lambda words: {"error": {"message": f"<400> InternalError.Algo.InvalidParameter: {words}", "code": "x"}},
     "litellm": _litellm_error,
     "gpt": lambda words: {"error": {"message": f"litellm.BadRequestError: OpenAIException - {words}", "code": "400"}},
@@ -217,6 +225,7 @@ WRAPPED: dict[str, Callable[[str], Any]] = {
     "azure": _openai_error,
     "glm": lambda words: {"error": {"code": "1214", "message": words}},
     "deepseek": _openai_error,
+    "deepseek-reasoner": _openai_error,
     "gemini": gemini.wrapped,
     "gemini-2": gemini.wrapped,
     "vertex": gemini.wrapped,

@@ -69,10 +69,15 @@ class Played:
 
     @property
     def untouched(self) -> bool:
-        """Whether what was planted is as it was, and nobody tried anything; what is reverted, the client deletes."""
+        """Whether what was planted is as it was; what is reverted, the client deletes."""
         reverted = "revert" in self.planted.session
-        same = all(self.after.get(key) == value for key, value in self.before.items())
-        return not self.stuck and (reverted or same)
+        return reverted or all(self.after.get(key) == value for key, value in self.before.items())
+
+    @property
+    def left(self) -> bool:
+        """Whether it was refused for reasoning that nobody has any more, named, and left as it was."""
+        told = {(entry["outcome"], entry["kind"]) for entry in self.entries}
+        return self.refused is not None and told == {("refused", "reasoning_missing")} and self.untouched
 
     def tell(self) -> str:
         """What became of it, in a line."""

@@ -169,14 +169,27 @@ def compatible(body: Body, thinking: Callable[[Message], list[Block]] = lambda _
     return found
 
 
+def reasoned(body: Body) -> list[Message]:
+    """The same with the reasoning that goes back as a field of its own."""
+
+    def thinking(message: Message) -> list[Block]:
+        kept = message.get("reasoning_content")
+        return [] if kept is None else [{"type": "thinking", "thinking": kept}]
+
+    return compatible(body, thinking)
+
+
 READERS: dict[str, Callable[[Body], list[Message]]] = {
     "bedrock": converse,
     "vertex-claude": messages,
     "openrouter": openrouter,
     "openrouter-kimi": lambda body: compatible(body, _details),
+    "openrouter-kimi-default": lambda body: compatible(body, _details),
     "copilot": copilot,
     "openai": responses,
     "kimi": compatible,
+    "kimi-custom": compatible,
+    "deepseek-reasoner": compatible,
     "glm": compatible,
     "deepseek": compatible,
     "qwen": compatible,

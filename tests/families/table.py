@@ -258,3 +258,14 @@ FAMILIES = {
         Family("deepseek", "deepseek", "@ai-sdk/openai-compatible", "deepseek-chat", _nothing),
     )
 }
+# Models that want the reasoning of each call back, where the client does not send it: what would have to be made up is
+# left alone (docs/limits.md).
+UNREASONED = {
+    family.name: family
+    for family in (
+        replace(FAMILIES["openrouter-kimi"], name="openrouter-kimi-default", settings=""),
+        replace(FAMILIES["kimi"], name="kimi-custom", provider="lab", model="kimi-k2-thinking", protocol="openai.chat"),
+        replace(FAMILIES["deepseek"], name="deepseek-reasoner", model="deepseek-reasoner"),
+    )
+}
+EVERY_FAMILY = FAMILIES | UNREASONED
