@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST
-from tests.families.judged import judged
+from tests.families.judged import PATHS, WANTS_REASONING, judged
 from tests.families.play import Played, played, shapes_for, staged, undone
-from tests.families.table import EVERY_FAMILY, FAMILIES
+from tests.families.table import EVERY_FAMILY, FAMILIES, UNREASONED
 from tests.shapes import SHAPES, Shape
 
 _RETRIED = {
@@ -45,7 +45,7 @@ def main() -> None:
     if chosen.figures:
         _figures(_lines(chosen.figures))
     elif chosen.without_client:
-        _matrix(chosen.family or list(FAMILIES), chosen.every)
+        _matrix(chosen.family or [*FAMILIES, *(UNREASONED.keys() & PATHS.keys())], chosen.every)
     else:
         for name in chosen.family or FAMILIES:
             for version in chosen.version or [NEWEST]:
@@ -119,17 +119,20 @@ def _figures(lines: list[Line]) -> None:
 
 def _matrix(families: list[str], every: int) -> None:
     """A line a shape: what each family makes of it, in the newest form; the sums of all forms below."""
-    print("`.`: taken as it is; `healed`: refused, and taken after the repair; `STUCK`: refused after it, too.\n")
-    print(f"{'shape':44}" + "".join(f"{name:>12}" for name in families))
+    print("`.`: taken as it is; `healed`: refused, and taken after the repair; `STUCK`: refused after it, too;")
+    print("`left`: refused, and left alone, since reasoning would have to be made up (docs/limits.md).\n")
+    wide = {name: max(12, len(name) + 2) for name in families}
+    print(f"{'shape':44}" + "".join(name.rjust(wide[name]) for name in families))
     sums: Counter[tuple[str, str, str]] = Counter()
     for shape in [shape for shape in SHAPES.values() if not shape.json_only][::every]:
         line = f"{shape.name:44}"
         for name in families:
             for form in ("old", "paged", "new"):
-                one = judged(FAMILIES[name], shape, form)
-                state = "." if one.first is None else "healed" if one.left is None else "STUCK"
+                one = judged(EVERY_FAMILY[name], shape, form)
+                stuck = "left" if name in UNREASONED and one.left == WANTS_REASONING else "STUCK"
+                state = "." if one.first is None else "healed" if one.left is None else stuck
                 sums[name, form, state] += 1
-            line += f"{state:>12}"
+            line += state.rjust(wide[name])
         print(line)
     for name in families:
         for form in ("old", "paged", "new"):

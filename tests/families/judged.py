@@ -15,11 +15,11 @@ from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Edit, Failure, Kind, Marks, RecordedError, Refusal, Refused, Request, Session, edited
+from recoveryd.core import KINDS, Edit, Failure, Kind, Marks, RecordedError, Refusal, Refused, Request, Session, edited
 from recoveryd.providers import classify, rules_for
 from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
-from tests.families.table import FAMILIES, Family
+from tests.families.table import EVERY_FAMILY, Family
 from tests.shapes import Shape
 from tests.support.planted import Planted
 from tests.support.values import as_session
@@ -29,6 +29,7 @@ PATHS = {
     "vertex-claude": "/v1/projects/p/locations/us-east5/publishers/anthropic/models/m:streamRawPredict",
     "openrouter": "/v1/chat/completions",
     "openrouter-kimi": "/v1/chat/completions",
+    "openrouter-kimi-default": "/v1/chat/completions",
     "copilot": "/chat/completions",
     "openai": "/v1/responses",
     "kimi": "/v1/chat/completions",
@@ -46,6 +47,7 @@ PATHS = {
     "gemini-2": "/v1beta/models/gemini-2.5-pro:streamGenerateContent",
     "vertex": "/v1/publishers/google/models/gemini-3-pro-preview:streamGenerateContent",
 }
+WANTS_REASONING = KINDS[Kind.REASONING_MISSING].unrepaired
 THINKING: dict[bool, dict[str, Any]] = {
     True: {"additionalModelRequestFields": {"thinking": {}}, "thinking": {}, "reasoning": {}},
     False: {},
@@ -65,7 +67,7 @@ class Judged:
 @cache
 def session_of(name: str, shape: Shape) -> Session:
     """A shape as a family would have stored it, built once in a process."""
-    return as_session(FAMILIES[name].dressed(_planted(shape)))
+    return as_session(EVERY_FAMILY[name].dressed(_planted(shape)))
 
 
 @cache
@@ -81,6 +83,8 @@ def judged(family: Family, shape: Shape, form: str) -> Judged:
     repairs: list[tuple[Edit, ...]] = []
     while said is not None and len(repairs) < 3:
         made = planned(family, session, form, said)
+        if made == Refusal(WANTS_REASONING):
+            return Judged(first, tuple(repairs), WANTS_REASONING)
         if isinstance(made, Refusal):
             return Judged(first, tuple(repairs), f"{said} -> {made.reason}")
         repairs.append(made)
@@ -132,6 +136,8 @@ def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edi
     evidence = Refused(Kind.UNSENDABLE_PART) if said == "crash" else classify(failure.error)
     if evidence is None:
         return Refusal("the words have no kind")
+    if KINDS[evidence.kind].unrepaired and "invent_reasoning" not in family.settings:
+        return Refusal(KINDS[evidence.kind].unrepaired)
     wires = wires_of(failure, protocol_of(failure), [Form.named(form)])
     made = plan(PlanInput(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
     return made if isinstance(made, Refusal) else made.edits

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -19,11 +20,12 @@ from recoveryd.core import Claims, Kind, Refusal, Session, edited
 from recoveryd.providers import rules_for
 from tests.e2e.heals import words
 from tests.families import switching
-from tests.families.judged import built, failure_of, judged, planned, refusal, session_of
-from tests.families.table import FAMILIES
+from tests.families.judged import WANTS_REASONING, Judged, built, failure_of, judged, planned, refusal, session_of
+from tests.families.table import FAMILIES, UNREASONED, Family
 from tests.shapes import SHAPES, Shape
 from tests.support.values import as_session
 
+LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
 FORMS = ["old", "paged", "new"]
 # All pairs, shapes and forms take a quarter of an hour: for a person.
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
@@ -65,6 +67,28 @@ def test_what_a_family_refuses_is_healed(name: str, form: str) -> None:
     assert {shape: one.left for shape, one in made.items() if one.left is not None} == {}
     assert any(one.first is not None for one in made.values())
     assert any(one.first is None for one in made.values())
+
+
+def test_what_is_not_healed_is_a_call_whose_reasoning_nobody_has() -> None:
+    family = UNREASONED["openrouter-kimi-default"]
+    made = {shape.name: judged(family, shape, "new") for shape in TRIED}
+    left = {name for name, one in made.items() if one.left is not None}
+    assert {made[name].left for name in left} == {WANTS_REASONING}
+    assert left == {shape.name for shape in TRIED if _calls_without_reasoning(family, shape, made[shape.name])}
+
+
+def _calls_without_reasoning(family: Family, shape: Shape, one: Judged) -> bool:
+    session = session_of(family.name, shape)
+    for edits in one.repairs:
+        session = edited(session, edits)
+    request = built(family, session, "new")
+    kinds = [{block.type for block in turn.blocks} for turn in request.turns]
+    return any("tool_use" in found and "thinking" not in found for found in kinds)
+
+
+@pytest.mark.parametrize("family", UNREASONED.values(), ids=lambda family: family.name)
+def test_the_documents_name_what_is_not_healed(family: Family) -> None:
+    assert family.exception in " ".join(LIMITS.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("name", FAMILIES)
