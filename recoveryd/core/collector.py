@@ -9,11 +9,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Pause the search while very many values are made that are in no circle: it takes longer than making them."""
+    """Pause the search while very many values are made that are in no circle: it takes longer than making them.
+
+    What was made counts as old then: it is looked at with all else, not as soon as this ends.
+    """
     paused = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if paused:
+            if not gc.get_freeze_count():  # what others froze stays so
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -74,15 +74,14 @@ def any_of(names: Iterable[str]) -> str:
 
 def half_character(value: object) -> bool:
     """Whether half of a surrogate pair, which no JSON body can carry, is anywhere in a value, also in its keys."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
+    found = [value]
+    for item in found:  # which grows meanwhile
         if isinstance(item, str):
             if not item.isascii() and HALF.search(item):
                 return True
         elif isinstance(item, dict):
-            stack.extend(item.keys())
-            stack.extend(item.values())
+            found += item
+            found += item.values()
         elif isinstance(item, (list, tuple)):
-            stack.extend(item)
+            found += item
     return False

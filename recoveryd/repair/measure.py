@@ -49,6 +49,10 @@ class Measure:
     exact: bool = False
     scales: _Scales = field(default_factory=_Scales, repr=False, compare=False)
 
+    def unweighed(self) -> Measure:
+        """Return the same without what it weighed so far, of which a long session has much."""
+        return replace(self, scales=_Scales())
+
     def tokens(self, block: Block) -> float:
         return self.scales.weight(block.body) * self.rate(block)
 

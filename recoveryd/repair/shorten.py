@@ -99,7 +99,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
         of = f" of {_k(case.size.limit)}" if case.size.limit else ""
         return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
     edits = merged(work.edits, work.editor.lower_usage(round(work.total)), case.session)
-    return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size)
+    return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size.unweighed())
 
 
 def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
@@ -169,9 +169,12 @@ def _make_room(work: Work, limit: float) -> None:
     steps.cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    known = [list(step(work)) for step in sorts]
-    if steps.most_saved(option for options in known for option in options) >= work.need:
-        _take(work, sorts, known)
+    known: list[list[Saving]] = []
+    for step in sorts:
+        known.append(list(step(work)))
+        if steps.most_saved(option for options in known for option in options) >= work.need:
+            _take(work, sorts, known)
+            break
     if work.fits:
         return
     stripped = work.edits
@@ -194,7 +197,7 @@ def _take(
         for number, step in enumerate(sorts):
             if work.fits:
                 break
-            work.take(known[number] if known else step(work), ordered=step is steps.oldest_thinking)
+            work.take(known[number] if number < len(known) else step(work), ordered=step is steps.oldest_thinking)
         if not work.taken:
             return
         work.look()

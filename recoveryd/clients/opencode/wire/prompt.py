@@ -27,7 +27,7 @@ _INTERRUPTED = "[Tool execution was interrupted]"
 Origin = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as the next: of a long session there are 100,000, and that takes thrice as long
 class Piece:
     """One piece of a model message.
 
@@ -49,7 +49,7 @@ class Piece:
         return found if isinstance(found, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Said:
     """One model message: its role is user, assistant or tool; `origin` names the message and the end of its step."""
 
