@@ -30,7 +30,7 @@ from recoveryd.core.errors import (
 from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import from_base64, media_type, pixels
-from recoveryd.core.length import Size, Usage
+from recoveryd.core.length import Size, Usage, in_words
 from recoveryd.core.model import (
     CUT_OFF,
     PAGE,
@@ -128,6 +128,7 @@ __all__ = [
     "failpoint",
     "from_base64",
     "half_character",
+    "in_words",
     "is_session_id",
     "item_shape",
     "json_of",

@@ -129,8 +129,9 @@ KINDS: Mapping[Kind, KindInfo] = {
         local=True,
     ),
     Kind.MEDIA_REJECTED: KindInfo(
-        cause="an image or file that the provider does not take",
-        remedy="The image or file is replaced by a text that names it; the original is in the ledger.",
+        cause="an image or file that the provider does not take, or more bytes than it takes",
+        remedy="The image or file is replaced by a text that names it; the original is in the ledger. Where words are "
+        "too many bytes, the oldest tool outputs are no longer sent.",
     ),
     Kind.ASSISTANT_PREFILL: KindInfo(
         cause="a request that ends with the assistant's words",

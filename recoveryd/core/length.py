@@ -10,13 +10,23 @@ class Size:
     """What a refusal for size tells, in tokens; 0 where it does not.
 
     `asked` is the length of the request, `limit` what the model takes, `output` what was asked for the answer where
-    that counts too. `by_bytes`: not its tokens were too many but its bytes.
+    that counts too. `by_bytes`: not its tokens were too many but its bytes, of which it may have `most_bytes`.
     """
 
     asked: int = 0
     limit: int = 0
     output: int = 0
     by_bytes: bool = False
+    most_bytes: int = 0
+
+
+def in_words(amount: float, *, by_bytes: bool = False) -> str:
+    """Write an amount of tokens (212403 as "212k"), or of bytes (604120 as "604 kB")."""
+    if not by_bytes:
+        return f"{amount / 1000:.0f}k" if amount >= 1000 else f"{amount:.0f}"
+    if amount < 1e6:
+        return f"{amount / 1000:.0f} kB"
+    return f"{amount / 1e6:.0f} MB" if amount >= 1e7 else f"{amount / 1e6:.1f} MB"
 
 
 @dataclass(frozen=True, slots=True)

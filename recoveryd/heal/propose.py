@@ -22,7 +22,7 @@ from recoveryd.core import (
     Wire,
     explained_by,
 )
-from recoveryd.diagnose import Case, Context, left_alone
+from recoveryd.diagnose import Case, Context, left_alone, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.shorten import left_over, shortened
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
@@ -120,17 +120,15 @@ class Proposer:
         provider = _rules(client, wires, case, invents=self._config.invent_reasoning)
         if isinstance(provider, Refusal):
             return provider
-        if (shorter := self._shorter(case, session)) is not None:
+        shorter = self._shorter(case, session)
+        if isinstance(shorter, Proposal) or (shorter is not None and KINDS[kind].shortened):
             return shorter
-        # Of other kinds a turn that runs is left alone in any case; this one it may look like.
-        busy = client.at_work(store, session) if KINDS[kind].open_turn else None
-        if busy is not None:
-            raise ActiveError(f"It is left alone: {busy}.")
+        _at_rest(client, case, session)
         planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
-            step = next_step(kind, client.way_back)
-            known = replace(planned, reason=f"{planned.reason}: {step}")
-            return known if planned.understood else self._unexplained(case, session, wires, planned)
+            if planned.understood:
+                return replace(planned, reason=f"{planned.reason}: {next_step(kind, client.way_back)}")
+            return shorter or self._unexplained(case, session, wires, planned)
         ahead = case.event.ahead
         if ahead and not only_adds(planned.edits):
             return Refusal("what would heal it takes something out: that waits until it is refused")
@@ -184,11 +182,9 @@ class Proposer:
         return Marks(case.recovery, self._context.now_ms)
 
     def _shorter(self, case: Case, session: Session) -> Proposal | Refusal | None:
-        """Plan that less of the session is sent; None where its length is not the fault, or not all of it."""
-        if case.kind is Kind.MEDIA_REJECTED and size_of(case.failure.error).by_bytes:
-            fewer = self._less(case, session)
-            return None if isinstance(fewer, Refusal) else fewer
-        return self._less(case, session) if KINDS[case.kind].shortened else None
+        """Plan that less of the session is sent; None where its length is not the fault."""
+        too_large = case.kind is Kind.MEDIA_REJECTED and size_of(case.failure.error).by_bytes
+        return self._less(case, session) if too_large or KINDS[case.kind].shortened else None
 
     def _less(self, case: Case, session: Session) -> Proposal | Refusal:
         store, failure, kind = case.store, case.failure, case.kind
@@ -200,7 +196,9 @@ class Proposer:
             return Refusal("sessions of this client can't be made shorter yet: start a new session")
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
-        done = shortened(case, session, known, wires, rules_for(failure, wires), share=share, by_hand=by_hand)
+        tried = len(tries(self._context, store, failure, store.look(session.id).last_answer))
+        rules = rules_for(failure, wires)
+        done = shortened(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits
@@ -232,6 +230,13 @@ class Proposer:
             places=places(session, cure.edits),
             also=cure.also,
         )
+
+
+def _at_rest(client: Client, case: Case, session: Session) -> None:
+    """Raise ActiveError where a turn runs that may look like the fault; of other kinds it is left alone in any case."""
+    busy = client.at_work(case.store, session) if KINDS[case.kind].open_turn else None
+    if busy is not None:
+        raise ActiveError(f"It is left alone: {busy}.")
 
 
 def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) -> Provider | Refusal:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store, stored_images
-from recoveryd.core import Change, Claims, DiskError, Refusal, Session, Size, StoreError, Wire
+from recoveryd.core import Change, Claims, DiskError, Failure, Refusal, Session, Size, StoreError, Wire, in_words
 from recoveryd.diagnose import Case
 from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
@@ -37,18 +37,18 @@ class Shortened:
     @property
     def lead(self) -> str:
         """The words before it: "212k of 200k tokens: "."""
-        shorter = self.shorter
-        if shorter.by_bytes:
-            return f"{shorter.before / 1e6:.0f} of {shorter.limit / 1e6:.0f} MB: "
-        of = f" of {_thousands(shorter.limit)}" if shorter.limit else ""
-        return f"{_thousands(shorter.before)}{of} tokens: "
+        of = f" of {self._said(self.shorter.limit)}" if self.shorter.limit else ""
+        unit = "" if self.shorter.by_bytes else " tokens"
+        return f"{self._said(self.shorter.before)}{of}{unit}: "
 
     @property
     def tail(self) -> str:
         """The words behind it: "; nothing is deleted, and about 139k are sent now"."""
-        if self.shorter.by_bytes:
-            return f"; about {self.shorter.after / 1e6:.0f} MB are sent now"
-        return f"; nothing is deleted, and about {_thousands(self.shorter.after)} are sent now"
+        kept = "" if self.shorter.by_bytes else "nothing is deleted, and "
+        return f"; {kept}about {self._said(self.shorter.after)} are sent now"
+
+    def _said(self, amount: float) -> str:
+        return in_words(amount, by_bytes=self.shorter.by_bytes)
 
     def objections(self, found: Session) -> list[str]:
         """List what speaks against the session as it is read back."""
@@ -70,25 +70,24 @@ def shortened(
     *,
     share: float,
     by_hand: bool,
+    tried: int = 0,
 ) -> Shortened | Refusal:
-    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not."""
+    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not.
+    `tried`: how often it was made shorter in vain.
+    """
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
     failure, said = stuck.failure, [text for error in known.earlier for text in error.texts]
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
-    size = size_of(failure.error)
     logged = size_of(known.logged) if known.logged is not None else Size()
-    if not size.limit and not size.by_bytes:
-        before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
-        size = replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
     case = ShortenInput(
         session=session,
         wires=wires,
         provider=provider,
         editor=known.editor,
         usages=known.usages,
-        size=size,
+        size=_size(failure, known, logged),
         share=share,
         without_base=known.without_base and not logged.asked,
         by_hand=by_hand,
@@ -96,6 +95,7 @@ def shortened(
         binds=binds_thinking(failure, said) and not known.drops_bound,
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,
+        tried=tried,
     )
     planned = shorten(case)
     if isinstance(planned, Refusal):
@@ -103,16 +103,22 @@ def shortened(
     return Shortened(planned, known.wholes(session, planned.edits), session, wires, provider)
 
 
+def _size(failure: Failure, known: Shortening, logged: Size) -> Size:
+    """Return all that is known of the length: by the refusal, or else by the client's log, or its settings."""
+    size = size_of(failure.error)
+    if size.limit or size.by_bytes:
+        return size
+    if logged.by_bytes:
+        return logged
+    before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
+    return replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
+
+
 def left_over(known: Shortening) -> str:
     """Tell how long what a compaction left was, and what the model takes: "8,197 of 8,000 tokens"; "" if not known."""
     logged = size_of(known.logged) if known.logged is not None else Size()
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""
-
-
-def _thousands(tokens: float) -> str:
-    """Write 212403 as "212k"."""
-    return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 
 @contextmanager

@@ -19,19 +19,21 @@ _LEAST, _MOST = 0.04, 1.6  # beyond, a usage is not of what stands there: a lie,
 _APART = 2.5  # how far one stretch may be from the usual
 _IMAGE_CHARACTERS = IMAGE * 4
 _ENOUGH = 4_000  # characters that have to be measured for a rate to be one
+_BYTES_OF_A_TOKEN = 4
 _OVERHEAD = 24  # characters that frame a block
 
 
 class _Scales:
-    """Weighs each body once."""
+    """Weighs each body once: by its characters, or by its bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_bytes: bool = False) -> None:
+        self.by_bytes = by_bytes
         self._known: dict[int, tuple[Json, int]] = {}  # by identity of what is weighed: held, so it stays its own
 
     def weight(self, body: Json) -> int:
         known = self._known.get(id(body))
         if known is None:
-            known = self._known[id(body)] = body, weight(body)
+            known = self._known[id(body)] = body, heavy_bytes(body) if self.by_bytes else weight(body)
         return known[1]
 
 
@@ -39,7 +41,8 @@ class _Scales:
 class Measure:
     """Tokens a character, by message, and the tokens of what is no block: system and tools.
 
-    `exact`: the whole was told by a refusal, or the newest stretch by an answer.
+    `exact`: the whole was told by a refusal, or the newest stretch by an answer. One `in_bytes` counts bytes, wherever
+    it says tokens.
     """
 
     base: float
@@ -51,7 +54,16 @@ class Measure:
 
     def unweighed(self) -> Measure:
         """Return the same without what it weighed so far, of which a long session has much."""
-        return replace(self, scales=_Scales())
+        return replace(self, scales=_Scales(by_bytes=self.scales.by_bytes))
+
+    @property
+    def a_token(self) -> float:
+        """Return how many of what it counts a token is, about."""
+        return _BYTES_OF_A_TOKEN if self.scales.by_bytes else 1
+
+    def part(self, value: Any, block: Block) -> float:
+        """Return what a part of a block takes."""
+        return (heavy_bytes(value) if self.scales.by_bytes else characters(value)) * self.rate(block)
 
     def tokens(self, block: Block) -> float:
         return self.scales.weight(block.body) * self.rate(block)
@@ -238,21 +250,18 @@ def characters(value: Any) -> int:
     return 6
 
 
-def request_bytes(request: Request) -> int:
-    """Return the bytes of what a request has of the conversation, about."""
-    return sum(heavy_bytes(block.body) for block in request.blocks())
+def in_bytes() -> Measure:
+    """Return the measure that counts the bytes of a request's conversation, about."""
+    return Measure(0.0, {}, 1.0, measured=True, exact=True, scales=_Scales(by_bytes=True))
 
 
-def heavy_bytes(body: Json) -> int:
-    """Return the bytes of a block in a request, about: of images those of their base64."""
-    return sum(map(heavy_bytes, body)) if isinstance(body, (list, tuple)) else _bytes(body)
-
-
-def _bytes(value: Any) -> int:
+def heavy_bytes(value: Any) -> int:
+    """Return the bytes of a part of a request, about: of images those of their base64."""
     if isinstance(value, str):
-        return len(value)
+        escaped = value.count("\n") + value.count('"') + value.count("\\")
+        return escaped + (len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
     if isinstance(value, Mapping):
-        return sum(len(key) + 6 + _bytes(item) for key, item in value.items())
+        return sum(len(key) + 6 + heavy_bytes(item) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return sum(map(_bytes, value))
+        return sum(map(heavy_bytes, value))
     return 6

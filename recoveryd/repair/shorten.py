@@ -13,7 +13,6 @@ from functools import partial
 
 from recoveryd.core import (
     KINDS,
-    Block,
     Claims,
     Edits,
     Kind,
@@ -21,12 +20,13 @@ from recoveryd.core import (
     Request,
     Size,
     Violation,
+    in_words,
     merged,
     without_collector,
 )
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
-from recoveryd.repair.measure import Measure, heavy_bytes, measure, request_bytes
+from recoveryd.repair.measure import Measure, heavy_bytes, in_bytes, measure
 from recoveryd.repair.shorten_steps import Saving, ShortenInput, Work
 
 CLOSING = "[Tool execution completed.]"
@@ -37,6 +37,7 @@ _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
 _SHORT = 20_000  # tokens: less is short for any model
 _LOOKS = 3  # at what was done: by then it fits, or never does
 MAX_BYTES = 32 * 1024 * 1024
+_FURTHER = 8  # the part of all bytes that stays where half of them was refused too
 _FEW_BYTES = 50_000  # of a conversation: fewer are too many for no server, so the rest of the request is to blame
 
 
@@ -54,8 +55,6 @@ class Shorter:
     by_bytes: bool = False
 
     def length(self, request: Request) -> float:
-        if self.by_bytes:
-            return request_bytes(request)
         return self.measure.total(request)
 
 
@@ -67,39 +66,63 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
         return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)
     if request.flat:
         return Refusal("conversations in this form can't be made shorter yet: start a new one")
-    if case.size.by_bytes:
-        held = request_bytes(request)
-        if case.refused and held < _FEW_BYTES:
-            return Refusal(
-                f"the conversation has {held / 1000:.0f} kB, so it is not what makes the request too large: "
-                "turn off tools and MCP servers, or ask who runs the server or a proxy before it what it takes"
-            )
-        fewer = _fewer_bytes(case, request, held)
-        if fewer is not None:
-            return fewer
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
     whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
-    size = _measured(case, whole, request)
-    before = size.total(request)
-    limit = case.size.limit - case.size.output if case.size.limit else 0
-    target = _target(case, before)
+    by_bytes = case.size.by_bytes
+    size = in_bytes() if by_bytes else _measured(case, whole, request)
+    before, limit = size.total(request), _limit(case)
+    target = _target_bytes(case, request, size) if by_bytes else _target(case, before)
     obstacle = _obstacle(case, size, limit, before)
     if obstacle is not None:
         return obstacle
     work = Work(case, size, target, request)
     work.add([given_back])
+    if by_bytes:
+        _take(work, [steps.oldest_media])
+    words = not (by_bytes and work.fits)
     _make_room(work, limit or max(before, target))
-    if not work.fits:
-        left = f"even without all that may go it would have about {_k(work.total)} of {_k(target)} tokens"
-        return Refusal(f"{left}: choose a model that takes more, or start a new session")
-    refused = _sound(work, request)
+    refused = _too_long(work) if not work.fits else _sound(work, request)
     if refused is not None:
         return refused
     if not work.edits:
-        of = f" of {_k(case.size.limit)}" if case.size.limit else ""
-        return Refusal(f"it has about {_k(before)}{of} tokens, and {_k(target)} are aimed at", understood=False)
-    edits = merged(work.edits, work.editor.lower_usage(round(work.total)), case.session)
-    return Shorter(edits, round(before), round(work.total), round(target), case.size.limit, size.unweighed())
+        return _short_enough(case, before, target)
+    lowered = work.editor.lower_usage(round(_tokens_of(work, request))) if words else ()
+    edits = merged(work.edits, lowered, case.session)
+    known = case.size.most_bytes if by_bytes else case.size.limit
+    return Shorter(edits, round(before), round(work.total), round(target), known, size.unweighed(), by_bytes)
+
+
+def _limit(case: ShortenInput) -> int:
+    """Return what the conversation and its answer may have, in tokens or in bytes; 0 where that is not known."""
+    if case.size.by_bytes:
+        return case.size.most_bytes
+    return case.size.limit - case.size.output if case.size.limit else 0
+
+
+def _too_long(work: Work) -> Refusal:
+    unit = "" if work.case.size.by_bytes else " tokens"
+    left = f"even without all that may go it would have about {_said(work.case, work.total)} of "
+    help_ = "choose a model that takes more, or start a new session" if unit else "start a new session"
+    return Refusal(f"{left}{_said(work.case, work.target)}{unit}: {help_}")
+
+
+def _short_enough(case: ShortenInput, before: float, target: float) -> Refusal:
+    unit = "" if case.size.by_bytes else " tokens"
+    of = f" of {_said(case, known)}" if (known := case.size.most_bytes or case.size.limit) else ""
+    return Refusal(
+        f"it has about {_said(case, before)}{of}{unit}, and {_said(case, target)} are aimed at", understood=False
+    )
+
+
+def _said(case: ShortenInput, amount: float) -> str:
+    return in_words(amount, by_bytes=case.size.by_bytes)
+
+
+def _tokens_of(work: Work, request: Request) -> float:
+    """Return the tokens of what is left; `request` is what the answers tell of."""
+    if not work.case.size.by_bytes:
+        return work.total
+    return measure(request, work.case.usages, Size(), sent=request).total(work.request)
 
 
 def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
@@ -127,25 +150,45 @@ def _target(case: ShortenInput, before: float) -> float:
     return case.share * size.limit
 
 
+def _target_bytes(case: ShortenInput, request: Request, size: Measure) -> float:
+    """Return the bytes that are aimed at. Of images so many go at once that a server takes it which takes less than
+    Anthropic; where that was in vain, nearly all.
+    """
+    if case.size.most_bytes:
+        return case.share * case.size.most_bytes
+    before = size.total(request)
+    if case.by_hand:
+        return case.share * before
+    media = sum(heavy_bytes(list(case.provider.sources(block.body))) for block in request.blocks() if block.part_id)
+    aim = min(MAX_BYTES, before) / (_FURTHER if case.tried else 2)
+    return aim if before - media <= aim else _ESTIMATED * before
+
+
 def _longest_answered(case: ShortenInput) -> float:
     """Return the tokens of the longest request that the same model answered: so many it takes, if no limit is known."""
     return max((usage.given for usage in case.usages if usage.same_model), default=0)
 
 
 def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) -> Refusal | None:
-    # Of a request with too many bytes a share is taken, which holds whatever a token is.
-    if not case.size.limit and not size.measured and case.refused and not case.size.by_bytes:
+    if case.size.by_bytes and case.refused and before < (case.share * limit or _FEW_BYTES):
+        of = f" of {_said(case, limit)}" if limit else ""
+        return Refusal(
+            f"the conversation has {_said(case, before)}{of}, so it is not what makes the request too large: "
+            "turn off tools and MCP servers, or ask who runs the server or a proxy before it what it takes"
+        )
+    if not limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
             "choose a model that takes more, or start a new session"
         )
     if limit and size.base > _OWN * limit:
         return Refusal(
-            f"system prompt and tools alone take about {_k(size.base)} of the {_k(limit)} tokens that the model takes, "
-            "so nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
+            f"system prompt and tools alone take about {in_words(size.base)} of the {in_words(limit)} tokens that the "
+            "model takes, so nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
         )
-    if case.by_hand and not limit and before < _SHORT:
-        return Refusal(f"it has about {_k(before)} tokens: there is nothing to make shorter", understood=False)
+    if case.by_hand and not limit and before < _SHORT * size.a_token:
+        unit = "" if case.size.by_bytes else " tokens"
+        return Refusal(f"it has about {_said(case, before)}{unit}: there is nothing to make shorter", understood=False)
     if case.refused and case.by_itself:
         pruned = case.wires[0].build(with_edits(case.session, case.by_itself))
         if size.total(pruned) < (limit or _ESTIMATED * before) and not any(map(_of_open_turn, _refused(case, pruned))):
@@ -156,10 +199,6 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
     if case.refused and case.cleared_since and limit and before < limit:
         return Refusal("the client cleared old tool outputs since, and it fits again: prompt it again")
     return None
-
-
-def _k(tokens: float) -> str:
-    return f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
 
 
 def _make_room(work: Work, limit: float) -> None:
@@ -248,24 +287,3 @@ def _of_open_turn(violation: Violation) -> bool:
 
 def _mark(violation: Violation) -> tuple[Kind, str]:
     return violation.kind, violation.block.part_id if violation.block else ""
-
-
-def _fewer_bytes(case: ShortenInput, request: Request, whole: int) -> Shorter | None:
-    """Take out the oldest images and files, to half of what a request may have; None where they are too few."""
-    limit = min(MAX_BYTES, whole)
-    chosen: list[Block] = []
-    left = whole
-    for block in request.blocks():
-        if left <= limit / 2:
-            break
-        if block.part_id and any(True for _ in case.provider.sources(block.body)):
-            chosen.append(block)
-            left -= heavy_bytes(block.body)
-    if left > limit / 2 or not chosen:
-        return None
-    size = measure(request, case.usages, Size(), sent=request)
-    work = Work(case, size, float("inf"), request)
-    work.add([work.editor.take_out_media(chosen, lambda _: None, "the request had too many bytes")])
-    if _sound(work, request) is not None:
-        return None
-    return Shorter(work.edits, whole, left, limit // 2, MAX_BYTES, size, by_bytes=True)

@@ -10,7 +10,7 @@ from recoveryd.core import Block, Edits, Request, Session, Shortener, Size, Usag
 from recoveryd.core import edited as with_edits
 from recoveryd.providers import Provider
 from recoveryd.repair.extract import extract_before
-from recoveryd.repair.measure import Measure, characters
+from recoveryd.repair.measure import Measure
 from recoveryd.repair.outline import Outline
 
 ALONE = 0.25  # of the limit: one thing that is longer is cut first
@@ -29,7 +29,8 @@ class ShortenInput:
     `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
     was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
     provider ties thinking to all before it. `by_itself`: the edits that the client is about to make.
-    `cleared_since`: outputs were cleared since the refusal; `refused`: it was refused for its length.
+    `cleared_since`: outputs were cleared since the refusal; `refused`: it was refused for its length; `tried`: how
+    often it was made shorter in vain.
     """
 
     session: Session
@@ -45,6 +46,7 @@ class ShortenInput:
     by_itself: Edits = ()
     cleared_since: bool = False
     refused: bool = True
+    tried: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +191,25 @@ def _length(block: Block) -> int:
     return sum(len(str(item.get("text", ""))) for item in texts)
 
 
+def oldest_media(work: Work) -> Iterable[Saving]:
+    """List the images and files."""
+    for one in work.outline.placed:
+        sources = list(work.case.provider.sources(one.block.body)) if one.block.part_id else []
+        if sources:
+            yield Saving(one.block, work.measure.part(sources, one.block), partial(_take_out_media, one.block))
+
+
+def _take_out_media(block: Block, editor: Shortener) -> Edits:
+    return editor.take_out_media([block], lambda _: None, "the request had too many bytes")
+
+
 def old_outputs(work: Work, spare: int = 2) -> Iterable[Saving]:
     """List the outputs of tools before the last two turns, but for the newest."""
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
     for at in range(len(old) - 1, -1, -1):
         kept += work.measure.tokens(old[at])
-        if kept > OUTPUTS_KEPT:
+        if kept > OUTPUTS_KEPT * work.measure.a_token:
             return [_cleared(work, block) for block in old[: at + 1]]
     return []
 
@@ -206,8 +220,8 @@ def present_outputs(work: Work, spare: int = 3) -> Iterable[Saving]:
 
 
 def _cleared(work: Work, block: Block) -> Saving:
-    fewer = characters(block.body.get("content")) - _CLEARED
-    return Saving(block, fewer * work.measure.rate(block), lambda editor: editor.clear_output(block))
+    saves = work.measure.part(block.body.get("content"), block) - _CLEARED * work.measure.rate(block)
+    return Saving(block, saves, lambda editor: editor.clear_output(block))
 
 
 def old_inputs(work: Work, spare: int = 3) -> Iterable[Saving]:

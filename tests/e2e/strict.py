@@ -34,7 +34,7 @@ class Strict:
     """A provider's temper: `prefill` allows a last assistant message, `bound` ties thinking to what is before it.
 
     `limit`: the tokens that its model takes, and `words` what it says of more (`tests.e2e.tokens`). `max_bytes`: of a
-    request, where a proxy takes fewer.
+    request, where a proxy takes fewer; `tells_bytes`: it says how many.
     """
 
     prefill: bool = False
@@ -42,12 +42,14 @@ class Strict:
     limit: int | None = None
     words: str = TOO_LONG
     max_bytes: int = MAX_REQUEST
+    tells_bytes: bool = False
     bindings: Bindings = field(default_factory=Bindings)
 
     def check(self, raw: bytes) -> tuple[dict[str, Any] | None, Refusal | None]:
         """The parsed body (None if it is no JSON object) and the first rule that it breaks (None if accepted)."""
         if len(raw) > self.max_bytes:
-            return None, Refusal("media_rejected", "Request exceeds the maximum size")
+            told = f" of {self.max_bytes} bytes" if self.tells_bytes else ""
+            return None, Refusal("media_rejected", f"Request exceeds the maximum size{told}")
         body, message = _parse(raw)
         if body is None:
             return None, Refusal("invalid_unicode", message)

@@ -192,10 +192,42 @@ def test_the_bytes_of_a_request_without_media(name: str) -> None:
         len(json.dumps(_sent(session, made))),
     )
     assert 0.5 * before < after < 0.65 * before
-    assert not made.by_bytes
+    assert made.by_bytes
+
+
+def test_a_number_of_bytes_in_the_refusal_is_what_is_aimed_at() -> None:
+    """Of images and words together; the images go first."""
+
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        LONG["many-turns"].turns(s, rng)
+        for turn in range(4):
+            s.user(f"look {turn}", file("data:image/png;base64," + "A" * 300_000))
+            s.assistant("I see")
+
+    session = _session(turns)
+    for most, goes in ((1_800_000, {"take_out_media"}), (700_000, {"take_out_media", "clear_output"})):
+        made = _shorter(_long(session, size=Size(by_bytes=True, most_bytes=most)))
+        assert set(_actions(made)) == goes
+        after = len(json.dumps(_sent(session, made)))
+        assert made.limit == most
+        assert 0.6 * most < after < 0.75 * most
+
+
+def test_bytes_that_are_refused_again_go_nearly_all() -> None:
+    made = _shorter(_long(session_of(LONG["screens"], seed=7), size=Size(by_bytes=True), tried=1))
+    assert set(_actions(made)) == {"take_out_media"}
+    assert made.after < 32 * 1024 * 1024 / 8
 
 
 # What is left alone
+
+
+def test_a_number_of_bytes_that_the_conversation_is_far_from() -> None:
+    session = session_of(LONG["many-turns"], seed=7)
+    refusal = shorten(_long(session, size=Size(by_bytes=True, most_bytes=10 * 1024 * 1024)))
+    assert isinstance(refusal, Refusal)
+    assert refusal.understood
+    assert re.search(r"the conversation has 8\d\d kB of 10 MB, so it is not what makes the request", refusal.reason)
 
 
 @pytest.mark.parametrize("part", [None, file(PICTURE)])

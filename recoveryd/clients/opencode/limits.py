@@ -18,6 +18,7 @@ from recoveryd.core import Failure, RecordedError
 _TAIL = 2_000_000  # bytes of the end of a log
 _SAME_TURN_MS = 120_000
 _TIME = re.compile(r"timestamp=(\S{10,40})")
+_OF_SIZE = re.compile("token|too large|maximum size|maximum allowed number of bytes", re.IGNORECASE)
 _LINE = 8_000  # characters of a line
 _OFF = re.compile(r'"prune"\s*:\s*false')
 _NAMES = ("opencode.json", "opencode.jsonc", "config.json")
@@ -37,7 +38,7 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
     text = _read(newest, _TAIL) if newest is not None else ""
     for line in reversed(text.splitlines()):
         of_summary = "agent=compaction" in line or failure.message in line
-        if failure.session in line and not of_summary and "error" in line and "token" in line:
+        if failure.session in line and not of_summary and "error" in line and _OF_SIZE.search(line):
             return error_record.read(line[:_LINE]) if _when(line) >= failure.time - _SAME_TURN_MS else None
     return None
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from recoveryd.core import RecordedError, Size
+from recoveryd.providers.sentences import named
 
 _NUMBER = r"(\d[\d,._]{0,14}\d|\d)"
 _NAMES = ("asked", "limit", "output")
@@ -20,6 +21,7 @@ _BYTES = re.compile(
     r"|exceeds the maximum (allowed )?(number of )?bytes|too many total text bytes",
     re.IGNORECASE,
 )
+_ONE_THING = re.compile(r"\b(image|picture|photo|file|document|attachment|media|pdf)s?\b", re.IGNORECASE)
 _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE)
 
 
@@ -54,7 +56,10 @@ def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
             size = _read(found) if found is not None else None
             if size is not None:
                 return size
-    return Size(by_bytes=_by_bytes(error, texts))
+    if not _by_bytes(error, texts):
+        return Size()
+    of_one = any(_ONE_THING.search(text) for text in texts)
+    return Size(by_bytes=True, most_bytes=0 if of_one else named.sizes(texts)[0])
 
 
 def _by_bytes(error: RecordedError, texts: list[str]) -> bool:

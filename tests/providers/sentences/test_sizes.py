@@ -88,6 +88,21 @@ def test_a_length_in_bytes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("Request exceeds the maximum size of 10 MB", 10 * 1024**2),
+        ("request_too_large: Request exceeds the maximum allowed number of bytes. The maximum is 32 MB.", 32 * 1024**2),
+        ("Request body is 12.3 MB. Max size is 10 MB", 10 * 1024**2),
+        ("Request body too large, limit: 1048576 bytes", 1024**2),
+        ("image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes", 0),  # no limit of the request
+        ("the file is too large: at most 20 MB", 0),
+    ],
+)
+def test_a_number_of_bytes(text: str, most: int) -> None:
+    assert _size(text, 413) == Size(by_bytes=True, most_bytes=most)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Request too large for model `llama` on tokens per minute (TPM): Limit 6000, Requested 9000",
