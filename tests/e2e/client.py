@@ -19,6 +19,7 @@ from typing import IO, Any
 from tests.support.build import BINDS
 
 MODEL = "claude-sonnet-4-5"
+WIDE = "claude-opus-4-1"  # takes a million tokens, by the settings
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "TEST_RECOVERYD_LOCKS")
 
 
@@ -221,7 +222,10 @@ def _settings(provider_url: str, model: str, context: int) -> dict[str, Any]:
             "anthropic": {
                 "npm": "@ai-sdk/anthropic",
                 "options": {"baseURL": provider_url, "apiKey": "x"},
-                "models": {name: {**described, "name": name} for name in (model, BINDS["modelID"])},
+                "models": {
+                    **{name: {**described, "name": name} for name in (model, BINDS["modelID"])},
+                    WIDE: {**described, "name": WIDE, "limit": {**limit, "context": 1_000_000}},
+                },
             }
         },
     }

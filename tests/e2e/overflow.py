@@ -11,25 +11,31 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.clients.opencode.wire.form import Form
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.heals import files
-from tests.e2e.install import DEFAULT_VERSION
+from tests.e2e.install import DATABASE, DEFAULT_VERSION, JSON_STORE
+from tests.e2e.overflow_scenes import SCENES, Lived, Scene
+from tests.e2e.provider import Request
 from tests.e2e.strict import MAX_REQUEST
 from tests.e2e.tokens import NO_NUMBERS, SUM, TOO_LONG, count
 from tests.support.build import Planted, SessionBuilder
 from tests.support.long_sessions import FIRST, LONG, Long
+from tests.support.values import as_session
 
 LIMIT = 200_000  # tokens
 SHARE = 0.7
 OFF = {"compaction": {"auto": False, "prune": False}}
 PROMPTS = 3
+_LOOK_S = 12.0  # until a daemon has healed what was refused, if it does
 
 
 @dataclass(repr=False)
@@ -37,18 +43,22 @@ class Played:
     """What became of one session. `records` and `undone` are all of it, once it was refused and after the undo."""
 
     case: Long
-    planted: Planted
-    refused: Outcome
+    lived: Lived
     records: dict[str, bytes]
     entries: list[dict[str, Any]] = field(default_factory=list)
     undo: int = 0
     undone: dict[str, bytes] = field(default_factory=dict)
     again: list[Outcome] = field(default_factory=list)
     touched: bool = False
+    later: int = 0  # repairs of what a later prompt was refused for: what the client itself did to bound thinking, say
 
     @property
     def id(self) -> str:
-        return self.planted.id
+        return self.lived.session
+
+    @property
+    def refused(self) -> Outcome:
+        return self.lived.refused
 
     @property
     def healed(self) -> bool:
@@ -67,11 +77,17 @@ class Played:
         if not self.healed:
             return [*wrong, "it was not healed"]
         wrong += [] if self.undo == 0 and self.undone == self.records else [f"undo {self.undo}: {self._unlike()}"]
-        wrong += [f"prompt {n} was refused" for n, outcome in enumerate(self.again) if not outcome.accepted]
+        if self.accepted < PROMPTS or len(self.again) > PROMPTS + self.later:
+            wrong.append(f"{self.accepted} of {len(self.again)} prompts were accepted")
         first = self.again[0].requests[0].body if self.again and self.again[0].requests else None
         said = json.dumps(first, ensure_ascii=False)
-        wrong += [f"{what!r} is not sent" for what in (FIRST, newest(self.planted)) if what not in said]
+        wrong += [f"{what!r} is not sent" for what in self._owed() if what not in said]
         return wrong
+
+    @property
+    def accepted(self) -> int:
+        """How many prompts were answered after all."""
+        return sum(outcome.accepted for outcome in self.again)
 
     def _unlike(self) -> str:
         keys = self.records.keys() | self.undone.keys()
@@ -80,8 +96,8 @@ class Played:
     @property
     def kept(self) -> str:
         """What is sent after the heal, of what the target allows; "" where nothing was to be kept by its tokens."""
-        by_bytes = any(" MB: " in entry["detail"] for entry in self.entries)
-        return f"{self.sent / (SHARE * LIMIT):.0%}" if self.healed and self.sent and not by_bytes else ""
+        by_tokens = all(" tokens: " in entry["detail"] for entry in self.entries)
+        return f"{self.sent / (SHARE * LIMIT):.0%}" if self.healed and self.sent and by_tokens else ""
 
     @property
     def came_to(self) -> str:
@@ -89,15 +105,31 @@ class Played:
         if self.healed:
             return "healed" if not self.problems else f"WRONG: {'; '.join(self.problems)}"
         first = next((number for number, outcome in enumerate(self.again) if outcome.accepted), None)
-        what = (
-            "never refused" if self.refused.accepted else "stuck" if first is None else f"by itself, prompt {first + 2}"
-        )
-        return f"WRONG: {what}, and touched" if self.touched else what
+        if self.refused.accepted or first is None or self.accepted < PROMPTS:
+            what = "never refused" if self.refused.accepted and self.accepted == PROMPTS else "stuck"
+        else:
+            what = f"{'healed' if self.later else 'by itself'}, prompt {first + 2}"
+        return f"WRONG: {what}, and touched" if self.touched and not self.later else what
+
+    def _owed(self) -> Iterator[str]:
+        """What has to be sent: the first task and the newest words, but for what the client itself took away."""
+        asked = [one.body for one in self.refused.requests if one.body and one.body.get("tools")]
+        if not asked or FIRST in json.dumps(asked[-1]):
+            yield FIRST
+        newest = self.lived.newest
+        holding = [raw for raw in self.records.values() if json.dumps(newest)[1:-1].encode() in raw]
+        if not any(b'"compacted"' in raw for raw in holding):
+            yield newest
 
     def tell(self) -> str:
         said = [f"{e['kind']} {e['outcome']}: {e['detail']}" for e in self.entries]
-        asked = [(count(r.body or {}), r.refused) for outcome in self.again for r in outcome.requests]
-        return f"{self.case.name} ({self.id}): {self.problems}; {said}; then {asked}"
+        first, then = (
+            [(count(r.body or {}), r.refused) for r in some] for some in (self.refused.requests, self._then())
+        )
+        return f"{self.case.name} ({self.id}): {first}; {self.problems}; {said}; then {then}"
+
+    def _then(self) -> list[Request]:
+        return [request for outcome in self.again for request in outcome.requests]
 
 
 def newest(planted: Planted) -> str:
@@ -126,16 +158,34 @@ def _bare(raw: bytes) -> bytes:
     return json.dumps({key: value for key, value in data.items() if key not in ("summary", "time")}).encode()
 
 
+def _issue(harness: Harness, planted: Planted) -> None:
+    """Bind its thinking to what the client sends of it with a prompt: a summary may be what is asked first."""
+    if not harness.provider.strict.bound:
+        return
+    form = "new" if harness.client.version() not in (JSON_STORE, DATABASE) else "old"
+    wire = AnthropicMessages("anthropic", harness.model["modelID"], Form.named(form))
+    turns = wire.stored(as_session(planted)).turns
+    asked = harness.provider.main[0].body or {}
+    messages = [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in turns]
+    harness.provider.learn({**asked, "messages": messages})
+
+
+def _go_on(harness: Harness, planted: Planted) -> Lived:
+    refused = harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
+    settle(harness, planted.id)
+    return Lived(planted.id, refused, newest(planted))
+
+
 def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool = True) -> list[Played]:
     """Plant and prompt all; wait for the daemon; undo, heal again as a person does, and go on with each."""
     played: list[Played] = []
     for case in cases:
         planted = case.build()
         harness.plant(planted)
+        _issue(harness, planted)
         with daemon.held():  # it would heal before the records are read
-            refused = harness.prompt(planted.id, "go on", thinking=True, model=harness.model)
-            settle(harness, planted.id)
-            played.append(Played(case, planted, refused, records(harness, planted.id)))
+            lived = case.live(harness, planted.id) if isinstance(case, Scene) else _go_on(harness, planted)
+            played.append(Played(case, lived, records(harness, lived.session)))
     found = daemon.wait_settled([one.id for one in played]) if heals else daemon.by_session()
     for one in played:
         one.entries = found.get(one.id, [])
@@ -145,12 +195,35 @@ def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool
         for one, code in zip(healed, codes, strict=True):
             one.undo, one.undone = code, records(harness, one.id)
         daemon.codes([["scan", "--repair", "--yes", "--session", one.id] for one in healed])
+    found = daemon.by_session()
     for one in played:
-        for number in range(PROMPTS):
-            one.again.append(harness.prompt(one.id, f"and on, {number}", thinking=True))
-            settle(harness, one.id)
+        _go_on_with(harness, daemon, one, len(found.get(one.id, [])))
         one.touched = any(b"recoveryd" in raw for raw in records(harness, one.id).values())
     return played
+
+
+def _go_on_with(harness: Harness, daemon: Daemon, one: Played, known: int) -> None:
+    """Prompt it until so many are answered; where one is refused, let the daemon look at it first. `known`: how many
+    recoveries it had."""
+    while one.accepted < PROMPTS and len(one.again) < 2 * PROMPTS:
+        one.again.append(harness.prompt(one.id, f"and on, {len(one.again)}", thinking=one.lived.thinking))
+        settle(harness, one.id)
+        if not one.again[-1].accepted:
+            found = _looked(daemon, one.id, known)
+            one.later += len(found) > known and found[0]["outcome"] == "healed"
+            known = len(found)
+
+
+def _looked(daemon: Daemon, session: str, known: int) -> list[dict[str, Any]]:
+    """The recoveries of a session, once there are more than `known`; it may be that nothing is to be done."""
+
+    def done() -> bool:
+        found = daemon.history(session)
+        return len(found) > known and found[0]["outcome"] != "pending"
+
+    with suppress(AssertionError):
+        daemon.wait(done, "", timeout=_LOOK_S)
+    return daemon.history(session)
 
 
 @contextmanager
@@ -162,6 +235,7 @@ def place(
     bound: bool = False,
     words: str = TOO_LONG,
     max_bytes: int = MAX_REQUEST,
+    tells_bytes: bool = False,
     limit: int = LIMIT,
     context: int = LIMIT,
 ) -> Iterator[tuple[Harness, Daemon]]:
@@ -170,7 +244,10 @@ def place(
         running(root / "client", version, config=config, bound=bound, limit=limit, context=context) as harness,
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
-        harness.provider.strict.words, harness.provider.strict.max_bytes = words, max_bytes
+        strict = harness.provider.strict
+        strict.words, strict.max_bytes, strict.tells_bytes = words, max_bytes, tells_bytes
+        if bound:  # what the client sends of its own
+            harness.prompt(harness.client.new_session()["id"], "hello", thinking=True, model=harness.model)
         yield harness, daemon
 
 
@@ -184,9 +261,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "off": {"config": OFF},  # the client neither clears nor compacts
     "default": {},
     "bound": {"config": OFF, "bound": True},
+    "bound on": {"bound": True},  # and the client compacts
     "sum": {"config": OFF, "words": SUM},
     "no numbers": {"config": OFF, "words": NO_NUMBERS},
     "bytes": {"config": OFF, "max_bytes": 800_000},  # a 413 of a proxy
+    "bytes told": {"config": OFF, "max_bytes": 800_000, "tells_bytes": True},
 }
 HEAD = "| case | version | way | came to | of the target | undo | then |\n|---|---|---|---|---|---|---|"
 
@@ -194,7 +273,7 @@ HEAD = "| case | version | way | came to | of the target | undo | then |\n|---|-
 def row(version: str, way: str, one: Played) -> str:
     """Tell in a row of a table what became of a session."""
     undo = ("exact" if one.undo == 0 and one.undone == one.records else "WRONG") if one.healed else ""
-    accepted = f"{sum(outcome.accepted for outcome in one.again)} of {PROMPTS}"
+    accepted = f"{one.accepted} of {len(one.again)}" + (f", healed {one.later} more" if one.later else "")
     return f"| {one.case.name} | {version} | {way} | {one.came_to} | {one.kept} | {undo} | {accepted} |"
 
 
@@ -202,16 +281,19 @@ def main() -> None:
     """Play all cases in all ways, and tell what became of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", default=DEFAULT_VERSION)
-    parser.add_argument("--case", choices=LONG, help="one alone")
+    parser.add_argument("--case", nargs="+", choices=[*LONG, "control", *SCENES, "all", "scenes"], default=["all"])
     parser.add_argument("--way", choices=WAYS)
+    parser.add_argument("--tell", action="store_true", help="all of each, not only of what went wrong")
     asked = parser.parse_args()
-    cases = [LONG[asked.case]] if asked.case else [*LONG.values(), Long("control", small_talk)]
+    every = {**LONG, "control": Long("control", small_talk), **SCENES}
+    named = {"all": list(every), "scenes": list(SCENES)}
+    cases = [every[name] for case in asked.case for name in named.get(case, [case])]
     print(HEAD, flush=True)
     for way in [asked.way] if asked.way else WAYS:
         with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **WAYS[way]) as (h, daemon):
             for one in play(h, daemon, cases):
                 print(row(asked.version, way, one), flush=True)
-                if "WRONG" in one.came_to or one.came_to == "stuck":
+                if asked.tell or "WRONG" in one.came_to or one.came_to == "stuck":
                     print(one.tell()[:2000], file=sys.stderr, flush=True)
             if "Traceback" in daemon.log or "fault of" in daemon.log:
                 print(daemon.log[-3000:], file=sys.stderr)
