@@ -24,7 +24,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, left_alone, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
-from recoveryd.heal.shorten import left_over, shortened
+from recoveryd.heal.propose_shorter import left_over, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
 from recoveryd.tell import actions_of, next_step, no_longer_seen, places, sentence
 
@@ -198,7 +198,7 @@ class Proposer:
         wires = self._clients.of(store).wires(store, failure)
         tried = len(tries(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
-        done = shortened(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
+        done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits

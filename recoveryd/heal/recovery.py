@@ -31,8 +31,8 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
+from recoveryd.heal.propose_shorter import write_cut_texts
 from recoveryd.heal.recorder import Recorder
-from recoveryd.heal.shorten import write_cut_texts
 from recoveryd.heal.stop_turn import TurnStopper
 from recoveryd.ledger import LedgerError
 from recoveryd.tell import Callbacks, marked, safely

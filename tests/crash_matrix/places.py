@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.opencode.sqlite import rows, schema
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Failure, Part
@@ -159,7 +159,7 @@ class SqlitePlace(Place):
     def records(self) -> Records:
         with closing(sqlite3.connect(self.path, timeout=5)) as db:
             found = {}
-            for table, columns in rows.COLUMNS.items():
+            for table, columns in schema.COLUMNS.items():
                 for row in db.execute(f"SELECT {', '.join(columns)} FROM {table}"):
                     found[f"{table}/{row[0]}"] = rows.row_image(dict(zip(columns, row, strict=True)))
             return found

@@ -19,7 +19,7 @@ from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Reader
 from recoveryd.clients.opencode.files.replace_ids import Move
-from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
 from recoveryd.disk import file_transaction, tree
@@ -268,13 +268,13 @@ class OpencodeFiles:
         was last written for: it takes all of them over.
         """
         own, *others = (path.resolve() for path in store_paths.databases(self.root.parent))
-        if _written(own) and rows.keeps_sessions(own):
+        if _written(own) and schema.keeps_sessions(own):
             return own
         beside = [path for path in others if _written(path)]
         found = ((changed, session) for session, changed in self._sessions()) if beside else ()
         last, newest = max(found, default=(0, ""))
         messages = tree.ids(tree.names(self.root, *self._reader.where(newest))) if newest else []
-        return next((path for path in beside if _written(path) > last and rows.has_messages(path, messages)), None)
+        return next((path for path in beside if _written(path) > last and schema.has_messages(path, messages)), None)
 
     def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Listed]:
         entries = []

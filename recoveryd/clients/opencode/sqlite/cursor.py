@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.reader import UNREADABLE, ranges, sessions_since
+from recoveryd.clients.opencode.sqlite.schema import Tables, why_not_edited
 from recoveryd.core import PAGE, Message, StoreError
 from recoveryd.disk import Database, Files, settled, tree
 
@@ -48,7 +49,7 @@ class Cursor:
     Events alone don't do: clients turn them off, users delete them, and their numbers are used again.
     """
 
-    def __init__(self, database: Database, tables: rows.Tables, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, tables: Tables, clock: Callable[[], float]) -> None:
         self._database = database
         self._tables = tables
         self._clock = clock
@@ -70,7 +71,7 @@ class Cursor:
 
         def work(db: sqlite3.Connection) -> _Place:
             schema = self._tables.understood(db)
-            foreign = rows.why_not_edited(schema, self._database.path)
+            foreign = why_not_edited(schema, self._database.path)
             if foreign:
                 raise StoreError(foreign)
             found.clear()

@@ -10,6 +10,7 @@ from recoveryd.clients import json_text
 from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.opencode.sqlite.schema import Schema, Tables
 from recoveryd.clients.store import About, SessionStatus, Stamp
 from recoveryd.core import Json, Message, NotFoundError, Part, Session, StoreError, model
 from recoveryd.disk import Database, tree
@@ -43,14 +44,14 @@ SESSIONS = """SELECT id FROM session WHERE id > ?
 class RowReader:
     """Reads the sessions of a database of OpenCode for the store `store`, up to the weight `max_session` each."""
 
-    def __init__(self, store: str, database: Database, tables: rows.Tables, max_session: int) -> None:
+    def __init__(self, store: str, database: Database, tables: Tables, max_session: int) -> None:
         self._store = store
         self._database = database
         self._path = database.path
         self._tables = tables
         self._max_session = max_session
 
-    def schema(self) -> rows.Schema:
+    def schema(self) -> Schema:
         """Return the schema. StoreError for one that is not understood."""
         return self._database.read(self._tables.understood)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.clients.opencode import generations, records, store_paths
-from recoveryd.clients.opencode.sqlite import replace_ids, rows, transaction
+from recoveryd.clients.opencode.sqlite import replace_ids, rows, schema, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
@@ -47,7 +47,7 @@ class OpencodeSqlite:
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
-        self._tables = rows.Tables(self._database)
+        self._tables = schema.Tables(self._database)
         self._reader = RowReader(self.id, self._database, self._tables, max_session)
         self._cursor = Cursor(self._database, self._tables, clock)
 
@@ -77,7 +77,7 @@ class OpencodeSqlite:
             for path in (self.root, Path(f"{self.root}-wal"), Path(f"{self.root}-shm"), self.root.parent):
                 if path.exists() and not os.access(path, os.R_OK | os.W_OK):
                     return f"{path} can't be written to: check its owner and mode, and that its disk is not read-only."
-            return rows.why_not_edited(self._database.read(self._tables.schema), self.root)
+            return schema.why_not_edited(self._database.read(self._tables.schema), self.root)
         except BusyStoreError:
             raise
         except StoreError as error:

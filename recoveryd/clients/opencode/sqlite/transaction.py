@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from recoveryd.clients.opencode.sqlite import rows
+from recoveryd.clients.opencode.sqlite.schema import read_schema, why_not_edited
 from recoveryd.core import Change, ConflictError, StoreError, failpoint
 from recoveryd.disk import Database
 
@@ -32,7 +33,7 @@ def write_rows(database: Database, changes: Sequence[Change]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("PRAGMA defer_foreign_keys = ON")  # a message under another id goes before its parts
-            refused = rows.why_not_edited(rows.schema(connection), database.path)
+            refused = why_not_edited(read_schema(connection), database.path)
             if refused:
                 raise StoreError(refused)
             for write in writes:

@@ -61,7 +61,7 @@ class Shortened:
         return said
 
 
-def shortened(
+def propose_shorter(
     stuck: Case,
     session: Session,
     known: Shortening,
