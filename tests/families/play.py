@@ -98,11 +98,15 @@ class Stage:
     def plant(self, shape: Shape) -> Played:
         """Write a shape into the store of the client, as this family would have stored it."""
         planted = self.family.dressed(shape.build())
+        self.write(planted)
+        return Played(shape, planted, self.records(planted), expected=self.built(planted.id))
+
+    def write(self, planted: Planted) -> None:
+        """Write a session into whichever store this version of the client has."""
         if self.client.database.exists():
             write_sqlite(planted, self.client.database, directory=str(self.client.directory))
         else:
             write_tree(planted, self.client.storage, directory=str(self.client.directory))
-        return Played(shape, planted, self.records(planted), expected=self.built(planted.id))
 
     def prompt(self, played: Played) -> PromptResult:
         """As a TUI does, which always names the model."""

@@ -1,6 +1,6 @@
-"""`python -m tests.families.switching [--family F]`: sessions that go from family to family on the real client.
+"""`python -m tests.families.switching [--family F] [--version V] [--fault F]`: sessions that go between families.
 
-Each session was made by several families in turn, with thinking and calls; then each of them is asked again, in order.
+On the real client. Each session was made by several families in turn, with thinking and calls; then each is asked again.
 What is refused is healed by `recoveryd run` and goes on; what a family took before, it takes after.
 """
 
@@ -15,13 +15,12 @@ from itertools import permutations
 from pathlib import Path
 
 from tests.e2e.client import Client
-from tests.e2e.daemon import Daemon
+from tests.e2e.daemon import CONFIG, Daemon
 from tests.e2e.install import NEWEST, ensure
 from tests.families.fake import Fake
 from tests.families.play import Stage
 from tests.families.table import FAMILIES, Family
 from tests.support.build import Planted, SessionBuilder, reasoning, text, tool
-from tests.support.plant import write_sqlite
 
 CIRCLE = ("bedrock", "openai", "gemini", "kimi", "bedrock")  # Claude, GPT, Gemini, Kimi, Claude
 FAULTS = ("sound", "forged", "blank", "misplaced")
@@ -81,7 +80,8 @@ def staged(root: Path, names: Sequence[str], version: str) -> Iterator[dict[str,
         model = FAMILIES[names[0]].model
         client = stack.enter_context(Client(ensure(version), root / "client", first, config=config, model=model))
         client.call("GET", "/session")
-        daemon = stack.enter_context(Daemon(root / "daemon", root / "client" / "data"))
+        settings = "".join(FAMILIES[name].settings for name in fakes)
+        daemon = stack.enter_context(Daemon(root / "daemon", root / "client" / "data", config=settings + CONFIG))
         yield {name: Stage(client, fake, daemon, FAMILIES[name], version) for name, fake in fakes.items()}
 
 
@@ -89,7 +89,7 @@ def gone(stages: dict[str, Stage], order: Sequence[str], fault: str, asked: Sequ
     """Plant a session that `order` made, and ask these families one after the other."""
     some = stages[order[0]]
     planted = made_by([FAMILIES[name] for name in order], fault)
-    write_sqlite(planted, some.client.database, directory=str(some.client.directory))
+    some.write(planted)
     made = Gone(planted.id)
     healed = 0
     for name in asked:
@@ -113,6 +113,7 @@ def main() -> None:
         "--family", action="append", choices=FAMILIES, help="two or more; those of the circle by default"
     )
     parser.add_argument("--version", default=NEWEST)
+    parser.add_argument("--fault", action="append", choices=FAULTS, help="one or more; all by default")
     chosen = parser.parse_args()
     names = list(dict.fromkeys(chosen.family or CIRCLE))
     circle = chosen.family or CIRCLE
@@ -123,7 +124,7 @@ def main() -> None:
     ):
         ways = [((before,), (now, before)) for before, now in permutations(names, 2)]
         for order, asked in [*ways, (circle, circle), (circle, circle[::-1])]:
-            for fault in FAULTS:
+            for fault in chosen.fault or FAULTS:
                 made = gone(all_, order, fault, asked)
                 played, refused, bad = played + 1, refused + made.refused, bad + (not made.went_on)
                 shown = ", ".join(
