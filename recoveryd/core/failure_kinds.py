@@ -86,7 +86,8 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.THINKING_SIGNATURE_INVALID: KindInfo(
         cause="thinking with a signature that is no longer valid",
         instead=_OTHER_MODEL,
-        remedy="The rejected thinking and all thinking behind it are set aside in the ledger.",
+        remedy="The rejected thinking and all thinking behind it are set aside in the ledger; where the provider "
+        "rejects signatures alone, those alone.",
         group=Group.SIGNATURE,
         thinking=True,
     ),
@@ -114,7 +115,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.ROLE_ORDER: KindInfo(
         cause="messages in an order that the provider does not take",
         remedy="The user message that went missing gets a placeholder text, two prompts in a row get an answer in "
-        "between, and steps of one answer become one.",
+        "between, an open turn is closed, and steps of one answer become one, or calls of one step several.",
         local=True,
         foreseen=True,
     ),

@@ -1,7 +1,7 @@
 """`python -m tests.families.switching [--family F] [--version V] [--fault F]`: sessions that go between families.
 
-On the real client. Each session was made by several families in turn, with thinking and calls; then each is asked again.
-What is refused is healed by `recoveryd run` and goes on; what a family took before, it takes after.
+On the real client. Each session was made by several families in turn, with thinking and calls; then each of them is
+asked again. What is refused is healed by `recoveryd run` and goes on; what a family took before, it takes after.
 """
 
 from __future__ import annotations

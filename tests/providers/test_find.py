@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.find import read_error
-from recoveryd.core.model import Failure
-from recoveryd.providers.find import binds_thinking, provider_of, why_unknown
+from recoveryd.core.model import Failure, Kind
+from recoveryd.providers.find import binds_thinking, provider_of, whose, why_unknown
 
 ANTHROPIC = "anthropic"
 
@@ -266,8 +266,8 @@ def test_thinking_is_bound_by_the_model_wherever_it_is_asked(
 
 
 def test_on_azure_a_model_has_any_name() -> None:
-    for provider, whose in (("azure", "openai"), ("azure-cognitive-services", "openai"), ("openai", None)):
-        assert family(failed(None, provider, "our-deployment")) == whose
+    for provider, known in (("azure", "openai"), ("azure-cognitive-services", "openai"), ("openai", None)):
+        assert family(failed(None, provider, "our-deployment")) == known
     assert family(failed(None, "azure", "DeepSeek-R1")) is None
 
 
@@ -300,3 +300,11 @@ def test_who_answers_at_responses_is_openai_by_the_host_or_the_model(
     assert (family(asks) == "openai") is holds
     if not holds and "chat" not in str(url):
         assert "in the form of OpenAI's" in why_unknown(asks)
+
+
+def test_nobody_is_named_for_a_fault_that_no_client_sends_there() -> None:
+    """LiteLLM gets no thinking, and may want some at the head of a turn; Codex and Claude Code have items of others."""
+    sent = (Kind.THINKING_SIGNATURE_INVALID, Kind.THINKING_DISABLED_VIOLATION, Kind.THINKING_FINAL_BLOCK)
+    assert all("Claude on LiteLLM" not in whose(kind) and "Claude on OpenRouter" in whose(kind) for kind in sent)
+    assert "Claude on LiteLLM" in whose(Kind.THINKING_BLOCK_ORDER)
+    assert sorted(name.split()[0] for name in whose(Kind.FOREIGN_ITEM)) == ["Claude", "models"]

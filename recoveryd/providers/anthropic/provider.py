@@ -27,6 +27,16 @@ _FINDS = frozenset(
     }
 )
 
+# What is said of thinking that is sent: some doors send none.
+_OF_SENT_THINKING = frozenset(
+    {
+        Kind.THINKING_DISABLED_VIOLATION,
+        Kind.THINKING_SIGNATURE_INVALID,
+        Kind.THINKING_BLOCK_MODIFIED,
+        Kind.THINKING_FINAL_BLOCK,
+    }
+)
+
 
 @dataclass(frozen=True)
 class Anthropic:
@@ -38,10 +48,7 @@ class Anthropic:
     call_limits: CallLimits
     _spoke: Callable[[Failure], bool]
     _disowned: Callable[[Failure], str]
-
-    @property
-    def finds(self) -> frozenset[Kind]:
-        return _FINDS
+    finds: frozenset[Kind] = _FINDS
 
     def spoke(self, failure: Failure) -> bool:
         return self._spoke(failure)
@@ -91,11 +98,13 @@ def behind(
     protocol: str = "",
     said: str = "",
     also: str = "",
+    thinks: bool = True,
 ) -> Anthropic:
     """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name.
 
     `protocol`: what the requests are made as, if not as the door's; `said`: the word in an error, in small letters,
-    without which nothing tells the door from others that speak its protocol; `also`: whose rules else are known there.
+    without which nothing tells the door from others that speak its protocol; `also`: whose rules else are known there;
+    `thinks`: thinking is sent through it. No client sends items of other protocols there.
     """
 
     def spoke(failure: Failure) -> bool:
@@ -108,4 +117,6 @@ def behind(
             return ""
         return f"of the models of {called} only the rules of Claude{also} are known to recoveryd"
 
-    return Anthropic(name, f"Claude on {called}", frozenset({protocol or door.protocol}), limits, spoke, disowned)
+    finds = _FINDS - {Kind.FOREIGN_ITEM} - (frozenset() if thinks else _OF_SENT_THINKING)
+    protocols = frozenset({protocol or door.protocol})
+    return Anthropic(name, f"Claude on {called}", protocols, limits, spoke, disowned, finds)

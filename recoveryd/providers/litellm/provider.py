@@ -11,4 +11,4 @@ from recoveryd.providers.anthropic.provider import behind
 from recoveryd.providers.endpoint import Endpoint
 
 ENDPOINT = Endpoint("openai.chat", re.compile(r"/chat/completions$"))
-LITELLM = behind(ENDPOINT, "litellm", "LiteLLM", protocol="litellm.anthropic", said="anthropicexception")
+LITELLM = behind(ENDPOINT, "litellm", "LiteLLM", protocol="litellm.anthropic", said="anthropicexception", thinks=False)
