@@ -32,6 +32,7 @@ CASES = [
     ("kimi", NEWEST, 4),
     ("gemini", NEWEST, 8),
     ("mistral", NEWEST, 8),
+    ("vertex-claude", NEWEST, 2),
 ]
 EVERY = 11
 

@@ -104,17 +104,24 @@ def _line(family: str, version: str, one: Played) -> Line:
 
 
 def _figures(lines: list[Line]) -> None:
-    """A row a family and version: how many shapes were refused and healed, how many left alone, how many rebuilt."""
-    print("| family | OpenCode | shapes | refused | healed | undone exactly | left as they were | request as built |")
-    print("|---|---|---|---|---|---|---|---|")
-    for family, version in dict.fromkeys((line["family"], line["version"]) for line in lines):
+    """A row a family and version: how many shapes were refused, healed, left, taken as they were, and rebuilt."""
+    print("| family | OpenCode | shapes | refused | healed | left | undone | taken, unchanged | request as built |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for family, version in sorted({(line["family"], line["version"]) for line in lines}, key=_place):
         own = [line for line in lines if (line["family"], line["version"]) == (family, version)]
         states = Counter(line["state"] for line in own)
-        stuck, fine = states["healed"] + states["STUCK"], states["accepted"] + states["CHANGED"]
+        stuck, fine = states["healed"] + states["left"] + states["STUCK"], states["accepted"] + states["CHANGED"]
         back = [line["undone"] for line in own if line.get("undone") is not None]
         wires = [line["wire"] for line in own if line["wire"] is not None]
         told = [f"{sum(back)} of {len(back)}", f"{states['accepted']} of {fine}", f"{sum(wires)} of {len(wires)}"]
-        print(f"| {' | '.join(map(str, (family, version, len(own), stuck, states['healed'], *told)))} |")
+        print(
+            f"| {' | '.join(map(str, (family, version, len(own), stuck, states['healed'], states['left'], *told)))} |"
+        )
+
+
+def _place(row: tuple[str, str]) -> tuple[int, list[int]]:
+    """Where a row stands: the families as in their table, of each the newest client first."""
+    return list(EVERY_FAMILY).index(row[0]), [-int(number) for number in row[1].split(".")]
 
 
 def _matrix(families: list[str], every: int) -> None:
