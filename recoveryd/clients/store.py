@@ -127,6 +127,10 @@ class Store(Protocol):
         """Its place, as a person would name it."""
 
     @property
+    def home(self) -> Path:
+        """The folder in which its client keeps what belongs to it: where it is, unless that is elsewhere by a link."""
+
+    @property
     def lock_path(self) -> Path:
         """A folder, to be locked by the one daemon that watches this store."""
 

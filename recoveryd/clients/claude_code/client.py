@@ -53,8 +53,8 @@ class ClaudeCode(WithoutServer):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a folder that only `CLAUDE_CONFIG_DIR` names."""
         del state
-        here = (s for s in self.seen_here_alone(service, env) if isinstance(s, ClaudeCodeTranscripts))
-        return ShellSettings({"config_dirs": tuple(str(store.home) for store in here if store.exists())})
+        found = (store for store in self.seen_here_alone(service, env) if store.exists())
+        return ShellSettings({"config_dirs": tuple(str(store.home) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure

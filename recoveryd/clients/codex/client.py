@@ -54,7 +54,7 @@ class Codex(WithoutServer):
         """Tell of a home that only `CODEX_HOME` names."""
         del state
         found = self.seen_here_alone(service, env)
-        return ShellSettings({"homes": tuple(str(s.home) for s in found if isinstance(s, CodexThreads))})
+        return ShellSettings({"homes": tuple(str(store.home) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         from recoveryd.clients.codex.wire import CodexWire  # late: a daemon that has nothing to heal needs none

@@ -280,4 +280,4 @@ class Opencode:
 
 def _cut_outputs(store: Store) -> Path:
     """Return the folder in which the client keeps what it cut, and the model may read it."""
-    return store.root.parent / "tool-output"
+    return store.home / "tool-output"

@@ -41,11 +41,15 @@ class Fork:
 
     def path(self, env: Mapping[str, str]) -> Path:
         """Return its database, which may not be there."""
-        named, folder = env.get(self.variable, ""), store_paths.data_home(env) / self.folder
-        if self.home and Path(env.get(self.home, "")).is_absolute():
-            folder = Path(env[self.home]) / "data"
+        named = env.get(self.variable, "")
         usable = named and named != ":memory:" and "\0" not in named
-        return (folder / (named if usable else self.database)).resolve()
+        return self.data(env) / (named if usable else self.database)
+
+    def data(self, env: Mapping[str, str]) -> Path:
+        """Return its data folder, which may not be there."""
+        if self.home and Path(env.get(self.home, "")).is_absolute():
+            return Path(env[self.home]) / "data"
+        return store_paths.data_home(env) / self.folder
 
 
 # Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was never run
@@ -85,8 +89,9 @@ class ForkedOpencode(Opencode):
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those at its own place, and those that the configuration gives it by its name."""
-        paths = dict.fromkeys(path.expanduser().resolve() for path in (*self.fork.paths(env), *self._more))
-        return [OpencodeSqlite(path, client=self.name, title=self.title) for path in paths]
+        paths = store_paths.distinct(path.expanduser() for path in (*self.fork.paths(env), *self._more))
+        data = self.fork.data(env).resolve() if isinstance(self.fork, Fork) else None
+        return [OpencodeSqlite(path, client=self.name, title=self.title, data=data) for path in paths]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         if not (isinstance(self.fork, Fork) and self.fork.takes_plugin):

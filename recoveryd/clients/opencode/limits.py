@@ -30,7 +30,7 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
 
     Not that of the summary which it then asked for, whose request is another one.
     """
-    folder = store.root.parent / "log"
+    folder = store.home / "log"
     try:
         newest = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, default=None)
     except OSError:

@@ -26,7 +26,7 @@ def missing_settings(
         return {store.id for store in find_stores(service.model_copy(update=more), bare)}
 
     stores = find_stores(here, env)
-    dirs = [s.root.parent for s in stores if not s.watch_files and s.id not in found([], [])]
+    dirs = [s.home for s in stores if not s.watch_files and s.id not in found([], [])]
     databases = [s.root for s in stores if s.watch_files and s.id not in found(dirs, [])]
     password, username, file = _text(env, PASSWORD), _text(env, USERNAME), state / _PASSWORD_FILE
     values = {"password_file": str(file)} if password and not service.password_file else {}

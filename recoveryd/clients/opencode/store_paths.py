@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.clients.opencode.records import CHANNELS
@@ -21,6 +21,14 @@ def data_home(env: Mapping[str, str]) -> Path:
     base = env.get("XDG_DATA_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     return Path(base) if Path(base).is_absolute() else home / ".local" / "share"
+
+
+def distinct(paths: Iterable[Path]) -> list[Path]:
+    """List the paths that lead to different places, each as it was named first."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        found.setdefault(path.resolve(), path)
+    return list(found.values())
 
 
 def databases(folder: Path) -> list[Path]:

@@ -36,6 +36,39 @@ def test_a_fork_is_found_by_its_place_and_named_everywhere(
     assert named.id == str(elsewhere.path)
 
 
+@pytest.mark.parametrize(
+    ("client", "name", "variable"), [("opencode", "opencode", "OPENCODE_DB"), ("kilo", "kilo", "KILO_DB")]
+)
+def test_the_log_and_what_is_cut_are_in_the_data_folder_of_the_client_wherever_its_sessions_are(
+    tmp_path: Path, client: str, name: str, variable: str
+) -> None:
+    env, data = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, tmp_path / "data" / name
+    elsewhere = Base(tmp_path / "disk" / "db" / "s.db", NEW)
+    data.mkdir(parents=True)
+
+    def home(base: Base, **more: str) -> Path:
+        stores = find_stores(Config(), {**env, **more})
+        return next(s.home for s in stores if (s.client, s.root) == (client, base.path))
+
+    assert home(elsewhere, **{variable: str(elsewhere.path)}) == data
+    (data / f"{name}.db").symlink_to(elsewhere.path)
+    assert home(elsewhere) == data
+    whole = Base(tmp_path / "whole" / "s.db", NEW)  # in a data folder of its own
+    (whole.path.parent / "log").mkdir()
+    assert home(whole, **{variable: str(whole.path)}) == whole.path.parent
+
+
+def test_a_tree_behind_a_symlink_is_dead_once_a_database_is_beside_the_link(tmp_path: Path) -> None:
+    env, data = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, tmp_path / "data" / "opencode"
+    (tmp_path / "disk" / "message").mkdir(parents=True)
+    data.mkdir(parents=True)
+    (data / "storage").symlink_to(tmp_path / "disk")
+    [tree] = [store for store in find_stores(Config(), env) if store.root == tmp_path / "disk"]
+    assert (tree.home, tree.live()) == (data, None)
+    base = Base(data / "opencode.db", NEW)
+    assert base.path.exists() and "is dead" in str(tree.live())
+
+
 def test_mimo_code_keeps_its_data_where_its_home_says(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "MIMOCODE_HOME": str(tmp_path / "mimo")}
     base = Base(tmp_path / "mimo" / "data" / "mimocode.db", NEW)

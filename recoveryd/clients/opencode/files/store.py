@@ -48,10 +48,11 @@ class OpencodeFiles:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root = root.resolve()
+        self.home = root.parent.resolve()
         self.id = str(self.root)
         self.lock_path = self.root
         self.watch_path = self.root / "message"
-        self.writes_to = (self.root,)
+        self.writes_to = tuple(dict.fromkeys((self.home, self.root)))  # what is cut goes beside the tree
         self._reader = Reader(self.root, max_file, max_session)
         self._clock = clock
 
@@ -102,7 +103,7 @@ class OpencodeFiles:
         try:
             return generations.JSON_DEAD if self._moved_to() else generations.JSON
         except OSError as error:
-            raise tree.error_of(error, f"look at {self.root.parent}") from error
+            raise tree.error_of(error, f"look at {self.home}") from error
 
     def session_ids(self) -> Iterator[str]:
         """List the ids of all folders with messages, of both depths."""
@@ -267,7 +268,7 @@ class OpencodeFiles:
         One of another channel may be used beside it: only if it was written to since, and has the session that the tree
         was last written for: it takes all of them over.
         """
-        own, *others = (path.resolve() for path in store_paths.databases(self.root.parent))
+        own, *others = (path.resolve() for path in store_paths.databases(self.home))
         if _written(own) and schema.keeps_sessions(own):
             return own
         beside = [path for path in others if _written(path)]
@@ -310,4 +311,4 @@ def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[Openc
     `data_dirs` are further places: a data folder of OpenCode (`.../opencode`) or its `storage` folder itself.
     """
     roots = [f if f.name == "storage" else f / "storage" for f in store_paths.data_folders(env, data_dirs)]
-    return [OpencodeFiles(root) for root in dict.fromkeys(root.resolve() for root in roots)]
+    return [OpencodeFiles(root) for root in store_paths.distinct(roots)]

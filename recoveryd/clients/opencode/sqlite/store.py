@@ -22,7 +22,9 @@ from recoveryd.disk import BUSY_S, Database, tree
 
 
 class OpencodeSqlite:
-    """The `Store` of one database of OpenCode. `path` is the file; `clock` gives seconds since the epoch."""
+    """The `Store` of one database of OpenCode. `path` is the file; `clock` gives seconds since the epoch; `data` is the
+    data folder of a client whose database may be elsewhere.
+    """
 
     content: Content = opencode_content
     one_form = False
@@ -38,12 +40,13 @@ class OpencodeSqlite:
         clock: Callable[[], float] = time.time,
         client: str = "opencode",
         title: str = records.TITLE,
+        data: Path | None = None,
     ) -> None:
         self.client = client
         self.root = path.resolve()
         self.id = str(self.root)
         self.lock_path = self.watch_path = self.root.parent
-        self.writes_to = (self.root.parent,)
+        self._beside, self._data = path.parent.resolve(), data
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
@@ -53,6 +56,15 @@ class OpencodeSqlite:
 
     def __repr__(self) -> str:
         return f"OpencodeSqlite({self.id!r})"
+
+    @property
+    def home(self) -> Path:
+        """The client's data folder. A variable may name a database anywhere; its log tells where the client is."""
+        return self._beside if self._data is None or (self._beside / "log").is_dir() else self._data
+
+    @property
+    def writes_to(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.root.parent, self.home)))
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         """Take a write to the WAL or to the database itself for one to all sessions: it doesn't tell whose it is."""
@@ -226,4 +238,4 @@ def find_stores(
         own, *others = store_paths.databases(folder)
         found += [own, *(path for path in others if os.path.lexists(path))]
     found += [path.expanduser() for path in databases]
-    return [OpencodeSqlite(path) for path in dict.fromkeys(path.resolve() for path in found)]
+    return [OpencodeSqlite(path, data=data_folders[0]) for path in store_paths.distinct(found)]
