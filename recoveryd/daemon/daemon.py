@@ -183,7 +183,9 @@ class Daemon:
         self._alive()
         if self.stores.keys() <= self._swept.keys():
             self._service_status.ready(self.stores.values(), context.ledger, self._healer.told)
-            self._figures.tell(context, self.stores.values(), self._healer.told)
+            wait = self._figures.tell(context, self.stores.values(), self._healer.told)
+            if wait is not None:
+                self._schedule.at(wait, "figures", lambda: None)  # they are told behind each job
 
     def _alive(self) -> None:
         """Tell the service manager that this thread lives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from recoveryd.clients import Store
+from recoveryd.clients import SessionStatus, Store
 from recoveryd.core import ELSEWHERE, UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
@@ -38,11 +38,14 @@ class Assessment:
         return self.repaired is None and not self.elsewhere
 
 
-def assess(context: Context, store: Store, session: str) -> Assessment | None:
-    """Look into a session; None where nothing keeps it from going on. Raises nothing: what goes wrong is `trouble`."""
+def assess(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Assessment | None:
+    """Look into a session; None where nothing keeps it from going on. Raises nothing: what goes wrong is `trouble`.
+
+    `look`: what the store tells of the session now, if it was asked already.
+    """
     found = Assessment(Diagnosis(Failure(store.id, session, "", 0), None, code=UNREADABLE))
     try:
-        diagnosis = diagnose(context, store, session)
+        diagnosis = diagnose(context, store, session, look)
         if diagnosis is None:
             return None
         found = replace(found, title=store.about(session).title)

@@ -13,11 +13,11 @@ from recoveryd.diagnose.earlier_repairs import stored_repair
 from recoveryd.providers import excerpt, other_cause
 
 
-def diagnose(context: Context, store: Store, session: str) -> Diagnosis | None:
+def diagnose(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Diagnosis | None:
     """Diagnose a session for who asks now: what keeps it from going on; None when nothing does. Writes nothing. Errors
-    of the store pass.
+    of the store pass. `look`: what the store tells of the session now, if it was asked already.
     """
-    look, refused = standing_failure(store.look(session))
+    look, refused = standing_failure(store.look(session) if look is None else look)
     failure = look.failure
     spoke = failure is not None and failure.error.answered
     found = find_cause(look, refused, _Finder(context, store, session, look), spoke=spoke)

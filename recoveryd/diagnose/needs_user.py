@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import Store, is_abandoned
+from recoveryd.clients import SessionStatus, Store, is_abandoned
 from recoveryd.core import Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
@@ -73,8 +73,9 @@ class NeedsUser:
         if state and known is not None and known[0] == basis:
             self._known[key] = known
             return known[1]
-        found = assess(context, store, session)
-        if state and _lasts(store, session, found):
+        look = _looked_at(store, session)
+        found = assess(context, store, session, look)
+        if state and look is not None and _lasts(look, found):
             self._known[key] = basis, found
         return found
 
@@ -86,16 +87,18 @@ def _state(store: Store, session: str) -> str:
         return ""
 
 
-def _lasts(store: Store, session: str, found: Found) -> bool:
+def _looked_at(store: Store, session: str) -> SessionStatus | None:
+    try:
+        return store.look(session)
+    except Exception:  # the assessment tells what is wrong with it
+        return None
+
+
+def _lasts(look: SessionStatus, found: Found) -> bool:
     """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, and
     what can't be read now may be read later.
     """
-    if found is not None and (found.late or found.trouble):
-        return False
-    try:
-        return not store.look(session).newer
-    except RecoverydError:
-        return False
+    return not look.newer and not (found is not None and (found.late or found.trouble))
 
 
 def _ignored(context: Context) -> str:

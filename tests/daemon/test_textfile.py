@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,65 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     with Ledger(tmp_path / "ledger.db") as ledger:
         config = Config(metrics=Metrics(textfile=file))
         made, context = Figures(config, client_title), Context(ledger, config, tmp_path)
-        for told, later, written in ((0, 0, True), (0, 1, False), (1, 0, True), (1, 49, False), (1, 1, True)):
+        for told, later, written in ((0, 0, True), (0, 1, False), (1, 2, True), (1, 49, False), (1, 1, True)):
             now[0] += later
-            made.tell(context, [tree.store], told)
+            assert made.tell(context, [tree.store], told) is None
             assert file.exists() is written
             file.unlink(missing_ok=True)
+
+
+def test_what_ends_at_once_is_counted_at_once(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each count goes through all sessions; the last one is of all of them."""
+    counts: list[int] = []
+    find = NeedsUser.find
+
+    def counted(self: NeedsUser, *given: Any) -> Any:
+        counts.append(1)
+        return find(self, *given)
+
+    monkeypatch.setattr(NeedsUser, "find", counted)
+    began = time.monotonic()
+    file, healed = tmp_path / "x.prom", "recoveryd_recoveries OpenCode tool_result_missing healed"
+    with running(tmp_path, tree.store, metrics=Metrics(textfile=file)) as daemon:
+        until(file.exists)
+        sessions = {tree.stuck() for _ in range(12)}
+        until(lambda: {event.session for event in daemon.events} == sessions)
+        until(lambda: series(file.read_text()).get(healed) == 12, "the last count is of all")
+        took = time.monotonic() - began
+    assert len(counts) <= 2 + took / 2, "one in two seconds"
+
+
+def test_a_count_that_is_put_off_says_for_how_long(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def slow(*_: object) -> list[Any]:
+        now[0] += 1.0
+        return []
+
+    monkeypatch.setattr(NeedsUser, "find", slow)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        made = Figures(Config(metrics=Metrics(textfile=tmp_path / "x.prom")), client_title)
+        context = Context(ledger, Config(), tmp_path)
+        assert made.tell(context, [tree.store], 1) is None
+        assert made.tell(context, [tree.store], 2) == 19.0, "a twentieth of the time at the most"
+        now[0] += 19.0
+        assert made.tell(context, [tree.store], 2) is None
+
+
+def test_a_session_is_asked_once_how_it_is(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.answered(tree.stuck())
+    looked: list[str] = []
+    look = type(tree.store).look
+
+    def counted(store: OpencodeFiles, session: str) -> SessionStatus:
+        looked.append(session)
+        return look(store, session)
+
+    monkeypatch.setattr(type(tree.store), "look", counted)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        assert NeedsUser().find(Context(ledger, Config(), tmp_path), [tree.store]) == []
+    assert len(looked) == 1
 
 
 @pytest.mark.parametrize("path", ["x.prom", "/x/recoveryd.txt"])
@@ -134,7 +189,7 @@ def test_a_thousand_sessions_more_are_not_read_again(
     monkeypatch.setattr(type(tree.store), "written_since", lambda *_: names)
     monkeypatch.setattr(type(tree.store), "stamp", lambda *_: Stamp(1))
     monkeypatch.setattr(type(tree.store), "look", lambda *_: SessionStatus())
-    monkeypatch.setattr(needs_user, "assess", lambda _, store, session: looked.append(session))
+    monkeypatch.setattr(needs_user, "assess", lambda _, store, session, look: looked.append(session))
     with Ledger(tmp_path / "ledger.db") as ledger:
         context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
         for _ in range(2):
