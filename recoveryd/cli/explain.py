@@ -119,7 +119,7 @@ def _told(finding: Finding, whose: Whose) -> Result:
 
 
 def _not_stuck(store: Store, session: str) -> Result:
-    words = f"Session {session} is not stuck: its last answer came through, or it has none yet."
+    words = f"Session {session} is not stuck: its newest prompt was not refused."
     nothing = Diagnosis(Failure(store.id, session, "", 0), None, code="")
     fine = Finding(nothing, store.about(session).title, words)
     return Result({"stuck": False, **fine.data()}, lambda out: print_wrapped(out, words))

@@ -82,7 +82,7 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder, *,
         broken = find.unreadable() if find.repaired(recorded.failure) else None
         return broken or recorded
     if look.running and not look.silent:
-        return find.cut_off() or find.unreadable() or recorded
+        return find.cut_off() or find.unreadable()  # what came of the answer proves that nothing older is refused
     if look.newer or (look.failure is not None and not spoke):
         found = _unanswered(look, recorded, find)
     else:

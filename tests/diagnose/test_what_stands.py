@@ -97,6 +97,17 @@ def test_what_is_not_about_the_history_leaves_the_refusal_before_it_standing(
     assert scene.found() == [Next.RECOVER, Kind.EMPTY_CONTENT, failed["id"], "empty_content", failed["id"]]
 
 
+def test_a_refusal_does_not_count_once_an_answer_has_begun(scene: Scene) -> None:
+    failed = scene.made.failed("continue", api_error(EMPTY, 400))
+    scene.made.user("again")
+    begun = scene.made.assistant(completed=False, bare=True)
+    assert scene.found()[3:] == ["empty_content", failed["id"]]  # whether it is taken now, nobody knows yet
+    scene.made.messages.remove(begun)
+    scene.made.assistant(text("half an ans"), completed=False)
+    (scene.tree.root / "message" / begun["sessionID"] / f"{begun['id']}.json").unlink()
+    assert scene.found() == [Next.AGAIN, None, None, None, None]
+
+
 def test_an_error_of_unknown_words_is_the_one_that_counts(scene: Scene) -> None:
     scene.made.failed("continue", api_error(EMPTY, 400))
     newest = scene.made.failed("again", api_error("messages.3: a rule that is new", 400))
@@ -116,10 +127,11 @@ def test_a_part_that_can_not_be_read_is_told_however_far_back_and_mended_among_t
     assert (scene.found()[1], scene.found()[3]) == (Kind.UNSENDABLE_PART, told)
 
 
-def test_an_answer_that_grew_too_long_is_an_answer(scene: Scene) -> None:
+@pytest.mark.parametrize("name", ["MessageOutputLengthError", "StructuredOutputError"])
+def test_an_answer_that_is_not_as_it_was_wanted_is_an_answer(scene: Scene, name: str) -> None:
     scene.made.failed("continue", api_error(EMPTY, 400))
     scene.made.user("again")
-    newest = scene.made.assistant(error={"name": "MessageOutputLengthError", "data": {}}, bare=True)
+    newest = scene.made.assistant(error={"name": name, "data": {"message": "no"}}, bare=True)
     assert scene.found()[1:] == [None, None, ELSEWHERE, newest["id"]]
 
 

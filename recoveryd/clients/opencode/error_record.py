@@ -13,6 +13,7 @@ _BY_NAME: Mapping[str, Kind | None] = {
     "MessageAbortedError": None,
     "ProviderAuthError": None,
     "MessageOutputLengthError": None,
+    "StructuredOutputError": None,
     "ContextOverflowError": Kind.CONTEXT_OVERFLOW,  # of every answer 413, also of one about too large images
 }
 # What the user or the model wrote, and the transport: never the provider's own words.

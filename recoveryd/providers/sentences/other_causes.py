@@ -71,6 +71,10 @@ _FAMILIES = (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time|\b5[02]\d\b",
         "the provider's server. Send the prompt again in a while.",
     ),
+    (
+        r"structured.?output",
+        "the form of the answer that was asked for, which the model did not keep to. Send the prompt again.",
+    ),
     (r"(message)?output.?length", "the length of the answer, which is at the model's limit. Send “continue”."),
     (r"(message)?abort(ed)?(error)?\b|cancell?ed|interrupted", "a turn that was stopped, which is no failure."),
 )

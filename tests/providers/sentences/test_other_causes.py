@@ -33,6 +33,7 @@ from tests.support.parts import api_error
         ("We could not parse the JSON body of your request. (HINT: This likely means you aren't", "no valid JSON"),
         ("connect ECONNREFUSED 127.0.0.1:11434", "network"),
         ({"name": "MessageOutputLengthError", "data": {}}, "continue"),
+        ({"name": "StructuredOutputError", "data": {"message": "Model did not produce structured output"}}, "form"),
         ({"name": "MessageAbortedError", "data": {"message": ""}}, "stopped"),
         ({"name": "APIError", "data": {"message": "", "statusCode": 429}}, "rate limit"),
         ({"name": "APIError", "data": {"message": "", "statusCode": [429]}}, None),
