@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 from recoveryd.clients.find import read_error
 from recoveryd.core import Event, Outcome
 from recoveryd.heal.undo import undo
-from recoveryd.providers import classify, other_cause
+from recoveryd.providers import NO_RULES, classify, other_cause, rules_for
 from tests.support.build import SessionBuilder
+from tests.support.examples import FULL
+from tests.support.generate import generate, soup
 from tests.support.parts import reasoning, text, tool
 from tests.support.plant import write_tree
 from tests.support.trees import MISSING, Bench, Tree
@@ -91,6 +94,67 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "config" / "opencode" / "opencode.json"
     path.parent.mkdir(parents=True)
     return path
+
+
+PATHS = (CHAT, MESSAGES, RESPONSES, "/v2/chat", "/model/m/converse", "/v1beta/models/m:streamGenerateContent", "/")
+SDKS = ("@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/cohere", "made-up-sdk")
+MORE_WORDS = (
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "messages.1: The final block in an assistant message cannot be `thinking`.",
+    "The request body is not valid JSON: no low surrogate in string: line 1 column 94 (char 93)",
+    "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide",
+    "The encrypted content gAAA...kifQ could not be verified.",
+)
+
+
+def made_up(rng: random.Random) -> tuple[str, str, str]:
+    """A provider, a model and an address that nobody has; the name of the model may begin as a known one."""
+    letters = ["".join(rng.choices("bcdfgklmnprstvz", k=3)) + rng.choice("aeiou") for _ in range(5)]
+    begins = rng.choice(("", "", "claude-", "gpt-5-", "gemini-3-", "kimi-", "llama-", "command-"))
+    host = rng.choice((f"http://127.0.0.1:{rng.randint(1024, 65000)}", f"https://api.{letters[0]}.example"))
+    return "-".join(letters[:2]), begins + letters[2], host + rng.choice(PATHS)
+
+
+@pytest.mark.parametrize("seed", range(40 if FULL else 6))
+def test_generated_sessions_of_made_up_providers_are_named_and_left_alone(
+    tmp_path: Path, tree: Tree, bench: Bench, config: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    sdks: dict[str, Any] = {}
+    sessions: dict[str, str] = {}
+    for _ in range(12):
+        provider, model, url = made_up(rng)
+        if rng.random() < 0.3:
+            sdks[provider] = {"npm": rng.choice(SDKS), "models": {model: {}}}
+        made = (generate(rng, faults=2) if rng.random() < 0.5 else soup(rng, wild=True)).planted
+        words = rng.choice((*WORDS.values(), *MORE_WORDS))
+        data = {"message": words, "statusCode": 400, "responseBody": json.dumps({"error": {"message": words}})}
+        now = int(time.time() * 1000) - 60_000
+        failing = SessionBuilder(now, seed=rng.getrandbits(32), model={"providerID": provider, "modelID": model})
+        failing.session = made.session
+        failing.failed("on", {"name": "APIError", "data": {**data, "metadata": {"url": url}}})
+        made.messages.extend(failing.messages)
+        made.parts.update(failing.parts)
+        made.session.pop("revert", None)
+        write_tree(made, tree.root)
+        sessions[made.id] = provider
+    config.write_text(json.dumps({"provider": sdks}))
+    client = bench.recovery.context.clients.of(tree.store)
+    failures = {session: tree.failure(session) for session in sessions}
+    unknown = [
+        session
+        for session, failure in failures.items()
+        if rules_for(failure, client.wires(tree.store, failure)) is NO_RULES
+    ]
+    assert len(unknown) >= 6
+    before = tree.files()
+    for session in unknown:
+        event = bench.attempt(tree, session)
+        assert event.outcome is Outcome.REFUSED, event
+        door = "only the rules of" in event.detail  # known by its address alone
+        named = door or sessions[session] in event.detail.lower()
+        assert named or event.kind == "reasoning_missing", event.detail
+    assert tree.files() == before
 
 
 @pytest.mark.parametrize(
