@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from recoveryd.cli.output import complain
-from recoveryd.clients import Config, Store, Whose, find_stores
-from recoveryd.core import ConfigError, NotFoundError, RecoverydError
+from recoveryd.clients import Clients, Config, Store, Whose, find_stores, whereabouts
+from recoveryd.core import ConfigError, NotFoundError, RecoverydError, any_of
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
 from recoveryd.ledger import KnownStores, Ledger, LedgerFile, peek
@@ -56,6 +57,20 @@ def known_ledger() -> Ledger:
 def stores_of(config: Config, only: str | None = None) -> list[Store]:
     """List for a command the stores that are there. `only`: of the client that programs know by this name."""
     return [store for store in find_stores(config) if store.exists() and only in (None, store.client)]
+
+
+def none_found(config: Config, whose: Whose, only: str | None) -> str:
+    """Tell where no store was found, of any client or of the one that programs know as `only`, and what to do."""
+    known = {title: (key, variables) for title, key, variables in whereabouts()}
+    if only is None:
+        clients, keys = any_of(known), any_of(key for key, _ in known.values() if key)
+        return f"No store of {clients} was found. If yours is elsewhere, set {keys} (`recoveryd config path`)."
+    title, looked = whose.called(only), Clients(config).places(only, os.environ)
+    where = f"was found in {', '.join(map(str, looked))}" if looked else "is looked for, by the configuration"
+    others = sorted({whose.title(store.id) for store in stores_of(config)})
+    here = f" There are stores of: {', '.join(others)}." if others else ""
+    named = [*filter(None, known.get(title, ("[[opencode.stores]]",)))]
+    return f"No store of {title} {where}.{here} If yours is elsewhere, set {any_of(named)}."
 
 
 def client_meant(arguments: argparse.Namespace, whose: Whose) -> str | None:

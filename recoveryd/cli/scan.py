@@ -13,12 +13,21 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
-from recoveryd.cli.common import client_meant, config_of, known_ledger, no_session, open_ledger, stores_of, with_clients
+from recoveryd.cli.common import (
+    client_meant,
+    config_of,
+    known_ledger,
+    no_session,
+    none_found,
+    open_ledger,
+    stores_of,
+    with_clients,
+)
 from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Config, Store, Whose, holding, is_abandoned, whereabouts
-from recoveryd.core import Event, Failure, Outcome, RecoverydError, UsageError, any_of
+from recoveryd.clients import Config, Store, Whose, holding, is_abandoned
+from recoveryd.core import Event, Failure, Outcome, RecoverydError, UsageError
 from recoveryd.diagnose import Context, undone_repair
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
@@ -37,6 +46,7 @@ class _Seen:
     """
 
     names: list[str] = field(default_factory=list)
+    none: str = ""  # what is told where there is no store
     unreadable: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
     whose: Whose | None = None  # where people have to be told
@@ -116,6 +126,7 @@ def _plans(arguments: argparse.Namespace) -> bool:
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session))
+    seen.none = none_found(config, whose, client_meant(arguments, whose))
     bar = Bar(shown=not arguments.quiet)
     seen.ahead = [] if arguments.ahead else None
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
@@ -242,9 +253,7 @@ def _became(finding: Finding, event: Event) -> Finding:
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     names, found = seen.names, seen.found
     if not names:
-        clients, keys = zip(*((title, key) for title, key, _ in whereabouts()), strict=True)
-        where = f"If yours is elsewhere, set {any_of(filter(None, keys))} (`recoveryd config path`)."
-        print_wrapped(out, f"No store of {any_of(clients)} was found. {where}")
+        print_wrapped(out, seen.none)
         return
     stuck = sum(not finding.healed for finding in found)
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"

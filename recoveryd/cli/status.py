@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, local_time, sound_of, stores_of, whose_by, with_clients
+from recoveryd.cli.common import client_meant, local_time, none_found, sound_of, stores_of, whose_by, with_clients
 from recoveryd.cli.output import Result, print_field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
@@ -30,7 +30,8 @@ def status(arguments: argparse.Namespace) -> int:
     wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)
     found = gather(config, stores, paths.state_dir(), file, time.time(), wanted)
     data = {**with_clients(_json(found), whose), "config_problem": problem.message if problem else ""}
-    return render(Result(data, lambda out: _show(out, found, whose)), as_json=arguments.json, paged=True)
+    none = none_found(config, whose, only)
+    return render(Result(data, lambda out: _show(out, found, whose, none)), as_json=arguments.json, paged=True)
 
 
 def _json(found: Status) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def _counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
     return {outcome.value: counts.get(outcome, 0) for outcome in Outcome}
 
 
-def _show(out: Console, found: Status, whose: Whose) -> None:
+def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
     for holder in found.running:
         other = "" if holder.version == __version__ else f", version {holder.version} (this is {__version__})"
         print_field(
@@ -84,9 +85,7 @@ def _show(out: Console, found: Status, whose: Whose) -> None:
             "running",
             f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {local_time(holder.since)}{other}".lstrip(", "),
         )
-    if not found.stores:  # nothing to watch, so nothing tells whether one runs
-        print_field(out, "running", "nothing to watch yet; once started (recoveryd start), it waits for a store")
-    elif not found.running:
+    if not found.running:
         print_field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
         print_field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
@@ -103,7 +102,7 @@ def _show(out: Console, found: Status, whose: Whose) -> None:
     for store in found.stores:
         print_field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
-        print_field(out, "store", "none was found; `recoveryd doctor` says where it was looked for")
+        print_field(out, "store", none)
     _show_books(out, found.books, whose)
     print_field(out, "ignored", ", ".join(found.ignored))
     print_field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")

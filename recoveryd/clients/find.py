@@ -55,6 +55,7 @@ class _Known:
     there: Callable[[Config, Mapping[str, str]], bool]  # whether this machine may have sessions of it
     make: Callable[[Config, Clock], Client]
     content: Callable[[], Content]
+    places: Callable[[Config, Mapping[str, str]], Iterable[Path]] | None = None  # where its stores are looked for
     folder: str = ""
     key: str = ""
     variables: str = ""
@@ -153,6 +154,7 @@ _CLIENTS: Mapping[str, _Known] = {
         there=lambda config, env: config.codex.enabled and bool(rollout_paths.there(env, config.codex.homes)),
         make=_codex,
         content=_codex_content,
+        places=lambda config, env: rollout_paths.places(env, config.codex.homes),
         folder=rollout_paths.SESSIONS,
         key="[codex] homes",
         variables="CODEX_HOME",
@@ -162,6 +164,7 @@ _CLIENTS: Mapping[str, _Known] = {
         there=lambda config, env: config.claude_code.enabled and transcript_paths.there(env, config.claude_code),
         make=_claude_code,
         content=_claude_code_content,
+        places=lambda config, env: transcript_paths.places(env, config.claude_code.config_dirs),
         folder=transcript_paths.PROJECTS,
         key="[claude_code] config_dirs",
         variables="CLAUDE_CONFIG_DIR",
@@ -249,7 +252,10 @@ class Whose:
 
     def title(self, store_id: str) -> str:
         """Return what people call the client."""
-        name = self.name(store_id)
+        return self.called(self.name(store_id))
+
+    def called(self, name: str) -> str:
+        """Return what people call the client that programs know by this name."""
         return self._titles.get(name) or _title(name)
 
     def content(self, store_id: str) -> Content:
@@ -269,8 +275,7 @@ class Whose:
         """Tell why the store of a recovery is not found, in a sentence, and what to do about it."""
         if not os.path.lexists(store_id):
             return f"The store {store_id} is not there.", "Is its disk mounted, and the configuration as it was?"
-        name = self.name(store_id)
-        known = _CLIENTS.get(name)
+        known = _CLIENTS.get(name := self.name(store_id))
         says = f"{store_id} ({_title(name)}) is there, but no configuration or variable names it any more."
         if known is None or known.forked:
             entry = f'[[opencode.stores]] with path = "{store_id}" and name = "{_title(name)}"'
@@ -318,6 +323,14 @@ class Clients:
         """Return what is known of a session's length; None where its client is none that can make it shorter."""
         client = self.of(store)
         return client.shortening(store, session, failure, marks) if isinstance(client, CanShorten) else None
+
+    def places(self, name: str, env: Mapping[str, str]) -> Sequence[Path]:
+        """Return where the sessions of a client are looked for, be they there or not; nowhere when it is turned off."""
+        known = self._known.get(name)
+        if known is None or not getattr(getattr(self._config, name, None), "enabled", True):
+            return ()
+        own = known.places and known.places(self._config, env)
+        return tuple(own or (store.root for store in self._named(name).stores(env)))
 
     def all(self) -> Iterable[Client]:
         """Return all clients, also those that are not installed."""

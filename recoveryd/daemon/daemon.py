@@ -21,7 +21,7 @@ from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.sweeper import Sweeper
 from recoveryd.diagnose import Context
-from recoveryd.disk import StoreLock, private_files
+from recoveryd.disk import RunNote, StoreLock, private_files
 from recoveryd.ledger import KnownStores, Ledger, Upkeep
 from recoveryd.settings import paths
 from recoveryd.tell import Callbacks, Notifier
@@ -60,6 +60,7 @@ class Daemon:
         self._schedule = Schedule()
         self._log_once = LogOnce()
         self._locks: dict[Path, StoreLock] = {}
+        self._note = RunNote(lock_dir or paths.lock_dir(self.state_dir))
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
@@ -100,6 +101,7 @@ class Daemon:
                     self.stores = self._find()
                     self._work(ledger)
         finally:
+            self._note.release()
             for lock in self._locks.values():
                 lock.release()
 
@@ -127,6 +129,7 @@ class Daemon:
             locks=self._locks,
         )
         try:
+            self._note.say(self.stores, self.config.idle)
             self._sweeper.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
@@ -266,6 +269,7 @@ class Daemon:
             now = {key: self.stores.get(key, store) for key, store in found.items()}
             self.stores.clear()
             self.stores.update(now)
+            self._note.say(now, self.config.idle)
             self._sweeper.drop_locks()
             self._watcher.watch(now.values())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
-from recoveryd.disk.locks import LockOwner, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
+from recoveryd.disk.locks import LockOwner, RunNote, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
 from recoveryd.disk.tree import valid_id
 
@@ -17,6 +17,7 @@ __all__ = [
     "Database",
     "Files",
     "LockOwner",
+    "RunNote",
     "StoreLock",
     "file_transaction",
     "flush",

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -106,6 +106,41 @@ class StoreLock:
         self.release()
 
 
+class RunNote:
+    """That a `run` of this user is there, also while there is no store to lock: a note in the folder `place`."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._file = _note(place, f"process {os.getpid()}", "daemon.json")
+        self._since = time.time()
+        self._fd = -1
+
+    def say(self, stores: Iterable[str], idle: str) -> None:
+        """Write which stores it watches or waits for, and why nothing is repaired (`idle`). Raises nothing: the locks
+        of the stores tell of it, too.
+        """
+        with suppress(RecoverydError):
+            private_files.make_folder(self._place)
+            if self._fd < 0:
+                self._remove_left_over()
+            taken = _take(self._file) if self._fd < 0 else self._fd
+            if taken is not None:
+                self._fd = taken
+                _say(taken, LockOwner(os.getpid(), self._since, doing=_started(), stores=tuple(stores), idle=idle))
+
+    def _remove_left_over(self) -> None:
+        """Remove the notes of processes that a crash ended: nobody holds them."""
+        for file in self._place.glob("*.daemon.json"):
+            if (fd := _take(file)) is not None:
+                _give_back(fd, file)
+
+    def release(self) -> None:
+        """Remove the note."""
+        if self._fd >= 0:
+            _give_back(self._fd, self._file)
+            self._fd = -1
+
+
 def watcher(place: Path, folder: Path) -> LockOwner | None:
     """Name the `run` that holds the lock of `folder`, by its note; None if none does."""
     try:
@@ -132,9 +167,10 @@ def lockers(place: Path, folder: Path) -> set[int] | None:
 
 
 def watchers(place: Path) -> list[LockOwner]:
-    """List every `run` of this user that watches a store."""
-    found = [_believed(file) for file in sorted(place.glob("*.run.json"))]
-    return [holder for holder in found if holder is not None]
+    """List every `run` of this user once, also those that have no store to watch yet."""
+    notes = (*sorted(place.glob("*.run.json")), *sorted(place.glob("*.daemon.json")))
+    found = [holder for file in notes if (holder := _believed(file)) is not None]
+    return list({holder.pid: holder for holder in found}.values())
 
 
 def _believed(file: Path) -> LockOwner | None:

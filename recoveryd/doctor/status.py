@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recoveryd.clients import Config, Generation, Store
+from recoveryd.clients import Config, Generation, Store, find_stores
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import Context, Needing, NeedsUser, tries
-from recoveryd.disk import LockOwner, lockers, watcher
+from recoveryd.disk import LockOwner, lockers, watcher, watchers
 from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
@@ -63,23 +63,30 @@ class Status:
     log: Path
     ignore_problem: str = ""  # why what is to be left alone can't be read: then nothing is repaired
     any_kind: bool = True  # whether the configuration names a kind that is repaired
+    waiting: Sequence[LockOwner] = ()  # daemons that look for stores where those of this configuration are
 
     @property
-    def running(self) -> Sequence[LockOwner]:
+    def watching(self) -> Sequence[LockOwner]:
         """The daemons that watch these stores, each once."""
         by_pid = {store.watched.pid: store.watched for store in self.stores if store.watched}
         return list(by_pid.values())
+
+    @property
+    def running(self) -> Sequence[LockOwner]:
+        """The daemons that watch these stores, or would if these were there."""
+        known = {holder.pid: holder for holder in (*self.waiting, *self.watching)}
+        return list(known.values())
 
     @property
     def unrepaired(self) -> str:
         """Why nothing at all is repaired now; "" when it is."""
         if not self.stores:
             return "there is no store yet"
-        if not self.running:
+        if not self.watching:
             return "nothing runs that would"
         if self.pause is not None:
             return f"paused{self.pause.ending}"
-        idle = [holder.idle for holder in self.running]
+        idle = [holder.idle for holder in self.watching]
         if all(idle):
             return idle[0]
         if self.ignore_problem:
@@ -109,6 +116,7 @@ def status(
         ignore_problem = error.message
     return Status(
         stores=[_store(store, state_dir) for store in stores],
+        waiting=_waiting(config, stores, state_dir),
         books=books(config, stores, paths.ledger_file(state_dir), now, wanted),
         pause=paused(state_dir, now),
         idle=config.idle,
@@ -119,6 +127,12 @@ def status(
         ignore_problem=ignore_problem,
         any_kind=bool(config.kinds),
     )
+
+
+def _waiting(config: Config, stores: Sequence[Store], state_dir: Path) -> list[LockOwner]:
+    """List the daemons that look where the stores of this configuration are, or will be."""
+    places = {store.id for store in (*find_stores(config), *stores)}
+    return [holder for holder in watchers(paths.lock_dir(state_dir)) if places & {*holder.stores}]
 
 
 def watched_by(store: Store, state_dir: Path) -> LockOwner | None:

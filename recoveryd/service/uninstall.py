@@ -39,7 +39,7 @@ def while_alone(state: Path) -> None:
 def drop_locks(state: Path) -> Path:
     """Remove the locks of stores at uninstall. Returns their folder, which may be one of its own."""
     place = paths.lock_dir(state)
-    for file in (*place.glob("*.run.json"), *place.glob("*.lock")):
+    for file in (*place.glob("*.run.json"), *place.glob("*.daemon.json"), *place.glob("*.lock")):
         file.unlink()
     return place
 

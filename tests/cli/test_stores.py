@@ -197,6 +197,27 @@ def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None
     assert as_json(run, "report", other)["client_name"] == "opencode"  # what the user calls it stays here
 
 
+@pytest.mark.parametrize("command", ["scan", "status"])
+def test_a_client_that_has_no_store_here_is_named_with_where_it_was_looked_for(
+    tree: Tree, run: Run, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(client: str) -> str:
+        return " ".join(run(command, "--client", client)[1].split())
+
+    tree.stuck()
+    said = told("codex")
+    assert f"No store of Codex was found in {tmp_path}/.codex/sessions. There are stores of: OpenCode." in said
+    assert "set [codex] homes or CODEX_HOME" in said
+    said = told("claude_code")
+    assert f"No store of Claude Code was found in {tmp_path}/.claude/projects." in said
+    assert "kilo/kilo.db" in told("kilo") and "KILO_DB" in told("kilo")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
+    assert f"No store of OpenCode was found in {tmp_path}/nowhere/opencode" in told("opencode")
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text("[codex]\nenabled = false\n")
+    assert "No store of Codex is looked for, by the configuration." in told("codex")
+
+
 def test_a_store_that_is_configured_no_more_is_still_its_clients(tree: Tree, run: Run, fork: Path) -> None:
     """Named "sessions", as those of Codex are; its repair can be undone once it is put back."""
     config = paths.config_file().read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -250,11 +251,26 @@ def test_a_store_that_can_not_be_read_is_said(tmp_path: Path) -> None:
 def test_where_no_store_is_it_does_not_say_that_none_runs(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A daemon that waits for the first store has no lock yet, by which it could be seen."""
+    """A daemon that waits for the first store has no lock yet; a note tells of it. One that a crash left does not."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
-    said = " ".join(run("status")[1].split())
-    assert "nothing to watch yet" in said and "gets stuck" not in said
-    assert json.loads(run("status", "--json")[1])["unrepaired"] == "there is no store yet"
+    assert json.loads(run("status", "--json")[1])["running"] == []
+    store = OpencodeFiles(tmp_path / "nowhere" / "opencode" / "storage")
+    notes = paths.lock_dir(private_files.make_folder(paths.state_dir()))
+    with running(tmp_path / "daemon", store):
+        until(lambda: json.loads(run("status", "--json")[1])["running"])
+        found = json.loads(run("status", "--json")[1])
+        assert (found["running"][0]["pid"], found["unrepaired"]) == (os.getpid(), "there is no store yet")
+        said = " ".join(run("status")[1].split())
+        assert f"pid {os.getpid()}" in said and "gets stuck" not in said and "No store of OpenCode" in said
+        assert "runs already" in run("start")[2]
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another"))
+        assert json.loads(run("status", "--json")[1])["running"] == [], "one that looks elsewhere"
+    [*left] = notes.glob("*.daemon.json")
+    assert left == []
+    (notes / "0123456789abcdef.daemon.json").write_text('{"pid": 1, "since": 1, "version": "1", "doing": "service"}')
+    assert json.loads(run("status", "--json")[1])["running"] == []
+    with running(tmp_path / "daemon", store):
+        until(lambda: len([*notes.glob("*.daemon.json")]) == 1)
 
 
 def test_what_keeps_all_repairs_back_is_said(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,11 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
     return list(dict.fromkeys(folder.expanduser().resolve() for folder in (own, *configured)))
 
 
+def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """List the folders with transcripts, be they there or not."""
+    return [home / PROJECTS for home in homes(env, configured)]
+
+
 def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
     """Whether this machine has sessions of Claude Code, or is told of some."""
     return bool(settings.config_dirs) or any((home / PROJECTS).is_dir() for home in homes(env))

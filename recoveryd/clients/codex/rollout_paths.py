@@ -21,6 +21,11 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
     return list(dict.fromkeys(path.resolve() for path in found))
 
 
+def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
+    """List the folders with rollouts, be they there or not."""
+    return [home / SESSIONS for home in homes(env, configured)]
+
+
 def there(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
     """List the homes of Codex that this machine has."""
     return [home for home in homes(env, configured) if home.is_dir()]
