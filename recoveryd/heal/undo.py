@@ -125,7 +125,7 @@ def take_back(
     """
     with recovery_lock(store.lock_path, lock_dir, store.id, doing="an undo"):
         entry = ledger.get(name)
-        if not (dry_run or force):
+        if store.has(entry.session) and not (dry_run or force):  # to one that is deleted nobody writes
             wait_until_quiet(store, entry.session)
         changes = undo(store, ledger, entry, force=force, dry_run=dry_run)
         return ledger.get(entry.id), changes
@@ -153,7 +153,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     changes = ledger.changes(entry.id)
     if not changes:
         raise NotFoundError(
-            f"The images of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
+            f"The originals of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
     store.clean(changes)
     impossible = store.undo_obstacle(entry, changes)
