@@ -17,9 +17,10 @@ class Shortening:
 
     `logged`: the refusal of the conversation as the client's log has it, where the store does not; `earlier`: what the
     same model refused before, newest first; `context`: the limit by the client's settings, 0 where they don't say.
-    `without_base`: what was refused had neither system nor tools. `cleared_since`: outputs were cleared since the
-    refusal. `by_itself`: the edits that the client is about to make. `drops_bound`: it has the provider drop thinking
-    that no longer fits. `wholes`: the texts that edits cut, by the file that is to hold them.
+    `unanswered`: a client that listens was too busy to tell its settings. `without_base`: what was refused had neither
+    system nor tools. `cleared_since`: outputs were cleared since the refusal. `by_itself`: the edits that the client is
+    about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `wholes`: the texts that edits
+    cut, by the file that is to hold them.
     """
 
     editor: Callable[[Session], Shortener]
@@ -28,6 +29,7 @@ class Shortening:
     logged: RecordedError | None = None
     earlier: Sequence[RecordedError] = ()
     context: int = 0
+    unanswered: bool = False
     without_base: bool = False
     cleared_since: bool = False
     by_itself: Edits = ()

@@ -215,10 +215,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why nothing is edited, in words for the user. `understood` is False when the rules do not explain the failure."""
+    """Why nothing is edited, in words for the user. `understood` is False when the rules do not explain the failure.
+
+    `again_s`: after so many seconds another look may end otherwise; 0: it will not.
+    """
 
     reason: str
     understood: bool = True
+    again_s: float = 0.0
 
 
 class Outcome(StrEnum):
@@ -279,6 +283,7 @@ class Event:
     not_resumed: str = ""  # why that went wrong, where it was tried
     refused_since: bool = False  # a later prompt was refused in words that are not known: it may not be healed
     ahead: bool = False  # nothing was refused yet: it was kept from that
+    again_s: float = 0.0  # after so many seconds it is looked at again, where nothing came of it; 0: at the next sweep
     until_written: bool = False  # nothing is to be done before the client writes to the session again
 
 

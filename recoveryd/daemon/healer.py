@@ -198,6 +198,8 @@ class Healer:
         case = self._lifecycle.begin(case, still)
         if case.outcome is Outcome.PENDING and kind_info(case.kind).stopped:
             self.later(case.store, case.session)
+        if case.event.again_s:
+            self.later(case.store, case.session, case.event.again_s)
         return "open" if _stays_open(case.event) else "done"
 
     def _foretell(self, case: Case) -> None:

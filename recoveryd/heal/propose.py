@@ -14,6 +14,7 @@ from recoveryd.core import (
     Change,
     Claims,
     Edit,
+    Failure,
     Kind,
     LeftAloneError,
     Marks,
@@ -21,15 +22,19 @@ from recoveryd.core import (
     Session,
     Wire,
     explained_by,
+    keep_newest,
 )
 from recoveryd.diagnose import Case, Context, left_alone, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
-from recoveryd.heal.propose_shorter import left_over, propose_shorter
+from recoveryd.heal.propose_shorter import hangs_on_settings, left_over, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
 from recoveryd.tell import actions_of, next_step, no_longer_seen, places, sentence
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
+
+
+_ASKED = 5  # times, a minute in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class Proposer:
         self._context = context
         self._config = context.config
         self._clients = context.clients
+        self._asked: dict[tuple[str, str, str], int] = {}  # by failure: how often a client did not tell its settings
 
     def propose(self, case: Case, session: Session, earlier: Proposal | None = None) -> Proposal | Refusal:
         """Plan what to write about a case, given the session as it is now, or tell why nothing is.
@@ -194,6 +200,9 @@ class Proposer:
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
             return Refusal("sessions of this client can't be made shorter yet: start a new session")
+        if hangs_on_settings(failure, known) and (wait := self._wait(failure)):
+            who = self._clients.of(store).title
+            return Refusal(f"{who} is at work and did not tell its settings, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
         tried = len(tries(self._context, store, failure, store.look(session.id).last_answer))
@@ -214,6 +223,13 @@ class Proposer:
             also=f"{done.tail}{no_longer_seen(session, edits)}",
             files=done.wholes,
         )
+
+    def _wait(self, failure: Failure) -> float:
+        """Return the seconds until a client that did not answer is asked again, each time twice as many; 0: no more."""
+        key = failure.store, failure.session, failure.message
+        asked = self._asked.get(key, 0) + 1
+        keep_newest(self._asked, key, asked)
+        return 2.0**asked if asked <= _ASKED else 0.0
 
     def _cured(self, case: Case, session: Session) -> Proposal | Refusal:
         kind, marks = case.kind, self._marks(case)

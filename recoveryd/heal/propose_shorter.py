@@ -103,6 +103,13 @@ def propose_shorter(
     return Shortened(planned, known.wholes(session, planned.edits), session, wires, provider)
 
 
+def hangs_on_settings(failure: Failure, known: Shortening) -> bool:
+    """Whether the plan hangs on settings that a client which listens did not tell in time."""
+    logged = size_of(known.logged) if known.logged is not None else Size()
+    size = _size(failure, known, logged)
+    return known.unanswered and (bool(known.by_itself) or not (size.limit or size.by_bytes))
+
+
 def _size(failure: Failure, known: Shortening, logged: Size) -> Size:
     """Return all that is known of the length: by the refusal, or else by the client's log, or its settings."""
     size = size_of(failure.error)

@@ -337,8 +337,8 @@ class Recovery:
         return self._refuse(case.titled(session), session, why)
 
     def _refuse(self, case: Case, session: Session, planned: Refusal) -> Case:
-        if case.event.ahead:
-            return self._not_now(case, f"{capital(planned.reason)}.")
+        if case.event.ahead or planned.again_s:
+            return self._not_now(case, f"{capital(planned.reason)}.").updated(again_s=planned.again_s)
         refusal = self._overtaken(case, session, planned)
         outcome = Outcome.REFUSED if refusal.understood else Outcome.NOT_UNDERSTOOD
         return self._recorder.close(case.became(outcome, f"{capital(refusal.reason)}.").updated(changes=()))

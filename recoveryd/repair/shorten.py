@@ -189,7 +189,8 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
     if case.by_hand and not limit and before < _SHORT * size.a_token:
         unit = "" if case.size.by_bytes else " tokens"
         return Refusal(f"it has about {_said(case, before)}{unit}: there is nothing to make shorter", understood=False)
-    if case.refused and case.by_itself:
+    # What it clears breaks thinking that is bound to it: that would be refused next.
+    if case.refused and case.by_itself and not case.binds:
         pruned = case.wires[0].build(with_edits(case.session, case.by_itself))
         if size.total(pruned) < (limit or _ESTIMATED * before) and not any(map(_of_open_turn, _refused(case, pruned))):
             return Refusal(

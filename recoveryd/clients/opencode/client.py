@@ -115,6 +115,7 @@ class Opencode:
         forms = forms_of(store, self.server, failure.session)
         old = all(not form.keeps_compaction_tail for form in forms)
         folder = _cut_outputs(store)
+        context = limits.context_limit(self.server, store, failure, directory)
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
             usages=tuple(token_usage.usages(session, failure)),
@@ -123,7 +124,8 @@ class Opencode:
             },
             logged=limits.logged_refusal(store, failure),
             earlier=tuple(error_record.refusals(session, failure)),
-            context=limits.context_limit(self.server, store, failure, directory),
+            context=context or 0,
+            unanswered=context is None,
             without_base=compactions.is_summary(session, failure.message),
             cleared_since=compactions.cleared_since(session, failure.time, marks.recovery),
             by_itself=self._by_itself(store, session, failure, directory) if old else (),

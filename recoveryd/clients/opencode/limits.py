@@ -52,9 +52,13 @@ def _when(line: str) -> float:
         return 0
 
 
-def context_limit(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int:
-    """Return the tokens that the model takes by the settings of a client that listens; 0 where none says."""
+def context_limit(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int | None:
+    """Return the tokens that the model takes by the settings of a client that listens; 0 where none says, None where
+    one did not answer in time.
+    """
     found = server.settings(store.id, failure, directory, "/config/providers")
+    if found is None:
+        return None
     providers = found.get("providers")
     for provider in providers if isinstance(providers, list) else ():
         if isinstance(provider, Mapping) and provider.get("id") == failure.provider:
@@ -65,7 +69,7 @@ def context_limit(server: OpencodeServer, store: Store, failure: Failure, direct
 
 def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
     """Whether the client clears old outputs, as 1.1 and 1.2 do unless told not to; None where nothing says so."""
-    found = server.settings(store.id, failure, directory, "/config")
+    found = server.settings(store.id, failure, directory, "/config") or {}
     if found:
         return _at(found, "compaction").get("prune") is not False
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"

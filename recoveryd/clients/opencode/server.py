@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -153,13 +153,15 @@ class OpencodeServer:
         answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
         return any(answer is not None and answer.status == 200 for answer in answers)
 
-    def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any]:
-        """Return what a client that has the session of `failure` says at `path` of its settings; empty where none
-        answers. May take seconds: a plan hangs on it, and the first answer takes a client that is at work longest.
+    def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any] | None:
+        """Return what a client that has the session of `failure` says at `path` of its settings; empty where none has
+        it, None where one that may have it did not answer. May take seconds: a plan hangs on it, and the first answer
+        takes a client that is at work longest.
         """
         asked, deadline = (store, failure.session, directory, None), time.monotonic() + PROMPT_LIMIT_S
         talk = _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
-        return next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
+        found = next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
+        return found or (None if talk.silent else {})
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
         asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
@@ -180,6 +182,7 @@ class _Talk:
     deadline: float
     call_s: float = CALL_S
     patient: bool = False
+    silent: list[str] = field(default_factory=list)  # addresses that did not answer
 
     @property
     def path(self) -> str:
@@ -188,7 +191,10 @@ class _Talk:
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
         query = {"directory": self.directory} if self.directory else {}
-        return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
+        answer = self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
+        if answer is None:
+            self.silent.append(url)
+        return answer
 
     def having(self) -> Iterator[str]:
         """List the clients that work in the session's folder and have it; where there are none, another one that has.

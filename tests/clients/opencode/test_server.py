@@ -274,6 +274,21 @@ def test_a_prompt_has_patience_with_who_was_slow_but_not_for_ever(monkeypatch: p
     assert len(asked) == 2
 
 
+def test_settings_that_are_not_told_in_time_are_not_the_same_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
+
+    def settings(url: str) -> object:
+        client = OpencodeServer(OpencodeSettings(server_url=url))
+        return client.settings("/store", FAILURE, DIRECTORY, "/config")
+
+    with saying(HOSTILE["hangs"]) as url:
+        assert settings(url) is None
+    with listening() as fake:
+        fake.answers["/config"] = 200, b'{"compaction": {}}'
+        assert settings(fake.url) == {"compaction": {}}
+        assert settings(fake.url + "/elsewhere") == {}, "it does not have the session"
+
+
 def test_many_that_hang_take_two_seconds_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with saying(HOSTILE["hangs"]) as first, saying(HOSTILE["drips a body"]) as second, listening() as own:
         urls = [first, second, *(f"{first}/{n}" for n in range(6))]
