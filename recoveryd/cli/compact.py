@@ -10,13 +10,26 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
+from recoveryd.cli.findings import find
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
 from recoveryd.clients import Store, holding
-from recoveryd.core import Event, Failure, Kind, NotFoundError, Outcome, RecoverydError, Refusal, Refused, RefusedError
-from recoveryd.diagnose import Case, Context, diagnose, standing_repair
+from recoveryd.core import (
+    UNREADABLE,
+    Event,
+    Failure,
+    Kind,
+    NotFoundError,
+    Outcome,
+    RecoverydError,
+    Refusal,
+    Refused,
+    RefusedError,
+    capital,
+)
+from recoveryd.diagnose import Case, Context
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.settings import paths
-from recoveryd.tell import by_place, cause
+from recoveryd.tell import by_place
 
 _KIND = Kind.CONTEXT_OVERFLOW
 
@@ -66,12 +79,13 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
 
     RefusedError: it is stuck on something else, which would be taken for repaired.
     """
-    found = diagnose(context, store, session)
+    found = find(store, session, Recovery(context))  # as `scan` tells it
     if found is not None and found.kind is _KIND:
         return found.failure
-    if found is not None and found.kind is not None and standing_repair(store, context.ledger, found) is None:
-        how = f"First: recoveryd scan --repair --session {session}"
-        raise RefusedError(f"This session is stuck on something else: {cause(found.kind)} ({found.kind}).", how)
+    if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):
+        repair = f"First: recoveryd scan --repair --session {session}"
+        how = repair if found.changes and not found.ignored else f"{capital(found.outlook)}."
+        raise RefusedError(f"This session is stuck on something else: {found.cause}.", how)
     made = context.clients.of(store).next_failure(store.load(session))
     if made is None:
         raise NotFoundError(f"Session {session} has no message yet.")

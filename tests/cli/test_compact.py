@@ -332,6 +332,43 @@ def test_what_is_stuck_on_something_else_is_repaired_first(run: Run, tree: Tree)
     assert "tool_result_missing" in run("scan")[1], "it is still told what healed it"
 
 
+def _ignored(run: Run, tree: Tree) -> str:
+    session = tree.stuck()
+    assert run("ignore", session)[0] == 0
+    return session
+
+
+def _not_json(_: Run, tree: Tree) -> str:
+    """A session in which a message is no JSON: nothing can be planned for it."""
+    session = tree.answered(tree.stuck(), **MODEL)
+    max((tree.root / "message" / session).iterdir()).write_bytes(b"{")
+    return session
+
+
+NO_REPAIR: dict[str, Callable[[Run, Tree], str]] = {
+    "ignored": _ignored,
+    "of a provider without rules": lambda _, tree: tree.stuck(model={"providerID": "own", "modelID": "m"}),
+    "not explained": lambda _, tree: tree.stuck(turns("talk"), MISSING),
+    "unreadable": _not_json,
+}
+
+
+@pytest.mark.parametrize("how", NO_REPAIR)
+def test_where_a_repair_does_nothing_none_is_advised(run: Run, tree: Tree, how: str) -> None:
+    """The cause, and what is said of it, are those of `scan` and `explain`."""
+    session = NO_REPAIR[how](run, tree)
+    listed = json.loads(run("scan", "--session", session, "--json")[1])
+    [found] = listed["stuck"] or listed["ignored"]
+    explained = json.loads(run("explain", "--session", session, "--json")[1])
+    code, out, _ = run("compact", session, "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["code"]) == (4, "refused")
+    assert f"({found['reason']})" in error["message"]
+    assert explained["reason"] == found["reason"]
+    assert error["hint"].lower() == f"{explained['action']}.".lower()
+    assert "scan --repair" not in error["hint"]
+
+
 def test_a_refusal_that_nobody_knows_stays_one_when_the_session_is_made_shorter(run: Run, tree: Tree) -> None:
     session = tree.stuck(turns(), "the moon is in the wrong house")
     assert run("compact", session, "--target", "0.3", "--json")[0] == 0

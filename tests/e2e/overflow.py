@@ -112,14 +112,12 @@ class Played:
         return f"WRONG: {what}, and touched" if self.touched and not self.later else what
 
     def _owed(self) -> Iterator[str]:
-        """What has to be sent: the first task and the newest words, but for what the client itself took away."""
-        asked = [one.body for one in self.refused.requests if one.body and one.body.get("tools")]
-        if not asked or FIRST in json.dumps(asked[-1]):
-            yield FIRST
-        newest = self.lived.newest
-        holding = [raw for raw in self.records.values() if json.dumps(newest)[1:-1].encode() in raw]
-        if not any(b'"compacted"' in raw for raw in holding):
-            yield newest
+        """What has to be sent: the first task and the newest words, but for what the client itself left out before."""
+        asked = [json.dumps(one.body) for one in self.refused.requests if one.body and one.body.get("tools")]
+        for what in (FIRST, self.lived.newest):
+            raw = next((raw for raw in self.records.values() if json.dumps(what)[1:-1].encode() in raw), b"")
+            if b'"compacted"' not in raw and (not asked or json.dumps(what)[1:-1] in asked[-1]):
+                yield what
 
     def tell(self) -> str:
         said = [f"{e['kind']} {e['outcome']}: {e['detail']}" for e in self.entries]

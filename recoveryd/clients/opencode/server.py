@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -161,7 +161,8 @@ class OpencodeServer:
         asked, deadline = (store, failure.session, directory, None), time.monotonic() + PROMPT_LIMIT_S
         talk = _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
         found = next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
-        return found or (None if talk.silent else {})
+        slow = any(self._servers.hung(known.url) for known in self._servers.reached() if known.may_have(store))
+        return found or (None if slow else {})
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
         asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S
@@ -182,7 +183,6 @@ class _Talk:
     deadline: float
     call_s: float = CALL_S
     patient: bool = False
-    silent: list[str] = field(default_factory=list)  # addresses that did not answer
 
     @property
     def path(self) -> str:
@@ -191,10 +191,7 @@ class _Talk:
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
         query = {"directory": self.directory} if self.directory else {}
-        answer = self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
-        if answer is None:
-            self.silent.append(url)
-        return answer
+        return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
 
     def having(self) -> Iterator[str]:
         """List the clients that work in the session's folder and have it; where there are none, another one that has.

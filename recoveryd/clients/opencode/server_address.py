@@ -110,6 +110,10 @@ class LocalServers:
             self._hung[url, patient] = time.monotonic() + _HUNG_S
         return answer
 
+    def hung(self, url: str) -> bool:
+        """Whether it was too slow for a patient call of late."""
+        return time.monotonic() < self._hung.get((url, True), 0)
+
     def _call(
         self,
         url: str,
