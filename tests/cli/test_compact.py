@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recoveryd.cli import compact as module
-from recoveryd.clients import Store
+from recoveryd.clients import SessionStatus, Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -423,10 +423,10 @@ def test_no_more_is_given_back_than_the_model_is_known_to_take(run: Run, tree: T
 def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     odd, _ = tree.stuck(), tree.stuck()
 
-    def fails(context: Context, store: Store, session: str) -> Diagnosis | None:
+    def fails(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Diagnosis | None:
         if session == odd:
             raise OverflowError("too odd")
-        return diagnose(context, store, session)
+        return diagnose(context, store, session, look)
 
     monkeypatch.setattr(assessment, "diagnose", fails)
     code, out, _ = run("scan", "--json")
