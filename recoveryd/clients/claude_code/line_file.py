@@ -6,8 +6,11 @@ that went into the old file after we read it, is taken over: the old file keeps 
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
+import signal
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +30,10 @@ _UUID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
 _OLD = f"{TEMPORARY}old-"  # and the size of what was read of it, and the file's name
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_LATE_S = 0.02  # a client that had opened the old file has written to it by then
+_LATE_S = 0.02  # a client that had opened the old file has written to it by then, where the system tells nothing
+_WRITERS_S = 2.0
+_UNKNOWN = -1
+_SIGNALS, _LEASE = (getattr(fcntl, name, _UNKNOWN) for name in ("F_SETSIG", "F_SETLEASE"))  # of Linux alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,8 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
     now = os.fstat(old)
     if now.st_size < size or os.stat(name, dir_fd=fd, follow_symlinks=False).st_ino != now.st_ino:
         raise ConflictError(f"{path} was replaced while it was read: the client wrote since.")
+    if not _let_writers_end(old):
+        raise ConflictError(f"{path} is open in a program that may write to it.")
     kept = _kept(size, name)
     failpoint.reach("link")
     with suppress(FileExistsError):
@@ -138,11 +146,34 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
     failpoint.reach("folder")
     flush.fsync(fd)
     size = _take_over(fd, name, old, size)
-    time.sleep(_LATE_S)
+    _let_writers_end(old)
     _take_over(fd, name, old, size)
     failpoint.reach("unlink")
     os.unlink(kept, dir_fd=fd)
     flush.fsync(fd)
+
+
+def _let_writers_end(file: int) -> bool:
+    """Wait until nobody has a file open to write to it; False where somebody has for two seconds. Linux tells, by whom
+    it gives a lease; elsewhere this waits for a moment.
+    """
+    deadline = time.monotonic() + _WRITERS_S
+    while True:
+        try:
+            fcntl.fcntl(
+                file, _SIGNALS, signal.SIGURG
+            )  # who opens it meanwhile is told of by a signal: one that is ignored
+            fcntl.fcntl(file, _LEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(file, _LEASE, fcntl.F_UNLCK)
+        except OSError as error:
+            if error.errno != errno.EAGAIN:
+                time.sleep(_LATE_S)
+                return True
+        else:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
 
 
 def _take_over(fd: int, name: str, old: int, size: int) -> int:

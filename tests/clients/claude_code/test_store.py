@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -13,7 +15,7 @@ from typing import IO
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.clients.claude_code import running
+from recoveryd.clients.claude_code import line_file, running
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
@@ -222,7 +224,7 @@ def test_a_line_that_comes_at_any_step_is_kept(
     held: list[IO[bytes]] = []
 
     def reach(name: str) -> None:
-        if name == "compare":
+        if name == "link":
             held.append(path.open("ab"))  # a client that opened the old file, and writes to it once it is replaced
         if name == step and not reached:
             reached.append(name)
@@ -240,6 +242,48 @@ def test_a_line_that_comes_at_any_step_is_kept(
     assert raw.count(late) == 1 and raw.count(late.replace(b"late", b"last")) == 1
     assert all_written(store, todo)
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="only Linux tells who has a file open")
+@pytest.mark.parametrize("step", ["", "rename"])
+def test_a_client_that_opened_the_file_and_is_slow_to_write_loses_nothing(
+    store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    made, path = session(store)
+    todo = changes(store, made)
+    late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
+    slow: list[threading.Timer] = []
+
+    def write(file: IO[bytes]) -> None:
+        file.write(late)
+        file.close()
+
+    def reach(name: str) -> None:
+        if name == step:
+            slow.append(threading.Timer(0.15, write, [path.open("ab")]))
+            slow[0].start()
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    reach("")  # before it is begun, or between the last look and the replacement
+    store.apply(todo)
+    slow[0].join()
+    assert path.read_bytes().count(late) == 1
+    assert all_written(store, todo)
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="only Linux tells who has a file open")
+def test_a_file_that_a_program_keeps_open_to_write_is_left_alone(
+    store: ClaudeCodeTranscripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, path = session(store)
+    todo, before = changes(store, made), path.read_bytes()
+    monkeypatch.setattr(line_file, "_WRITERS_S", 0.01)
+    with path.open("ab"), pytest.raises(ConflictError, match="is open in a program"):
+        store.apply(todo)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+    store.apply(todo)
+    assert all_written(store, todo)
 
 
 class _KilledError(BaseException):
