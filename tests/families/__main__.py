@@ -17,7 +17,7 @@ from tests.e2e.install import DATABASE, JSON_STORE, NEWEST
 from tests.families.judged import PATHS, WANTS_REASONING, judged
 from tests.families.play import Played, played, shapes_for, staged, undone
 from tests.families.table import EVERY_FAMILY, FAMILIES, UNREASONED
-from tests.shapes import SHAPES, Shape
+from tests.shapes import SHAPES, Shape, is_old
 
 _RETRIED = {
     "openrouter",
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--version", action="append", help=f"one or more; {NEWEST} by default")
     parser.add_argument("--shape", action="append", help="names that begin so; all by default")
     parser.add_argument("--every", type=int, default=1, help="only every so many shapes")
+    parser.add_argument("--refused", action="store_true", help="only what is refused by the product's own request")
     parser.add_argument("--without-client", action="store_true", help="by the product's own request, in seconds")
     parser.add_argument("--verbose", action="store_true", help="a line for every shape")
     parser.add_argument("--undo", action="store_true", help="take back what healed, in a second session")
@@ -55,7 +56,11 @@ def main() -> None:
 def _play(name: str, version: str, chosen: argparse.Namespace) -> None:
     """Play the shapes of a family that are asked for; tell and keep what became of them."""
     done = {line["shape"] for line in _lines(chosen.kept) if (line["family"], line["version"]) == (name, version)}
-    shapes = [shape for shape in _asked_for(chosen, version) if shape.name not in done][: chosen.most]
+    asked = [shape for shape in _asked_for(chosen, version) if shape.name not in done]
+    if chosen.refused:
+        form = "new" if not is_old(version) else "old" if version == JSON_STORE else "paged"
+        asked = [shape for shape in asked if judged(EVERY_FAMILY[name], shape, form).first is not None]
+    shapes = asked[: chosen.most]
     if not shapes:
         return
     slow = name in _RETRIED and version not in (JSON_STORE, DATABASE)
