@@ -17,9 +17,13 @@ import pytest
 import shtab
 from loguru import logger
 from loguru._better_exceptions import ExceptionFormatter
+from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
 from recoveryd.cli import main, parser
+from recoveryd.clients import quiet
+from recoveryd.clients.claude_code import line_file
 from recoveryd.clients.opencode import processes, server_address
+from recoveryd.clients.opencode.files import reader
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
 from tests.support.trees import Bench, Tree
@@ -31,7 +35,15 @@ Run = Callable[..., tuple[int, str, str]]  # a command line; its exit code, stdo
 HERE = Path(__file__).parent
 NEEDS_CLIENT = HERE / "e2e"
 MEMORY, ROOM = Path("/dev/shm"), 2 * 1024**3  # bytes; a container may have 64 MB there
-CONFIRM_S = lifecycle.CONFIRM_S
+# How long the program waits for a client, in seconds, and how long where no client runs: until a repair is read back,
+# until nobody writes to a session, for the second half of a write, for a last line.
+WAITS = (
+    (lifecycle, "CONFIRM_S", 0.05),
+    (quiet, "SETTLE_S", 0.02),
+    (reader, "RETRY_S", 0.002),
+    (line_file, "_LATE_S", 0.002),
+)
+USUAL = tuple(getattr(module, name) for module, name, _ in WAITS)
 SLOW = ("bench", "e2e", "fuzz", "live", "soak")
 
 
@@ -55,8 +67,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two, as long tests take all of a machine; of the quick ones many wait most of their time, so twice the cores."""
-    return min(2 * (os.cpu_count() or 1), 8) if _quick(config) else 2
+    """Two, as long tests take all of a machine; of the quick ones some wait, so one for each core and one more."""
+    return min((os.cpu_count() or 1) + 1, 8) if _quick(config) else 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let a worker that has no quick tests left take some of another's, so that all end together."""
+    return WorkStealingScheduling(config, log) if _quick(config) else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -69,11 +87,17 @@ def _quick(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what stands in the folders of long tests, and let it come first: else one of them ends alone."""
+    """Mark as slow what stands in the folders of long tests, and what waits for a daemon or another process. They come
+    first: else one of them ends alone.
+    """
     for item in items:
-        if item.path.relative_to(HERE).parts[0] in SLOW:
+        if _is_long(item) or item.get_closest_marker("live"):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return item.path.relative_to(HERE).parts[0] in SLOW
 
 
 @pytest.hookimpl(wrapper=True)
@@ -125,8 +149,9 @@ def _once_a_process() -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A quick test does not wait a second for each repair to be read back. Those with the real client do."""
-    lifecycle.CONFIRM_S = CONFIRM_S if item.get_closest_marker("slow") else 0.05
+    """Only tests with the real client wait as long for it as the program does."""
+    for (module, name, short), usual in zip(WAITS, USUAL, strict=True):
+        setattr(module, name, usual if _is_long(item) else short)
 
 
 @pytest.fixture

@@ -82,6 +82,7 @@ def test_one_that_is_not_there(tree: Tree, tmp_path: Path) -> None:
         recover("ses_none", state_dir=tmp_path / "state", stores=[tree.store])
 
 
+@pytest.mark.live
 def test_a_daemon_in_a_thread_with_callbacks(tree: Tree, tmp_path: Path) -> None:
     done: list[Event] = []
     healed = threading.Event()
@@ -104,6 +105,7 @@ def test_a_daemon_in_a_thread_with_callbacks(tree: Tree, tmp_path: Path) -> None
     assert [event.session for event in done] == [session]
 
 
+@pytest.mark.live
 def test_hooks_run_around_a_recovery_of_the_daemon(tree: Tree, tmp_path: Path) -> None:
     out = tmp_path / "events"
     code = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"

@@ -196,6 +196,7 @@ def test_a_package_says_what_it_is_and_names_what_it_shows(name: str) -> None:
     assert shown or not [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module != "__future__"]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("module", ["recoveryd.cli.run", "recoveryd.daemon", "recoveryd.cli.parser"])
 def test_the_daemon_does_not_carry_what_only_people_see(module: str) -> None:
     heavy = "{'rich', 'desktop_notifier', 'dbus_fast', 'psutil', 'tomlkit', 'shtab'}"
@@ -204,6 +205,7 @@ def test_the_daemon_does_not_carry_what_only_people_see(module: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
+@pytest.mark.live
 def test_an_idle_daemon_loads_nothing_that_only_a_stuck_session_needs() -> None:
     rooms = "('recoveryd.repair', 'recoveryd.providers.anthropic.rules', 'recoveryd.providers.gemini.rules')"
     code = f"import sys, recoveryd.cli.run, recoveryd.daemon; print(*(m for m in sys.modules if m.startswith({rooms})))"
@@ -211,6 +213,7 @@ def test_an_idle_daemon_loads_nothing_that_only_a_stuck_session_needs() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
+@pytest.mark.live
 def test_an_idle_daemon_loads_no_asyncio_and_a_log_that_needs_it_has_it() -> None:
     code = """
 import sys

@@ -42,6 +42,7 @@ def test_what_is_written_is_what_doctor_reads_and_the_readme_says(
     assert (tmp_path / "README").read_text() == f"Clients: tested on {', '.join(versions)} and 9.1.2. Linux."
 
 
+@pytest.mark.live
 def test_a_test_that_fails_is_told_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -198,6 +198,7 @@ def asked(command: list[str]) -> list[str]:
 
 
 class TestCompletion:
+    @pytest.mark.live
     def test_bash_offers_what_there_is(self, run: Run, tmp_path: Path) -> None:
         path = script(run, "bash", tmp_path)
 
@@ -217,6 +218,7 @@ class TestCompletion:
         assert offered("completion", "") >= {"bash", "zsh", "fish"}
         assert offered("ledger", "f") == {"forget"}
 
+    @pytest.mark.live
     def test_bash_offers_the_ids_that_the_ledger_has(
         self, run: Run, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

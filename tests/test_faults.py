@@ -28,6 +28,8 @@ from tests.support.cases import case, case_of
 from tests.support.parts import api_error, text
 from tests.support.running import running, until
 
+pytestmark = pytest.mark.live
+
 NOBODY = 65534
 DAY_MS = 86_400_000
 

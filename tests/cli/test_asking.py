@@ -30,6 +30,7 @@ def held(run: Run) -> int:
 
 
 class TestRepair:
+    @pytest.mark.live
     def test_in_a_terminal_the_diffs_are_shown_once_and_a_no_changes_nothing(self, tree: Tree) -> None:
         tree.stuck(blank_answer, EMPTY)
         tree.stuck(title="Another")

@@ -389,6 +389,7 @@ def test_undo_finds_a_store_that_was_moved(
     assert all((moved / name).read_bytes() == content for name, (content, _) in before.items())
 
 
+@pytest.mark.live
 def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
     state = private_files.make_folder(paths.state_dir())
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
@@ -555,6 +556,7 @@ def test_a_damaged_ledger_is_said_and_nothing_is_written(tree: Tree, run: Run) -
     assert tree.files() == before
 
 
+@pytest.mark.live
 def test_a_reader_that_left_is_no_error(tree: Tree) -> None:
     tree.stuck()
     command = [sys.executable, "-m", "recoveryd", "scan", "--json"]

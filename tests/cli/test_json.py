@@ -81,6 +81,7 @@ def world(made: tuple[World, Path], run: Run, monkeypatch: pytest.MonkeyPatch) -
     return world
 
 
+@pytest.mark.live
 def test_every_document(world: World) -> None:
     with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
         ledger.mark(world.names[world.conflict], Outcome.CONFLICT)

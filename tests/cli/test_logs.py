@@ -71,6 +71,7 @@ def follower(log: Path) -> Iterator[Iterator[str]]:
             process.kill()
 
 
+@pytest.mark.live
 def test_it_goes_on_through_a_change_of_files(log: Path, follower: Iterator[str]) -> None:
     assert "r3" in next(follower)
     with log.open("a") as file:

@@ -30,6 +30,8 @@ from tests.support.transcript import Transcript, call
 from tests.support.transcript import text as block
 from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer
 
+pytestmark = pytest.mark.live
+
 Facts = dict[str, Any]
 DAY_S = 86_400
 

@@ -174,6 +174,7 @@ def fork(tree: Tree, tmp_path: Path) -> Path:
     return database
 
 
+@pytest.mark.live
 def test_every_output_names_the_client(tree: Tree, run: Run, fork: Path) -> None:
     own = tree.stuck()
     said = as_json(run, "scan")["stuck"]

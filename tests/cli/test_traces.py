@@ -69,6 +69,7 @@ def test_what_only_reads_creates_no_file_and_no_folder(
     assert not paths.state_dir().exists()
 
 
+@pytest.mark.live
 def test_nor_where_there_is_a_ledger(run: Run, stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads it in the usual way would leave -wal and -shm if it was cut off; a ledger is left as it is."""
     monkeypatch.chdir(tmp_path)
@@ -79,6 +80,7 @@ def test_nor_where_there_is_a_ledger(run: Run, stuck: str, tmp_path: Path, monke
         assert set(kept(paths.state_dir())) == state, argv
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("argv", ["history", *(pytest.param(argv, marks=pytest.mark.slow) for argv in ALSO_FULL)])
 def test_a_full_disk_is_one_line(stuck: str, argv: str, buffered: bool) -> None:
@@ -90,6 +92,7 @@ def test_a_full_disk_is_one_line(stuck: str, argv: str, buffered: bool) -> None:
     assert (done.returncode, done.stderr.decode().strip()) == (1, FULL)
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("argv", ["--help", *(pytest.param(argv, marks=pytest.mark.slow) for argv in ALSO_CLOSED)])
 def test_a_closed_stream_is_silence(stuck: str, argv: str) -> None:
     program = f"{sys.executable} -m recoveryd {argv}"

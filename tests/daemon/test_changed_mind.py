@@ -18,6 +18,8 @@ from tests.support.plant import write_tree
 from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import MISSING, Tree, behind_a_call
 
+pytestmark = pytest.mark.live
+
 WITHOUT = tuple(kind for kind in Config().kinds if kind is not Kind.TOOL_RESULT_MISSING)
 
 

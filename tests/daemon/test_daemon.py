@@ -39,6 +39,8 @@ from tests.support.plant import write_sqlite, write_tree
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import EMPTY, MISSING, Bench, Tree, Turns, blank_answer, write_over
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:

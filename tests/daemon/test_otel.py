@@ -76,6 +76,7 @@ def collecting(context: ssl.SSLContext | None = None) -> Iterator[tuple[Collecto
         made.server.server_close()
 
 
+@pytest.mark.live
 def test_a_collector_gets_each_recovery_and_no_word_of_the_session(tree: Tree, tmp_path: Path) -> None:
     session = tree.stuck(blank_answer, EMPTY, title=SECRET)
     with collecting() as (collector, endpoint):
@@ -102,6 +103,7 @@ def healed(folder: Path, tree: Tree, endpoint: str | None) -> None:
     assert daemon.events[0].outcome == "healed"
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("trusted", [True, False])
 def test_it_goes_over_tls_to_one_that_proves_who_it_is(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
@@ -117,6 +119,7 @@ def test_it_goes_over_tls_to_one_that_proves_who_it_is(
         assert bool(collector.bodies) is trusted
 
 
+@pytest.mark.live
 def test_a_collector_that_is_away_costs_nothing_but_a_line(tree: Tree, tmp_path: Path) -> None:
     with collecting() as (_, endpoint):
         pass
@@ -124,6 +127,7 @@ def test_a_collector_that_is_away_costs_nothing_but_a_line(tree: Tree, tmp_path:
     healed(tmp_path, tree, endpoint)
 
 
+@pytest.mark.live
 def test_without_an_endpoint_nothing_is_loaded(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from recoveryd.daemon import otel
 

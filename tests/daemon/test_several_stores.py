@@ -8,11 +8,15 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.store import Store
 from tests.support.rollouts import Rollout
 from tests.support.running import is_healed, running, until
 from tests.support.trees import Tree
+
+pytestmark = pytest.mark.live
 
 
 class Endless(CodexThreads):

@@ -38,6 +38,7 @@ def series(text: str) -> dict[str, float]:
     return {" ".join((s.name, *s.labels.values())): s.value for family in families for s in family.samples}
 
 
+@pytest.mark.live
 def test_it_is_written_as_it_goes_and_removed_at_the_end(tree: Tree, tmp_path: Path) -> None:
     file = tmp_path / "recoveryd.prom"
     tree.stuck(blank_answer, EMPTY)

@@ -104,6 +104,7 @@ def reads_well(text: str) -> None:
     assert "recoveryd scan" in text.split("Next:")[1]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_leaves_nothing_behind(env: Mapping[str, str], number: int) -> None:
     """Ctrl-C in the midst of it: the throw-away folder goes all the same."""

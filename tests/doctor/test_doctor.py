@@ -137,6 +137,7 @@ def test_every_check_has_a_code_words_and_where_it_is_not_ok_a_way_on(tmp_path: 
     assert sound(checks)
 
 
+@pytest.mark.live
 def test_beside_a_running_daemon_nothing_is_touched_either(tmp_path: Path, state: Path) -> None:
     """Its ledger has a WAL, the client's database too."""
     base = Base(tmp_path / "db" / "opencode.db", clock=time.time)

@@ -79,6 +79,7 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.live
 def test_what_a_daemon_watches_is_said_of_each_store_of_a_shared_folder(tmp_path: Path) -> None:
     first, second = Base(tmp_path / "db" / "opencode.db"), Base(tmp_path / "db" / "opencode-beta.db")
     other = Base(tmp_path / "db" / "opencode-dev.db")  # in the same folder, and not watched
@@ -95,6 +96,7 @@ def test_what_a_daemon_watches_is_said_of_each_store_of_a_shared_folder(tmp_path
     assert seen(*stores, state=state).running == []
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("config", "why"), [({"dry_run": True}, "dry run"), ({"enabled": False}, "turned off"), ({}, "")]
 )

@@ -162,6 +162,7 @@ def watched(folder: Path, tree: Tree, **config: Any) -> Iterator[Running]:
 class TestDaemon:
     """A running daemon with `heal_ahead`, and a session that nobody was refused in."""
 
+    @pytest.mark.live
     def test_it_waits_until_the_session_is_quiet_and_tells_it_once(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             session = tree.ended(behind_a_call)
@@ -174,6 +175,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), len(daemon.events)) == (healed, 1)
 
+    @pytest.mark.live
     def test_without_it_nothing_is_touched(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree) as daemon:
             session = tree.ended(behind_a_call)
@@ -181,6 +183,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
 
+    @pytest.mark.live
     def test_a_session_that_waits_for_an_answer_is_left_alone(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             session = tree.asked(behind_a_call)
@@ -188,6 +191,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
 
+    @pytest.mark.live
     def test_what_was_refused_in_words_that_nobody_knows_is_left_alone(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             session = tree.ended(behind_a_call)
@@ -196,6 +200,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
 
+    @pytest.mark.live
     def test_a_record_of_the_future_is_waited_for_once(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             tomorrow = time.time() + 86_400
@@ -204,6 +209,7 @@ class TestDaemon:
             until(lambda: bool(daemon.events), "it was not healed")
             assert daemon.events[0].ahead
 
+    @pytest.mark.live
     def test_a_dry_run_writes_nothing(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True, dry_run=True) as daemon:
             session = tree.ended(behind_a_call)
@@ -211,6 +217,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert (tree.files(), daemon.events) == (before, [])
 
+    @pytest.mark.live
     def test_what_was_undone_is_not_made_again(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             session = tree.ended(behind_a_call)
@@ -226,6 +233,7 @@ class TestDaemon:
             look_again(daemon, tree, session)
             assert tree.files() == commanded, "a command of the user's is no answer"
 
+    @pytest.mark.live
     def test_what_fell_into_a_pause_is_made_up_for(self, tree: Tree, tmp_path: Path) -> None:
         with watched(tmp_path, tree, heal_ahead=True) as daemon:
             overrides.pause(daemon.state, time.time())
@@ -237,6 +245,7 @@ class TestDaemon:
             until(lambda: bool(daemon.events), "it was not healed")
             assert daemon.events[0].ahead
 
+    @pytest.mark.live
     def test_what_another_process_was_at_is_made_up_for(
         self, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -64,6 +64,7 @@ def stuck_in(database: Path) -> None:
     write_sqlite(session.planted(), database)
 
 
+@pytest.mark.live
 def test_of_two_that_wait_for_a_store_one_gets_it(tmp_path: Path) -> None:
     """Both are told of what is written there."""
     store = OpencodeFiles(tmp_path / "opencode" / "storage")
@@ -79,6 +80,7 @@ def test_of_two_that_wait_for_a_store_one_gets_it(tmp_path: Path) -> None:
     assert [event.outcome for event in [*one.events, *two.events]] == [Outcome.HEALED]
 
 
+@pytest.mark.live
 def test_a_store_is_taken_over_when_the_one_that_watches_it_ends(tmp_path: Path) -> None:
     theirs, ours = Tree(tmp_path / "theirs"), Tree(tmp_path / "ours")
     with running(tmp_path / "one", theirs.store) as one:
@@ -94,6 +96,7 @@ def test_a_store_is_taken_over_when_the_one_that_watches_it_ends(tmp_path: Path)
     assert [event.session for event in second.events] == [session] and is_healed(theirs, session)
 
 
+@pytest.mark.live
 def test_the_database_of_another_channel_is_found_when_it_comes(tmp_path: Path) -> None:
     (tmp_path / "opencode").mkdir()
     with finding(tmp_path) as daemon:
@@ -106,6 +109,7 @@ def test_the_database_of_another_channel_is_found_when_it_comes(tmp_path: Path) 
     assert [Path(event.store).name for event in daemon.events] == ["opencode-local.db", "other.db"]
 
 
+@pytest.mark.live
 def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "CONFIRM_S", 1.0)  # the folder is looked at a moment after the link was changed
     for name in ("a", "b"):
@@ -121,6 +125,7 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, monkeypatc
         assert [lock.folder for lock in daemon.daemon._locks.values()] == [tmp_path / "b"]
 
 
+@pytest.mark.live
 def test_a_folder_that_was_moved_away_is_given_back(tmp_path: Path) -> None:
     (tmp_path / "opencode").mkdir()
     stuck_in(tmp_path / "opencode" / "opencode.db")
@@ -135,6 +140,7 @@ def test_a_folder_that_was_moved_away_is_given_back(tmp_path: Path) -> None:
             assert not daemon.daemon._locks, "it is another's now"
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("linked", [True, False])
 def test_what_the_user_undid_stays_undone_where_a_store_was_moved_to(tmp_path: Path, linked: bool) -> None:
     tree = Tree(tmp_path)

@@ -618,6 +618,7 @@ class Stopper(OpencodeServer):
 def test_a_turn_is_stopped_before_the_first_edit_and_what_the_client_then_wrote_is_planned_upon(
     tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(quiet, "SETTLE_S", SETTLE_S)
     session = tree.stuck(blank_answer, EMPTY)
     blank, thinking = tree.part(session, "text", 1), tree.part(session, "reasoning", 1)
     between = Between(tree, monkeypatch, lambda _: None)
@@ -672,7 +673,8 @@ def test_what_the_client_writes_at_the_last_moment_is_planned_upon(
     bench.ledger.close()
 
 
-def test_a_session_is_repaired_when_it_is_quiet(tree: Tree, bench: Bench) -> None:
+def test_a_session_is_repaired_when_it_is_quiet(tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet, "SETTLE_S", SETTLE_S)
     session = tree.stuck(blank_answer, EMPTY)
     blank = tree.part(session, "text", 1)
     write_over(blank, text="\t")
@@ -703,6 +705,7 @@ def test_a_record_of_the_future_does_not_pass_for_quiet(
     blank, fine = tree.part(session, "text", 1), tree.part(session, "text", 2)
     ahead = time.time() + 3600
     os.utime(blank, (ahead, ahead))
+    monkeypatch.setattr(quiet, "SETTLE_S", SETTLE_S)
     monkeypatch.setattr(quiet, "_PATIENCE_S", 0.3)
     sleep, numbers = time.sleep, iter(range(9999))
 

@@ -129,6 +129,7 @@ def test_a_busy_ledger_is_a_busy_error(ledger: Ledger) -> None:
     assert begin(ledger)
 
 
+@pytest.mark.live
 def test_many_processes_may_make_and_write_it_at_once(tmp_path: Path) -> None:
     path = tmp_path / "new" / "ledger.db"
     context = multiprocessing.get_context("fork")

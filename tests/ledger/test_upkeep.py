@@ -195,6 +195,7 @@ class TestOlder:
                 Ledger(path)
         assert _dump(path) == before
 
+    @pytest.mark.live
     def test_many_processes_may_bring_it_forward_at_once(self, tmp_path: Path) -> None:
         path = old_ledger(tmp_path / "ledger.db")
         context = multiprocessing.get_context("fork")

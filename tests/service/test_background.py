@@ -22,6 +22,8 @@ from tests.conftest import Run
 from tests.support.managers import Fakes
 from tests.support.trees import Tree
 
+pytestmark = pytest.mark.live
+
 READY = """
 import os, signal, socket, sys
 signal.signal(signal.SIGTERM, {term})

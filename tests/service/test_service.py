@@ -122,6 +122,7 @@ def test_install_says_which_clients_it_found(home: Path, run: Run, fakes: Fakes)
     assert "clients found: Kilo, Codex, Claude Code" in " ".join(run("install")[1].split())
 
 
+@pytest.mark.live
 def test_install_writes_the_unit_starts_it_and_says_so(
     home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_paths_are_shown_as_people_write_them(capsys: pytest.CaptureFixture[str]
     assert "wrote: ~/.config/systemd/user/recoveryd.service\n" in capsys.readouterr().out
 
 
+@pytest.mark.live
 def test_completion_and_manual_page_are_put_where_the_shells_look(
     home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +183,7 @@ def test_completion_and_manual_page_are_put_where_the_shells_look(
     assert "is not on the PATH" in said
 
 
+@pytest.mark.live
 def test_install_again_changes_nothing_and_starts_the_new_program(home: Path, run: Run, fakes: Fakes) -> None:
     """That is an upgrade, too."""
     run("install")
@@ -195,6 +198,7 @@ def test_install_again_changes_nothing_and_starts_the_new_program(home: Path, ru
     assert tree(home) == before
 
 
+@pytest.mark.live
 def test_uninstall_leaves_nothing_over(home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even what was written into a configuration of the user's own."""
     config(home, "# mine\nmax_retries = 5 # enough\n\n[opencode]\ndata_dirs = [\n  '/a', # the one\n]\n")
@@ -314,6 +318,7 @@ def test_strict_lets_a_repair_write_where_each_store_says(home: Path, run: Run) 
     assert any(folder and (home / "tree/storage/part").is_relative_to(folder) for folder in open_)
 
 
+@pytest.mark.live
 def test_strict_stays_until_it_is_taken_back(home: Path, run: Run) -> None:
     """It opens the stores and our own state; a folder that is not there yet is told."""
     drop_in = Path(f"{unit(home)}.d/strict.conf")
@@ -470,6 +475,7 @@ def test_a_password_goes_by_a_file_of_its_own(home: Path, run: Run, monkeypatch:
     assert file.read_text() == "another"
 
 
+@pytest.mark.live
 def test_a_user_name_of_its_own_goes_with_the_password(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the service would be refused by a client that lets the shell in."""
     monkeypatch.setenv("OPENCODE_SERVER_USERNAME", "bob")
@@ -514,6 +520,7 @@ def test_a_configuration_that_was_changed_since_is_left(home: Path, run: Run, mo
     assert not config(home).exists() and not state(home).exists()
 
 
+@pytest.mark.live
 def test_a_password_file_stays_as_long_as_a_configuration_names_it(
     home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

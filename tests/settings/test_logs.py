@@ -182,6 +182,7 @@ def test_warnings_are_lines_and_those_of_watchdog_are_none(err: Terminal) -> Non
     assert "UserWarning: mind this" in err.getvalue()
 
 
+@pytest.mark.live
 def test_the_journal_gets_priorities_instead_of_times(tmp_path: Path) -> None:
     code = (
         "import os, sys; s = os.fstat(2); os.environ['JOURNAL_STREAM'] = f'{s.st_dev}:{s.st_ino}';"

@@ -93,6 +93,7 @@ def test_a_state_folder_that_can_not_be_written_is_said(tmp_path: Path) -> None:
         pause(tmp_path / "not", 1)
 
 
+@pytest.mark.live
 def test_a_running_daemon_waits_while_it_is_paused_and_heals_after(tmp_path: Path, state: Path) -> None:
     tree = Tree(tmp_path)
     pause(state, time.time())
@@ -106,6 +107,7 @@ def test_a_running_daemon_waits_while_it_is_paused_and_heals_after(tmp_path: Pat
         until(lambda: is_healed(tree, session))
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("by_folder", [False, True])
 def test_an_ignored_session_is_left_in_silence_until_it_no_longer_is(
     tmp_path: Path, state: Path, by_folder: bool
@@ -124,6 +126,7 @@ def test_an_ignored_session_is_left_in_silence_until_it_no_longer_is(
         until(lambda: is_healed(tree, session))
 
 
+@pytest.mark.live
 def test_what_is_ignored_while_hooks_run_is_left_in_silence(
     tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_what_is_ignored_while_hooks_run_is_left_alone_by_everybody(tmp_path: Pa
     bench.ledger.close()
 
 
+@pytest.mark.live
 def test_a_broken_list_is_never_taken_for_an_empty_one(tmp_path: Path, state: Path) -> None:
     tree = Tree(tmp_path)
     (state / "ignore.json").write_bytes(b"{")

@@ -125,6 +125,7 @@ class TestOnABus:
         assert can_show()[0] is False
         assert time.monotonic() - start < freedesktop.LIMIT_S
 
+    @pytest.mark.live
     @pytest.mark.parametrize("call", ["Introspect", "GetCapabilities", "Notify"])
     def test_a_hung_service_costs_its_time_limit(self, bus: str, short: None, call: str) -> None:
         service = Service(bus, silent=call)
@@ -137,6 +138,7 @@ class TestOnABus:
             assert descriptors() <= before
         service.stop()
 
+    @pytest.mark.live
     def test_many_to_a_hung_service_leave_nothing(
         self, bus: str, faults: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

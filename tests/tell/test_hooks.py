@@ -97,6 +97,7 @@ def test_one_that_fails_is_said_and_changes_nothing(argv: tuple[str, ...], said:
     assert said in "".join(log)
 
 
+@pytest.mark.live
 def test_one_that_hangs_is_killed_with_its_children(tmp_path: Path, log: list[str]) -> None:
     pid = tmp_path / "pid"
     code = (

@@ -208,6 +208,7 @@ class TestNotifier:
     def test_a_notifier_that_sent_nothing_closes(self) -> None:
         Notifier().close()
 
+    @pytest.mark.live
     def test_nothing_heavy_is_imported_before_there_is_a_bus_to_show_it_on(self) -> None:
         code = (
             "import sys; from recoveryd.tell.notifier import *; n = Notifier(); d = n.send(Toast('a', 'b'));"

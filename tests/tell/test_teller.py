@@ -39,6 +39,7 @@ def press(toast: Toast, title: str) -> None:
     next(button for button in toast.buttons if button.title == title).pressed()
 
 
+@pytest.mark.live
 def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toasts: list[Toast]) -> None:
     session = tree.stuck()
     before = tree.files()
@@ -59,6 +60,7 @@ def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toas
     assert [entry.outcome for entry in daemon.history()] == [Outcome.UNDONE]
 
 
+@pytest.mark.live
 def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_path: Path) -> None:
     """As the failed message was made: by that a client knows that it has this store, and not a copy of it."""
     session = tree.stuck()
@@ -77,6 +79,7 @@ def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_pat
     assert "Undone: My session" in str(title) and healed.id in str(text)
 
 
+@pytest.mark.live
 def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
     tree: Tree, tmp_path: Path, toasts: list[Toast]
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_fault_that_the_client_mends_by_itself_is_left_to_its_update(tree: Tre
     assert path.read_bytes() == made.raw()
 
 
+@pytest.mark.live
 def test_the_notice_of_a_heal_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Toast] = []
 
@@ -127,6 +128,7 @@ def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monk
     assert (code, err) == (1, "") and odd in out and other in out
 
 
+@pytest.mark.live
 def test_the_log_has_no_word_of_the_prompt_that_a_session_is_called_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
 
 
+@pytest.mark.live
 def test_such_a_refusal_is_looked_at_once_and_after_a_restart_not_again(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +267,7 @@ def test_a_store_that_is_gone_is_told_by_its_id() -> None:
     assert client_title("/h/.codex/sessions") == "Codex" and whose.meant("fork") == "opencode/Fork"
 
 
+@pytest.mark.live
 def test_a_machine_without_codex_loads_nothing_of_it(tmp_path: Path) -> None:
     program = (
         "import sys; from recoveryd.clients import Config, find_stores; find_stores(Config()); "

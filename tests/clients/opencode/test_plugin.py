@@ -27,7 +27,10 @@ from recoveryd.service import base
 from tests.conftest import Run
 from tests.support.trees import EMPTY, Tree, blank_answer
 
-pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed, which comes with npm")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(not shutil.which("node"), reason="node is not installed, which comes with npm"),
+]
 DRIVER = Path(__file__).with_name("plugin_driver.mjs")
 FAILURE = Failure("/store", "ses_1", "msg_1", 7)
 

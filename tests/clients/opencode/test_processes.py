@@ -69,6 +69,7 @@ def urls() -> set[str]:
     return {found.url for found in listeners()}
 
 
+@pytest.mark.live
 def test_a_client_is_found_where_it_listens_on_loopback(tmp_path: Path) -> None:
     with running("opencode", tmp_path) as (everywhere, other):
         found = listeners()

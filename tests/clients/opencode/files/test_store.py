@@ -13,6 +13,7 @@ import pytest
 
 from recoveryd.clients import json_text
 from recoveryd.clients.opencode import generations, records
+from recoveryd.clients.opencode.files import reader
 from recoveryd.clients.opencode.files.store import find_stores
 from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Change, Edit
@@ -57,7 +58,8 @@ def test_both_folder_depths_are_found(tree: Tree) -> None:
     assert tree.store.stamp("ses_deep").newest_mtime_ns > 0
 
 
-def test_a_half_written_message_is_read_again(tree: Tree) -> None:
+def test_a_half_written_message_is_read_again(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "RETRY_S", 0.1)
     asked, _ = tree.small()
     path = tree.root / "message" / SES / f"{asked}.json"
     whole = path.read_bytes()
