@@ -78,7 +78,7 @@ class LiveSessions:
             self._listed = now
         since = now - self._config.lookback_hours * _HOUR_S
         with known_ledger() as ledger:
-            recovery = Recovery(Context(ledger, self._config, paths.state_dir()))
+            recovery = Recovery(Context(ledger, self._config, paths.state_dir(), clock=self._clock))
             for store in self._stores.values():
                 try:
                     self._refresh(store, recovery, since)

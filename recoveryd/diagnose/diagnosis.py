@@ -12,6 +12,8 @@ from recoveryd.diagnose.decision_tree import evidence_of, find_cause, standing_f
 from recoveryd.diagnose.earlier_repairs import stored_repair
 from recoveryd.providers import excerpt, other_cause
 
+_UNDER_WAY_MS = 5_000  # so long a prompt is believed to be on its way: its client stores the answer once that begins
+
 
 def diagnose(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Diagnosis | None:
     """Diagnose a session for who asks now: what keeps it from going on; None when nothing does. Writes nothing. Errors
@@ -61,7 +63,9 @@ class _Finder:
     def unanswered(self) -> Diagnosis | None:
         if self._running and self._client.under_way(self._store, self._session):
             return None
-        return without_error.unanswered(self._client, self._store, self._loaded)
+        found = without_error.unanswered(self._client, self._store, self._loaded)
+        asked = found.failure.time if found is not None else 0
+        return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 
 
 def _refused(failure: Failure) -> Diagnosis:

@@ -111,7 +111,7 @@ class World:
         self.tree.part(session, "text").write_bytes(b"{")
 
     def unanswered(self) -> None:
-        session = self.tree.asked(fine)
+        session = self.tree.asked(fine, ago_s=20)
         for path in (self.tree.root / "message" / session, *(self.tree.root / "message" / session).iterdir()):
             os.utime(path, (time.time() - 600, time.time() - 600))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.core.diagnosis import ELSEWHERE
+from recoveryd.core.diagnosis import ELSEWHERE, UNANSWERED
 from recoveryd.core.model import Kind
 from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.triage import Next, Triage
@@ -106,6 +106,17 @@ def test_a_refusal_does_not_count_once_an_answer_has_begun(scene: Scene) -> None
     scene.made.assistant(text("half an ans"), completed=False)
     (scene.tree.root / "message" / begun["sessionID"] / f"{begun['id']}.json").unlink()
     assert scene.found() == [Next.AGAIN, None, None, None, None]
+
+
+def test_a_prompt_of_a_moment_ago_is_not_yet_one_without_an_answer(tmp_path: Path) -> None:
+    tree, late = Tree(tmp_path), [0.0]
+    session = tree.asked(blank_answer)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        context = Context(ledger, Config(), tmp_path, clock=lambda: time.time() + late[0])
+        assert diagnose(context, tree.store, session) is None
+        late[0] = 10.0
+        told = diagnose(context, tree.store, session)
+    assert told is not None and told.code == UNANSWERED
 
 
 def test_an_error_of_unknown_words_is_the_one_that_counts(scene: Scene) -> None:

@@ -86,9 +86,9 @@ class Tree:
         made.assistant(tool(output="a file"), finish=None, bare=True)
         return self._write(made)
 
-    def asked(self, turns: Turns, before_s: int = 60) -> str:
-        """A session whose last prompt nothing has come of; `before_s`: how many seconds ago its turns began."""
-        now = int(time.time() * 1000)
+    def asked(self, turns: Turns, before_s: int = 60, ago_s: int = 0) -> str:
+        """A session whose last prompt, of `ago_s` seconds ago, nothing has come of; its turns began `before_s` ago."""
+        now = int(time.time() * 1000) - ago_s * 1000
         session = SessionBuilder(now - before_s * 1000, title="My session", model=BINDS)
         turns(session)
         session.user("continue")["time"]["created"] = now
