@@ -19,7 +19,7 @@ from recoveryd.core import KINDS, Edit, Failure, Kind, Marks, RecordedError, Ref
 from recoveryd.providers import classify, rules_for
 from recoveryd.repair import PlanInput, Settings, plan
 from tests.families.fake import REFUSALS, WRAPPED
-from tests.families.table import EVERY_FAMILY, Family
+from tests.families.table import EVERY_FAMILY, FAMILIES, Family
 from tests.shapes import Shape
 from tests.support.planted import Planted
 from tests.support.values import as_session
@@ -91,6 +91,49 @@ def judged(family: Family, shape: Shape, form: str) -> Judged:
         session = edited(session, made)
         said = refusal(family, session, form, thinking=shape.thinking)
     return Judged(first, tuple(repairs), said)
+
+
+# What the template of a local server takes is known once it has refused, not before (docs/limits.md): these it takes,
+# the family behind it refuses, and it refuses them after the repair. Then they heal there too.
+TOLD_BY_ITS_REFUSAL = {
+    ("ministral", "compaction-that-keeps-a-tool-off"),  # the words before the kept call let two prompts stand in a row
+    ("gemma", "tool-executed-by-the-provider"),  # the result that the call gets, and the next prompt, do
+}
+
+
+class StillRefusedError(Exception):
+    """A session is refused by a family, and no repair helps."""
+
+
+def healed(session: Session, name: str, form: str, shape: Shape) -> Session:
+    """The session once it is accepted by a family, after three repairs at the most; as it is where it is accepted."""
+    said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
+    for _ in range(3):
+        if said is None:
+            break
+        made = planned(FAMILIES[name], session, form, said)
+        if isinstance(made, Refusal):
+            raise StillRefusedError(f"{name}: {said} -> {made.reason}")
+        session = edited(session, made)
+        said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
+    if said is not None:
+        raise StillRefusedError(f"{name}: {said}")
+    return session
+
+
+def made_worse(before: str, now: str, form: str, shape: Shape) -> str | None:
+    """What is wrong with a session of one family once another has refused it and it is repaired: the one is stuck on
+    it, or the other no longer takes it as it did. None where nothing is.
+    """
+    session = session_of(before, shape)
+    taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
+    try:
+        after = healed(session, now, form, shape)
+        if (before, shape.name) in TOLD_BY_ITS_REFUSAL or not taken:
+            after = healed(after, before, form, shape)
+    except StillRefusedError as stuck:
+        return str(stuck)
+    return refusal(FAMILIES[before], after, form, thinking=shape.thinking)
 
 
 def failure_of(family: Family, session: Session, said: str) -> Failure:

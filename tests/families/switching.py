@@ -11,19 +11,22 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 from tests.e2e.client import Client
 from tests.e2e.daemon import CONFIG, Daemon
 from tests.e2e.install import NEWEST, ensure
 from tests.families.fake import Fake
+from tests.families.judged import made_worse, session_of
 from tests.families.play import Stage
 from tests.families.table import FAMILIES, Family
+from tests.shapes import SHAPES
 from tests.support.build import Planted, SessionBuilder, reasoning, text, tool
 
 CIRCLE = ("bedrock", "openai", "gemini", "kimi", "bedrock")  # Claude, GPT, Gemini, Kimi, Claude
 FAULTS = ("sound", "forged", "blank", "misplaced")
+FORMS = ("old", "new")
 _PROMPTS = 3
 
 
@@ -107,24 +110,36 @@ def gone(stages: dict[str, Stage], order: Sequence[str], fault: str, asked: Sequ
 
 
 def main() -> None:
-    """Play each order of two, there and back, and the circle; print a line a session."""
+    """Play what is asked for; print a line a session, or a case that is bad, and the sums."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--family", action="append", choices=FAMILIES, help="two or more; those of the circle by default"
     )
     parser.add_argument("--version", default=NEWEST)
     parser.add_argument("--fault", action="append", choices=FAULTS, help="one or more; all by default")
+    parser.add_argument(
+        "--without-client",
+        action="store_true",
+        help="all pairs of families, shapes and forms, by the product's own request",
+    )
     chosen = parser.parse_args()
-    names = list(dict.fromkeys(chosen.family or CIRCLE))
-    circle = chosen.family or CIRCLE
+    if chosen.without_client:
+        _pairs(chosen.family or list(FAMILIES))
+    else:
+        _play(chosen.family or CIRCLE, chosen.version, chosen.fault or FAULTS)
+
+
+def _play(circle: Sequence[str], version: str, faults: Sequence[str]) -> None:
+    """Play each order of two of the families of a circle, there and back, and the circle, both ways round."""
+    names = list(dict.fromkeys(circle))
     bad = refused = played = 0
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
-        staged(Path(root), names, chosen.version) as all_,
+        staged(Path(root), names, version) as all_,
     ):
         ways = [((before,), (now, before)) for before, now in permutations(names, 2)]
         for order, asked in [*ways, (circle, circle), (circle, circle[::-1])]:
-            for fault in chosen.fault or FAULTS:
+            for fault in faults:
                 made = gone(all_, order, fault, asked)
                 played, refused, bad = played + 1, refused + made.refused, bad + (not made.went_on)
                 shown = ", ".join(
@@ -132,6 +147,21 @@ def main() -> None:
                 )
                 print(f"{fault:10} {'ok ' if made.went_on else 'BAD'} {shown} {made.outcomes}", flush=True)
     print(f"{played} sessions, {refused} prompts refused, {bad} did not go on")
+
+
+def _pairs(families: Sequence[str]) -> None:
+    """Print a line a case in which a session of one of `families` is stuck on another or made worse, and the sums."""
+    cases = bad = 0
+    for before in families:
+        session_of.cache_clear()
+        for now, form, shape in product(FAMILIES, FORMS, SHAPES.values()):
+            if now == before or shape.json_only:
+                continue
+            cases, why = cases + 1, made_worse(before, now, form, shape)
+            if why is not None:
+                bad += 1
+                print(f"{before} -> {now}, {form}, {shape.name}: {why}", flush=True)
+        print(f"{before}: {cases} cases so far, {bad} stuck or worse", flush=True)
 
 
 if __name__ == "__main__":

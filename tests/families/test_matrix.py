@@ -1,12 +1,11 @@
 """Every family in every form of the client: what it refuses is healed, nothing that was said is lost; and switching.
 
-Here the request is the product's own, which `tests/e2e/test_families.py` holds to the real client. All shapes run under
-TEST_RECOVERYD_FULL_SWITCHING, a part of them otherwise.
+Here the request is the product's own, which `tests/e2e/test_families.py` holds to the real client. A part of the shapes
+and pairs: all by `python -m tests.families --without-client` and `python -m tests.families.switching --without-client`.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import permutations
 from pathlib import Path
@@ -20,18 +19,28 @@ from recoveryd.core import Claims, Kind, Refusal, Session, edited
 from recoveryd.providers import rules_for
 from tests.e2e.heals import words
 from tests.families import switching
-from tests.families.judged import WANTS_REASONING, Judged, built, failure_of, judged, planned, refusal, session_of
+from tests.families.judged import (
+    TOLD_BY_ITS_REFUSAL,
+    WANTS_REASONING,
+    Judged,
+    built,
+    failure_of,
+    healed,
+    judged,
+    made_worse,
+    planned,
+    refusal,
+    session_of,
+)
 from tests.families.table import FAMILIES, UNREASONED, Family
 from tests.shapes import SHAPES, Shape
 from tests.support.values import as_session
 
 LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
 FORMS = ["old", "paged", "new"]
-# All pairs, shapes and forms take a quarter of an hour: for a person.
-FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_SWITCHING"))
-TRIED = [shape for shape in SHAPES.values() if not shape.json_only][:: 1 if FULL else 11]
+TRIED = [shape for shape in SHAPES.values() if not shape.json_only][::11]
 # What is asked again by the same family, and by another behind it.
-# Those alike to another of the table: in the full run alone.
+# Those alike to another of the table: in the run of all pairs alone.
 ALIKE = {
     "openrouter-kimi",
     "vertex-claude",
@@ -46,13 +55,7 @@ ALIKE = {
     "gemini-2",
     "vertex",
 }
-PAIRS = list(permutations([name for name in FAMILIES if FULL or name not in ALIKE], 2))
-# What the template of a local server takes is known once it has refused, not before (docs/limits.md): these it takes,
-# the family behind it refuses, and it refuses them after the repair. Then they heal there too.
-TOLD_BY_ITS_REFUSAL = {
-    ("ministral", "compaction-that-keeps-a-tool-off"),  # the words before the kept call let two prompts stand in a row
-    ("gemma", "tool-executed-by-the-provider"),  # the result that the call gets, and the next prompt, do
-}
+PAIRS = list(permutations([name for name in FAMILIES if name not in ALIKE], 2))
 
 
 def said_in(session: Session) -> Counter[str]:
@@ -117,19 +120,12 @@ def _mended(text: str) -> str:
     return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= char <= "\udfff" else char for char in text)
 
 
-@pytest.mark.parametrize("form", ["old", "new"] if FULL else ["new"])
 @pytest.mark.parametrize(("before", "now"), PAIRS)
-def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
-    before: str, now: str, form: str
-) -> None:
+def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(before: str, now: str) -> None:
     """Made with one family, asked with another, and back: what the first took before, it takes after."""
-    for shape in TRIED[:: 1 if FULL else 4]:
-        session = session_of(before, shape)
-        taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
-        after = healed(session, now, form, shape)
-        if taken and (before, shape.name) in TOLD_BY_ITS_REFUSAL:
-            after = healed(after, before, form, shape)
-        assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
+    assert {shape.name: made_worse(before, now, "new", shape) for shape in TRIED[::4]} == dict.fromkeys(
+        shape.name for shape in TRIED[::4]
+    )
 
 
 @pytest.mark.parametrize("form", ["old", "new"])
@@ -148,11 +144,8 @@ def test_a_session_that_is_switched_heals_and_is_no_worse_for_the_family_before(
 def test_what_wants_reasoning_with_each_call_and_its_neighbours_take_what_they_took(
     before: str, now: str, shapes: tuple[str, ...], form: str
 ) -> None:
-    for shape in map(SHAPES.__getitem__, shapes):
-        session = session_of(before, shape)
-        taken = refusal(FAMILIES[before], session, form, thinking=shape.thinking) is None
-        after = healed(session, now, form, shape)
-        assert not taken or refusal(FAMILIES[before], after, form, thinking=shape.thinking) is None, shape.name
+    for name in shapes:
+        assert made_worse(before, now, form, SHAPES[name]) is None, name
 
 
 @pytest.mark.parametrize(("before", "name"), sorted(TOLD_BY_ITS_REFUSAL))
@@ -163,20 +156,6 @@ def test_what_only_a_refusal_tells_of_a_template_is_as_said(before: str, name: s
     after = healed(session, "gemini", "new", shape)
     assert refusal(FAMILIES[before], after, "new", thinking=shape.thinking) is not None
     healed(after, before, "new", shape)
-
-
-def healed(session: Session, name: str, form: str, shape: Shape) -> Session:
-    """The session once it is accepted by a family, after three repairs at the most; as it is where it is accepted."""
-    said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
-    for _ in range(3):
-        if said is None:
-            break
-        made = planned(FAMILIES[name], session, form, said)
-        assert not isinstance(made, Refusal), (shape.name, said, made)
-        session = edited(session, made)
-        said = refusal(FAMILIES[name], session, form, thinking=shape.thinking)
-    assert said is None, (shape.name, said)
-    return session
 
 
 @pytest.mark.parametrize("fault", switching.FAULTS)
