@@ -25,7 +25,7 @@ from tests.shapes import SHAPES
 from tests.support.build import Planted, SessionBuilder, reasoning, text, tool
 
 CIRCLE = ("bedrock", "openai", "gemini", "kimi", "bedrock")  # Claude, GPT, Gemini, Kimi, Claude
-FAULTS = ("sound", "forged", "blank", "misplaced")
+FAULTS = ("sound", "forged", "blank", "misplaced", "between")
 FORMS = ("old", "new")
 _PROMPTS = 3
 
@@ -57,7 +57,8 @@ def made_by(order: Sequence[Family], fault: str) -> Planted:
         session.user(f"question {number}")
         broken = fault if number == 0 else "sound"
         signed = {"signature": "EqQBCkYIAhgCIkDforged"} if broken == "forged" else {}
-        behind = [text("behind the call")] if broken == "misplaced" else []
+        behind = [text("behind the call")] if broken in ("misplaced", "between") else []
+        behind += [tool()] if broken == "between" else []
         session.assistant(reasoning(f"a plan {number}", **signed), text("I look"), tool(), *behind)
         session.assistant(reasoning(f"a thought {number}"), text(" " if broken == "blank" else f"answer {number}"))
         ends.append(len(session.planted().messages))
