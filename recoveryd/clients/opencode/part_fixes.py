@@ -83,16 +83,16 @@ _OF_A_PART = re.compile(r" \(prt_\w+\)$")
 def unsealed(data: Json) -> Json:
     """Return a part's metadata without what only its provider can read."""
     return {
-        sdk: {key: value for key, value in marks.items() if key not in _SEALED}
-        for sdk, marks in _objects(data.get("metadata")).items()
+        sdk: {key: value for key, value in marks.items() if key not in _SEALED} if isinstance(marks, Mapping) else marks
+        for sdk, marks in _metadata(data).items()
     }
 
 
 def with_reasoning(data: Json, words: str) -> Json:
     """Return a part's metadata with what OpenRouter's SDK sends as reasoning that nobody signed."""
     detail = {"type": "reasoning.text", "text": words, "format": "unknown", "index": 0}
-    metadata = _objects(data.get("metadata"))
-    return {**metadata, "openrouter": {**metadata.get("openrouter", {}), "reasoning_details": [detail]}}
+    kept = _objects(data.get("metadata")).get("openrouter", {})
+    return {**_metadata(data), "openrouter": {**kept, "reasoning_details": [detail]}}
 
 
 def as_own(words: str, part_id: str) -> str:
@@ -211,6 +211,12 @@ def _with_notes(state: Json, notes: str) -> str:
     """Append the notes to the tool's own output, which stays whole."""
     output = state.get("output")
     return f"{output}\n{notes}" if isinstance(output, str) and output.strip() else notes
+
+
+def _metadata(data: Json) -> Mapping[str, Any]:
+    """Return a part's metadata as it is stored; empty where it is no object."""
+    metadata = data.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def _objects(metadata: object) -> dict[str, Any]:

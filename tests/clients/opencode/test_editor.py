@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recoveryd.clients.opencode import session_status
+from recoveryd.clients.opencode import part_fixes, session_status
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
 from recoveryd.clients.opencode.wire.form import NEW
@@ -278,3 +278,10 @@ def test_reasoning_that_was_made_up_and_is_not_sent_is_not_made_up_again() -> No
     block = Block({}, session.messages[0].id, next(p.id for p in session.messages[0].parts if p.type == "tool"))
     edits = editor(session).reasoning_before(block, "[not kept]")
     assert editor(edited(session, edits)).reasoning_before(block, "[not kept]") == ()
+
+
+def test_only_what_is_sealed_is_taken_off_a_part() -> None:
+    """Who executed a call is told by a flag between the names of the SDKs."""
+    metadata = {"providerExecuted": True, "openai": {"itemId": "fc_1", "kept": 1}}
+    assert part_fixes.unsealed({"metadata": metadata}) == {"providerExecuted": True, "openai": {"kept": 1}}
+    assert part_fixes.with_reasoning({"metadata": metadata}, "x").keys() == {*metadata, "openrouter"}
