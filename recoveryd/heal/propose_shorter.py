@@ -148,10 +148,13 @@ def write_cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Pat
         raise
 
 
-def remove_cut_texts(store: Store, changes: Sequence[Change]) -> None:
-    """Remove the files that `put` wrote for `changes`, where nobody changed them since."""
+def remove_cut_texts(store: Store, changes: Sequence[Change], but: Sequence[Change] = ()) -> None:
+    """Remove the files that were written for `changes`, where nobody changed them since, but for those of `but`."""
     client = Clients(Config()).of(store)
-    for path, text in (client.put_beside(store, changes) if isinstance(client, CanShorten) else {}).items():
+    if not isinstance(client, CanShorten) or not changes:
+        return
+    kept = client.put_beside(store, but)
+    for path, text in client.put_beside(store, changes).items():
         with suppress(OSError):  # it is gone, or not ours any more
-            if private_files.holds(path, text.encode("utf-8", "replace")):
+            if path not in kept and private_files.holds(path, text.encode("utf-8", "replace")):
                 path.unlink()

@@ -36,16 +36,20 @@ class Recorder:
         """Return what the ledger has of a case so far."""
         return self._ledger.find(case.recovery)
 
-    def keep(self, case: Case, *, written: bool) -> None:
-        """Keep on the disk, before any edit, the exact bytes of all that it touches. `written`: some of it is done."""
+    def keep(self, case: Case, *, written: bool) -> tuple[Change, ...]:
+        """Keep on the disk, before any edit, the exact bytes of all that it touches; return what was kept of the case
+        before. `written`: some of it is done.
+        """
         known, changes = self.entry(case) is not None, case.event.changes
+        earlier = self.changes(case) if known else ()
         if known and written:
-            changes = joined(self._ledger.changes(case.recovery), changes)
+            changes = joined(earlier, changes)
         record = replace(_record(case), changes=changes, sole=case.store.content.sole(changes))
         if known:
             self._ledger.rewrite(record)
         else:
             self._ledger.begin(replace(record, judged=self._judged(case)))
+        return earlier
 
     def confirm(self, case: Case) -> None:
         """Record that the repair was read back: no later start has to do it."""

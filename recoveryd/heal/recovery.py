@@ -31,7 +31,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.propose import Proposal, Proposer
-from recoveryd.heal.propose_shorter import write_cut_texts
+from recoveryd.heal.propose_shorter import remove_cut_texts, write_cut_texts
 from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.stop_turn import TurnStopper
 from recoveryd.ledger import LedgerError
@@ -200,7 +200,7 @@ class Recovery:
             if isinstance(planned, Refusal):
                 return self._judged(case, session, planned) if written else self._refuse(case, session, planned)
             case = planned.told(case, again=written)
-            self._recorder.keep(case, written=written)
+            earlier = self._recorder.keep(case, written=written)
             if not self._as_read(case, read):
                 continue
             applied = True
@@ -211,6 +211,7 @@ class Recovery:
                 logger.info("{}: {} It is planned again.", marked(case.event), error.message)
                 continue
             written = True
+            remove_cut_texts(case.store, earlier, but=self._recorder.changes(case))
             self._proposed[case.recovery] = replace(planned, changes=(), edits=())
             if self._stands(case, planned):
                 return self._recorder.close(case.became(Outcome.HEALED))

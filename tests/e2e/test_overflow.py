@@ -16,6 +16,7 @@ import pytest
 from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.e2e.overflow import LIMIT, OFF, SHARE, Played, place, play
+from tests.e2e.overflow_scenes import SCENES
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning
 from tests.support.long_sessions import FIRST, LONG, bash, spent
@@ -31,7 +32,7 @@ def _play(
 ) -> list[Played]:
     try:
         with place(root.mktemp("long"), version, **how) as (harness, daemon):
-            played = play(harness, daemon, [LONG[name] for name in names], heals=heals)
+            played = play(harness, daemon, [{**LONG, **SCENES}[name] for name in names], heals=heals)
             assert "Traceback" not in daemon.log
             assert "fault of recoveryd" not in daemon.log
             return played
@@ -77,6 +78,18 @@ def test_where_thinking_is_bound_to_what_is_edited(
 ) -> None:
     """A model that binds it, and a client that does not ask to have it dropped."""
     played = _play(tmp_path_factory, version, names, config=OFF, bound=True)
+    assert [one.tell() for one in played if one.problems] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [(JSON_STORE, ("no-credit", "subagent")), (NEWEST, ("usage-mid-turn", "live-paste"))],
+)
+def test_what_gets_too_long_while_it_is_used(
+    version: str, names: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A compaction that fails for want of credit, a subagent, a compaction within a turn, a prompt that is too long."""
+    played = _play(tmp_path_factory, version, names)
     assert [one.tell() for one in played if one.problems] == []
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from recoveryd import repair
 from recoveryd.clients import quiet
+from recoveryd.clients.opencode import compactions
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.quiet import SETTLE_S
@@ -41,6 +42,7 @@ from tests.support.database import Base
 from tests.support.examples import examples
 from tests.support.generate import generate, soup
 from tests.support.judge import refusal, stuck
+from tests.support.long_sessions import LONG, spent
 from tests.support.parts import api_error, reasoning, text, tool
 from tests.support.plant import write_sqlite, write_tree
 from tests.support.trees import (
@@ -782,3 +784,34 @@ def test_thinking_behind_an_edit_goes_only_where_the_model_binds_it(
         for now in (tree.store.load(session), before)
     )
     assert (had, had - kept) == (2, lost)
+
+
+@pytest.mark.parametrize("name", ["later-paste", "huge-output"])
+def test_what_is_cut_a_second_time_leaves_no_file_of_the_first(
+    bench: Bench, tree: Tree, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client wrote over a part that was cut: the file that the first cut named is nobody's any more."""
+
+    def build(session: SessionBuilder) -> None:
+        LONG[name].turns(session, random.Random(7))
+        spent(session.planted())
+
+    session = tree.stuck(build, "prompt is too long: 217000 tokens > 200000 maximum", model=MODEL, version="1.18.33")
+    before, folder = tree.files(), tree.root.parent / "tool-output"
+    failure = tree.failure(session)
+    monkeypatch.setattr(compactions, "pruned", lambda *_: ())  # it clears no outputs itself
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    [first] = folder.iterdir()
+    for path, (content, _) in before.items():
+        if (tree.root / path).read_bytes() != content:
+            (tree.root / path).write_bytes(content)
+    time.sleep(0.002)  # its name tells the millisecond
+    assert bench.recovery.confirm(case_of(tree.store, failure, event)).event.outcome is Outcome.HEALED
+    [second] = folder.iterdir()
+    assert second != first
+    [cut] = {path for path, (content, _) in tree.files().items() if second.name.encode() in content}
+    assert len(tree.files()[cut][0]) > 300_000, "as much of it is kept as the first time"
+    undo(tree.store, bench.ledger, bench.ledger.get(event.id))
+    assert list(folder.iterdir()) == []
+    assert {path: content for path, (content, _) in tree.files().items()} == {p: c for p, (c, _) in before.items()}

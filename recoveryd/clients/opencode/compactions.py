@@ -71,10 +71,10 @@ def cleared_since(session: Session, ms: int, recovery: str) -> bool:
     By the client, which clears outputs, or by what this recovery wrote already.
     """
     parts = [part for message in session.messages for part in message.parts]
-    return any(_cleared(part) >= ms or _marked(part) == recovery for part in parts)
+    return any(_cleared(part) >= ms or marked_by(part) == recovery for part in parts)
 
 
-def _marked(part: Part) -> object:
+def marked_by(part: Part) -> object:
     """Return the recovery that a part is marked with."""
     metadata = (part.data or {}).get("metadata")
     mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,17 @@ class OpencodeShortener(OpencodeEditor):
         return self._parts
 
     def give_back(self) -> Sequence[Edits]:
-        return [(Edit(part.message_id, part.id, None, "give_back"),) for part in compactions.failed(self.session)]
+        failed = ((Edit(part.message_id, part.id, None, "give_back"),) for part in compactions.failed(self.session))
+        return [*failed, *self._excerpts_of_what_is_whole()]
+
+    def _excerpts_of_what_is_whole(self) -> Iterator[Edits]:
+        """Take away what this recovery put in the place of a text that the client wrote again since."""
+        for message in self.session.messages:
+            shown = [part for part in message.parts if part.type == "text" and text_that_may_be_cut(part) is not None]
+            for part in shown if message.role == "user" else ():
+                ours = compactions.marked_by(part) == self.marks.recovery
+                if ours and any(part.id != whole.id and part.id.startswith(whole.id) for whole in shown):
+                    yield (Edit(part.message_id, part.id, None, "cut_paste", companion=True),)
 
     def clear_output(self, block: Block) -> Edits:
         part = self._part(block.part_id)
@@ -123,8 +133,8 @@ class OpencodeShortener(OpencodeEditor):
 
     def wholes(self, edits: Edits) -> Mapping[str, str]:
         """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
-        cut = [edit.part_id for edit in edits if edit.action in CUT and edit.part_id in self._all_parts()]
-        parts = [self._part(part_id) for part_id in cut if part_id]
+        cut = (edit.part_id for edit in edits if edit.action in CUT and not edit.companion)
+        parts = [self._part(part_id) for part_id in cut if part_id in self._all_parts()]
         return {self._file(part): text for part in parts if (text := text_that_may_be_cut(part)) is not None}
 
     def _user(self, _: bool) -> Json:
