@@ -12,7 +12,7 @@ check:
     .venv/bin/validate-pyproject pyproject.toml
     .venv/bin/mypy
 
-# The tests for all day, about a minute: without the real client and the long ones.
+# The tests for all day, less than a minute on two cores: without the real client, a daemon, and the long ones.
 fast *args:
     .venv/bin/pytest -m "not e2e and not slow" {{args}}
 

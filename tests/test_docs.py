@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.commands import Parser
+from recoveryd.cli.declare import Parser
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config

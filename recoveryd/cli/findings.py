@@ -25,9 +25,9 @@ from recoveryd.core import (
     Kind,
     LeftAloneError,
     Outcome,
+    PastRecovery,
     RecoverydError,
     Refusal,
-    Try,
     kind_info,
 )
 from recoveryd.diagnose import Assessment, Case, assess, undone_repair
@@ -66,7 +66,7 @@ class Finding:
     go_on: str = ""  # how its user goes on once it is healed
     recovery: str = ""
     ignored: bool = False
-    undone: Try | None = None  # it was repaired, and the user took that back
+    undone: PastRecovery | None = None  # it was repaired, and the user took that back
     stamp: str = ""  # what the session was like when its repair was planned
 
     @property

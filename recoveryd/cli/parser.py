@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from recoveryd.cli import upkeep
-from recoveryd.cli.commands import Commands, Parser, add_client_option, add_command, everywhere
+from recoveryd.cli import parser_upkeep
+from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -27,13 +27,13 @@ def make_parser() -> argparse.ArgumentParser:
     _history(commands)
     _show(commands)
     _undo(commands)
-    upkeep.add(commands)
+    parser_upkeep.add(commands)
     _config(commands)
     _install(commands)
     _uninstall(commands)
     _plugin(commands)
     _demo(commands)
-    upkeep.add_shell(commands)
+    parser_upkeep.add_shell(commands)
     return parser
 
 
@@ -97,7 +97,7 @@ def _history(commands: Commands) -> None:
     made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", metavar="ID", help="those of this session")
     add_client_option(made)
-    made.add_argument("--limit", type=upkeep.count, default=20, metavar="N", help="how many (default: 20)")
+    made.add_argument("--limit", type=parser_upkeep.count, default=20, metavar="N", help="how many (default: 20)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")
 
 

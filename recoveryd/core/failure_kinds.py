@@ -9,7 +9,7 @@ from enum import StrEnum
 from recoveryd.core.model import Kind
 
 
-class Group(StrEnum):
+class KindGroup(StrEnum):
     """Kinds that a provider may name for one another: it names one fault of a request and stops.
 
     Which of several faults it names is its choice.
@@ -31,7 +31,7 @@ class KindInfo:
     undone: str = "The provider will refuse its next prompt"  # what becomes of the session when a repair is undone
     not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
     instead: str = ""  # what its user can do where nothing is repaired, beside going back in the client
-    group: Group | None = None  # the kinds that it stands for, and that stand for it
+    group: KindGroup | None = None  # the kinds that it stands for, and that stand for it
     local: bool = False  # each such fault is settled where it stands, whatever is done about the others
     thinking: bool = False  # about thinking: when it comes again after a repair, the prompt may turn thinking off
     open_turn: bool = False  # an open turn can be the fault itself; any other repair waits until no turn runs
@@ -50,7 +50,7 @@ class KindInfo:
     @property
     def signature(self) -> bool:
         """Whether it is thinking that the provider no longer accepts."""
-        return self.group is Group.SIGNATURE
+        return self.group is KindGroup.SIGNATURE
 
 
 # A model of another provider does not get what only the first can read.
@@ -61,25 +61,25 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.TOOL_RESULT_MISSING: KindInfo(
         cause="a tool call without its result",
         remedy="The result is put right behind its call, or the unfinished call is ended as cancelled.",
-        group=Group.STRUCTURE,
+        group=KindGroup.STRUCTURE,
         local=True,
         foreseen=True,
     ),
     Kind.TOOL_RESULT_ORPHAN: KindInfo(
         cause="a tool result without its call",
-        group=Group.STRUCTURE,
+        group=KindGroup.STRUCTURE,
     ),
     Kind.THINKING_BLOCK_ORDER: KindInfo(
         cause="a turn that must begin with thinking and does not",
         remedy="The open turn is closed with a short text; nothing is taken out.",
-        group=Group.ORDER,
+        group=KindGroup.ORDER,
         thinking=True,
         foreseen=True,
     ),
     Kind.THINKING_DISABLED_VIOLATION: KindInfo(
         cause="thinking in an open turn while thinking is off",
         remedy="The open turn is closed with a short text; nothing is taken out.",
-        group=Group.ORDER,
+        group=KindGroup.ORDER,
         thinking=True,
         foreseen=True,
     ),
@@ -88,20 +88,20 @@ KINDS: Mapping[Kind, KindInfo] = {
         instead=_OTHER_MODEL,
         remedy="The rejected thinking and all thinking behind it are set aside in the ledger; where the provider "
         "rejects signatures alone, those alone.",
-        group=Group.SIGNATURE,
+        group=KindGroup.SIGNATURE,
         thinking=True,
     ),
     Kind.THINKING_BLOCK_MODIFIED: KindInfo(
         cause="thinking that is not as the model wrote it",
         instead=_OTHER_MODEL,
         remedy="The changed thinking and all thinking behind it are set aside in the ledger.",
-        group=Group.SIGNATURE,
+        group=KindGroup.SIGNATURE,
         thinking=True,
     ),
     Kind.THINKING_FINAL_BLOCK: KindInfo(
         cause="a message that ends in thinking",
         remedy="A placeholder text is put behind the thinking.",
-        group=Group.STRUCTURE,
+        group=KindGroup.STRUCTURE,
         local=True,
         thinking=True,
         foreseen=True,
@@ -148,7 +148,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         cause="a reasoning item that the provider does not find or can't read",
         remedy="What the provider can't read is set aside in the ledger, whole and all of it at once.",
         instead=_OTHER_MODEL,
-        group=Group.ITEM,
+        group=KindGroup.ITEM,
     ),
     Kind.REASONING_MISSING: KindInfo(
         cause="reasoning that the provider wants back",
@@ -160,7 +160,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     Kind.FOREIGN_ITEM: KindInfo(
         cause="an item that the provider does not know",
         remedy="The field that it does not take is emptied; an item goes on as words, or is set aside in the ledger.",
-        group=Group.ITEM,
+        group=KindGroup.ITEM,
         local=True,
     ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
@@ -218,5 +218,5 @@ def explained_by(kind: Kind) -> frozenset[Kind]:
     group = KINDS[kind].group
     if group is None:
         return frozenset({kind})
-    groups = {group, Group.STRUCTURE} if group is Group.ORDER else {group}
+    groups = {group, KindGroup.STRUCTURE} if group is KindGroup.ORDER else {group}
     return frozenset(other for other, row in KINDS.items() if row.group in groups)

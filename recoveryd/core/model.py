@@ -288,7 +288,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class PastRecovery:
     """A recovery of a session that wrote something, told it to go on, or was its last: given up.
 
     `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recoveryd.clients import Store, is_of
-from recoveryd.core import Diagnosis, Entry, Failure, Outcome, Try, kind_info
+from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import since_success
 from recoveryd.ledger import Ledger, digest
@@ -61,12 +61,12 @@ def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Ent
     return (newest, late) if late else None
 
 
-def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[Try]:
+def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:
     """List what was tried on a session in vain. `answered`: its `SessionStatus.last_answer`."""
     made = context.ledger.tries(store.id, failure.session, answered, failure.message)
     return since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
 
 
-def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> Try | None:
+def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecovery | None:
     """Return the newest repair of the session, if the user took it back and no prompt was answered since."""
     return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recoveryd.clients import Config, Stamp
-from recoveryd.core import KINDS, Failure, Kind, Message, Outcome, Session, Try
+from recoveryd.core import KINDS, Failure, Kind, Message, Outcome, PastRecovery, Session
 
 _HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.
@@ -70,8 +70,8 @@ def decide_retry(
     failure: Failure,
     handled: Seen | None,
     *,
-    tries: Sequence[Try],
-    undone: Try | None = None,
+    tries: Sequence[PastRecovery],
+    undone: PastRecovery | None = None,
     max_retries: int,
     session_state: str,
     rules_version: int,
@@ -109,7 +109,7 @@ def judged_state(stamp: Stamp, config: Config) -> str:
     return f"{stamp.digest}/{config.digest}"
 
 
-def since_success(session: Session, tries: Sequence[Try], client: Turns) -> list[Try]:
+def since_success(session: Session, tries: Sequence[PastRecovery], client: Turns) -> list[PastRecovery]:
     """List those of the `tries` to repair a session behind which no prompt got the model to take a step: the others
     worked.
 

@@ -16,7 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from recoveryd.core import CUT_OFF, Change, Entry, Failure, Kind, NotFoundError, Outcome, Try, failpoint, is_session_id
+from recoveryd.core import (
+    CUT_OFF,
+    Change,
+    Entry,
+    Failure,
+    Kind,
+    NotFoundError,
+    Outcome,
+    PastRecovery,
+    failpoint,
+    is_session_id,
+)
 from recoveryd.ledger.file import SCHEMA_VERSION, LedgerError, LedgerFile, as_text, as_value
 from recoveryd.ledger.images import digest
 
@@ -199,7 +210,7 @@ class Ledger:
         rows = self.file.read(query, (store, session, message))
         return Handled(Outcome(rows[0][0]), as_text(rows[0][1]), rows[0][2]) if rows else None
 
-    def tries(self, store: str, session: str, answered: int, message: str = "") -> list[Try]:
+    def tries(self, store: str, session: str, answered: int, message: str = "") -> list[PastRecovery]:
         """List what was tried on a session since its last answer (`SessionStatus.last_answer`), in the order of the
         ledger.
 
@@ -211,7 +222,7 @@ class Ledger:
         rows = self.file.read(_TRIES, values)
         return [_try(row) for row in rows]
 
-    def taken_back(self, session: str, answered: int, message: str) -> Try | None:
+    def taken_back(self, session: str, answered: int, message: str) -> PastRecovery | None:
         """Return the newest repair of a session, if the user took it back since its last answer
         (`SessionStatus.last_answer`).
 
@@ -316,7 +327,7 @@ def _listed(record: Record) -> str:
     return json.dumps([*record.actions])
 
 
-def _try(row: tuple[str, str | bytes, str, float | None, str | bytes]) -> Try:
+def _try(row: tuple[str, str | bytes, str, float | None, str | bytes]) -> PastRecovery:
     """Read what `_TRIES` and `_TAKEN_BACK` select."""
     name, message, outcome, undone, kind = row
-    return Try(name, as_text(message), Outcome(outcome), undone, as_text(kind))
+    return PastRecovery(name, as_text(message), Outcome(outcome), undone, as_text(kind))

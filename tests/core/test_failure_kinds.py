@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.core.failure_kinds import KINDS, Group, explained_by, kind_info
+from recoveryd.core.failure_kinds import KINDS, KindGroup, explained_by, kind_info
 from recoveryd.core.model import Kind
 from recoveryd.repair.fixes import REPAIRS
 
@@ -85,7 +85,7 @@ def test_every_kind_explains_itself_and_only_groups_explain_more() -> None:
     for kind, row in KINDS.items():
         assert kind in explained_by(kind)
         assert (explained_by(kind) == {kind}) is (row.group is None)
-    assert {row.group for row in KINDS.values()} == {None, *Group}
+    assert {row.group for row in KINDS.values()} == {None, *KindGroup}
 
 
 def listed_kinds(node: ast.AST) -> int:

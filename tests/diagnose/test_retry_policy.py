@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core import Kind
-from recoveryd.core.model import Failure, Message, Outcome, Part, Session, Try
+from recoveryd.core.model import Failure, Message, Outcome, Part, PastRecovery, Session
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, Skip, decide_retry, since_success
 from recoveryd.ledger.ledger import Handled
 
@@ -26,12 +26,12 @@ def ask(handled: Handled | None = None, *, age: float = 0, **said: Any) -> Admit
     return decide_retry(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
 
 
-def made(*outcomes: Outcome) -> list[Try]:
-    return [Try(f"r{n}", f"msg_{n}", outcome) for n, outcome in enumerate(outcomes)]
+def made(*outcomes: Outcome) -> list[PastRecovery]:
+    return [PastRecovery(f"r{n}", f"msg_{n}", outcome) for n, outcome in enumerate(outcomes)]
 
 
 THRICE = made(*[Outcome.HEALED] * 3)
-LAST = Try("r9", "msg_9", Outcome.GAVE_UP)
+LAST = PastRecovery("r9", "msg_9", Outcome.GAVE_UP)
 
 
 def test_a_new_failure_is_admitted() -> None:
@@ -113,7 +113,7 @@ class TestSinceSuccess:
                 data = {"role": "assistant", "parentID": asked, "time": time, **error}
                 call = (Part(f"prt_{n}", f"msg_{n}", {"type": "tool"}),) if what == "!" else ()
                 messages.append(Message(f"msg_{n}", data, call))
-        tries = [Try(f"r{n}", f"msg_{n}", Outcome.HEALED, kind=kind.value) for n in failed]
+        tries = [PastRecovery(f"r{n}", f"msg_{n}", Outcome.HEALED, kind=kind.value) for n in failed]
         session = Session("st", "ses_1", tuple(messages))
         return [int(one.recovery[1:]) for one in since_success(session, tries, CLIENT)]
 

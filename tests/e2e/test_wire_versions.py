@@ -15,7 +15,8 @@ from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
 from tests.shapes import SHAPES, is_old
 from tests.support.build import MODEL
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+# A prompt for each shape takes less than a second, and on a machine that is busy three.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60 + 3 * len(SHAPES))]
 
 
 def plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.core.errors import NotFoundError
-from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, Try
+from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, PastRecovery
 from recoveryd.ledger.images import digest
 from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
 from recoveryd.ledger.seen_and_resumed import SeenSessions
@@ -206,7 +206,7 @@ class TestEntries:
         begin(ledger, failure("msg_7"), answered=77)
         assert [one.recovery for one in ledger.tries("st", "ses_1", 0)] == [first, second, last]
         assert ledger.tries("st", "ses_1", 77) == [
-            Try(later, "msg_6", Outcome.HEALED, kind=str(ledger.get(later).kind))
+            PastRecovery(later, "msg_6", Outcome.HEALED, kind=str(ledger.get(later).kind))
         ]
         assert ledger.tries("st", "ses_1", 78) == []
         assert [one.recovery for one in ledger.tries("st", "ses_1", 78, "msg_4")] == [second]

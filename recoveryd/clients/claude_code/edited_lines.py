@@ -28,8 +28,8 @@ def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
     return [change for change in found if change.before != change.after]
 
 
-def line_key(file: str, uuid: str) -> str:
-    """Make the key by which the ledger names a line of a transcript."""
+def edited_line_key(file: str, uuid: str) -> str:
+    """Make the key by which the ledger names an edited line of a transcript."""
     return f"{file}#{uuid}"
 
 
@@ -66,11 +66,11 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
             kept.append(after)
     same = json.dumps(kept, sort_keys=True, default=dict) == json.dumps(blocks, sort_keys=True)
     if same:
-        return Change(line_key(file, message.id), message.raw, message.raw)
+        return Change(edited_line_key(file, message.id), message.raw, message.raw)
     holder["content"] = kept[0]["text"] if plain and kept and set(kept[0]) == {"type", "text"} else kept
     if mark is not None:
         line[MARK] = mark
-    return Change(line_key(file, message.id), message.raw, _dump(line))
+    return Change(edited_line_key(file, message.id), message.raw, _dump(line))
 
 
 def _dump(line: Mapping[str, Any]) -> bytes:

@@ -15,8 +15,8 @@ _TIMES = ("time_to_first_token_ms", "duration_ms", "started_at", "completed_at",
 _NOTHING: Json = {"type": "other"}  # an item that the client passes over
 
 
-def line_key(session: str, offset: int) -> str:
-    """Make the key of a rollout's line: its thread, and the byte that it begins at."""
+def edited_line_key(session: str, offset: int) -> str:
+    """Make the key of an edited line of a rollout: its thread, and the byte that it begins at."""
     return f"line/{session}/{offset:013d}"
 
 
@@ -52,7 +52,7 @@ def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
 def _change(session: Session, offset: int, edits: Sequence[tuple[int | None, Edit, Part]]) -> Change:
     raw = edits[0][2].raw or b""
     if edits[0][2].type == META:
-        return Change(line_key(session.id, offset), raw, rollout_lines.tidied(raw))
+        return Change(edited_line_key(session.id, offset), raw, rollout_lines.tidied(raw))
     line = rollout_lines.parse(raw)
     if line is None:
         raise StoreError(f"The line at byte {offset:,} of thread {session.id} is no JSON object; it is left alone.")
@@ -66,7 +66,7 @@ def _change(session: Session, offset: int, edits: Sequence[tuple[int | None, Edi
     written = raw if new == line else _within(raw, new)
     if written is None:
         raise StoreError(f"What is to be written over the line at byte {offset:,} of thread {session.id} is too long.")
-    return Change(line_key(session.id, offset), raw, written)
+    return Change(edited_line_key(session.id, offset), raw, written)
 
 
 def _payload(old: Json, items: Mapping[int | None, Json | None]) -> Json:

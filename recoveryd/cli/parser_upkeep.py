@@ -1,11 +1,11 @@
-"""The commands for living with it: how it is, what it is to leave alone, and what it keeps."""
+"""The other half of the commands and options: how recoveryd is, what it is to leave alone, and what it keeps."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from recoveryd.cli.commands import Commands, add_client_option, add_command, later
+from recoveryd.cli.declare import Commands, add_client_option, add_command, later
 
 
 def add(commands: Commands) -> None:
