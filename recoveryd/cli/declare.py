@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +28,11 @@ class Parser(argparse.ArgumentParser):
             if near:
                 raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near[0]!r}?")
         super()._check_value(action, value)
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        """Write the help or the version. Unlike argparse, it lets an error of the stream pass: `main` tells of it."""
+        del file  # the usage of an error is not printed here
+        sys.stdout.write(message)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, " ".join(self.format_usage().split()))

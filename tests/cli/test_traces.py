@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from recoveryd.cli import main
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.build import SessionBuilder, write_sqlite
@@ -90,6 +92,18 @@ def test_a_full_disk_is_one_line(stuck: str, argv: str, buffered: bool) -> None:
             [sys.executable, *how, "-m", "recoveryd", *argv.split()], stdout=full, stderr=subprocess.PIPE
         )
     assert (done.returncode, done.stderr.decode().strip()) == (1, FULL)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["help", "scan"], ["--version"]])
+def test_help_that_can_not_be_written_is_said(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unbuffered, as in most containers: argparse is silent there."""
+    raw = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115
+    with io.TextIOWrapper(raw, write_through=True) as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        code = main(argv)
+    assert (code, capsys.readouterr().err.strip()) == (1, FULL)
 
 
 @pytest.mark.live
