@@ -25,9 +25,8 @@ def pause(arguments: argparse.Namespace) -> int:
     hours = (
         f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"  # the file is not read: it may be broken
     )
-    words = (
-        f"Nothing is repaired until {until}. What gets stuck meanwhile is healed after that, if it is not older than "
-    )
+    words = f"Nothing is repaired by itself until {until}; `recoveryd scan --repair` does it by hand. "
+    words += "What gets stuck meanwhile is healed after that, if it is not older than "
     words += f"{hours} then: `recoveryd scan --repair` heals what is."
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)

@@ -68,7 +68,9 @@ def _flat(text: str) -> str:
 class TestPause:
     def test_until_it_is_ended(self, run: Run, tree: Tree) -> None:
         code, out, _ = run("pause")
-        assert code == 0 and "until `recoveryd unpause`" in out
+        assert code == 0 and "by itself until `recoveryd unpause`" in _flat(out)
+        tree.stuck()
+        assert run("scan", "--repair", "--yes")[0] == 0, "what is asked for by hand is done"
         assert overrides.paused(paths.state_dir(), time.time())
         assert "paused" in run("status")[1]
         code, out, _ = run("unpause")
