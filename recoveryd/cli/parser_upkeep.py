@@ -45,7 +45,7 @@ def _doctor(commands: Commands) -> None:
 
 
 def _pause(commands: Commands) -> None:
-    help = "repair nothing for a while"
+    help = "repair nothing by itself for a while"
     made = add_command(commands, "pause", help, "recoveryd pause --for 2h")
     made.add_argument(
         "--for",
