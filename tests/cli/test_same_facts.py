@@ -22,7 +22,7 @@ from recoveryd.heal import lifecycle
 from recoveryd.settings import load, paths
 from tests.conftest import Run
 from tests.daemon.test_textfile import series
-from tests.support.build import SessionBuilder
+from tests.support.build import BINDS, SessionBuilder, api_error, write_sqlite
 from tests.support.database import OLD, Base
 from tests.support.examples import FULL
 from tests.support.rollouts import Rollout
@@ -42,6 +42,7 @@ class World:
     def __init__(self, run: Run, tree: Tree, folder: Path, seed: int) -> None:
         self._run, self.tree, self.folder, self.rng = run, tree, folder, random.Random(seed)
         self.number = 0
+        self._base: Base | None = None
         self.old: dict[str, bool] = {}  # sessions of long ago: whether a recovery is known that did not heal them
 
     def do(self, *argv: str) -> str:
@@ -147,16 +148,54 @@ class World:
         self.tree.refused(session, EMPTY)
 
     def in_a_database(self) -> None:
-        path = self.folder / "data/kilo/kilo.db"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        base = Base(path, OLD, clock=time.time)
-        now = int(time.time() * 1000)
+        base, now = self._kilo(), int(time.time() * 1000)
         base.say("user", now - 5_000)
         base.say("assistant", now - 4_000, error={"name": "APIError", "data": {"message": EMPTY, "statusCode": 400}})
+
+    def _kilo(self) -> Base:
+        self._base = self._base or Base(self.folder / "data/kilo/kilo.db", OLD, clock=time.time)
+        return self._base
+
+    def in_kilo(self) -> None:
+        made = SessionBuilder(int(time.time() * 1000) - 60_000, title=self.title(), model=BINDS)
+        behind_a_call(made)
+        made.failed("continue", api_error(MISSING, 400))
+        write_sqlite(made.planted(), self._kilo().path)
+        self.afterwards(made.session["id"])
 
     def codex(self) -> None:
         made = Rollout(self.folder / ".codex", ms=int(time.time() * 1000) - 60_000)
         self.rng.choice((made.stuck, made.healthy))()
+
+    def in_codex(self) -> None:
+        made = Rollout(
+            self.folder / ".codex", OTHER, ms=int(time.time() * 1000) - 60_000, name=f"2026-11-22T05-27-45-{OTHER}"
+        )
+        made.stuck()
+        self.afterwards(OTHER)
+
+    def in_claude_code(self) -> None:
+        made = Transcript(start=int(time.time() * 1000) - 60_000)
+        made.user("go")
+        made.assistant(call(call_id="bad id!"))
+        made.result("bad id!")
+        made.refused(BAD_ID)
+        made.write(self.folder / ".claude" / "projects")
+        self.afterwards(made.session)
+
+    def afterwards(self, session: str) -> None:
+        """Heal a session of any client, and whatever may come then."""
+        self.do("scan", "--repair", "--yes", "--session", session)
+        assert self.data("history", "--session", session)[0]["outcome"] == "healed"
+        then: dict[str, tuple[str, ...]] = {
+            "": (),
+            "undone": ("undo", self.newest()),
+            "forgotten": ("ledger", "forget", "--yes", session),
+            "pruned": ("ledger", "prune", "--keep-days", "0", "--all-content", "--yes"),
+            "ignored": ("ignore", session),
+        }
+        if argv := then[self.rng.choice(list(then))]:
+            self.do(*argv)
 
     def claude_code(self) -> None:
         made = Transcript(start=int(time.time() * 1000) - 60_000)
@@ -194,6 +233,8 @@ class World:
         path.write_bytes(b"SQLite format 3\0" + b"x" * 8192)
 
 
+OTHER = "01a201b9-82b1-7263-872f-20dfb3075cd4"  # another thread than the usual one
+BAD_ID = "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
 FAULTS = ((behind_a_call, MISSING), (blank_answer, EMPTY))
 
 
@@ -206,7 +247,7 @@ def fine(session: SessionBuilder) -> None:
     session.assistant("fine")
 
 
-TOOLS = ("do", "data", "title", "newest", "age")
+TOOLS = ("do", "data", "title", "newest", "age", "afterwards")
 ORDERS: tuple[Callable[[World], object], ...] = (World.paused, World.configured)
 LAST = (*ORDERS, World.unreadable_store)
 WAYS: tuple[Callable[[World], object], ...] = tuple(
