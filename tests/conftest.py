@@ -67,8 +67,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two, as long tests take all of a machine; of the quick ones some wait, so one for each core and one more."""
-    return min((os.cpu_count() or 1) + 1, 8) if _quick(config) else 2
+    """Two, as long tests take all of a machine; of the quick ones some wait, so twice the cores."""
+    return min(2 * (os.cpu_count() or 1), 8) if _quick(config) else 2
 
 
 @pytest.hookimpl(optionalhook=True)
