@@ -132,4 +132,5 @@ def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFo
 
 
 def local_time(seconds: float) -> str:
+    """Write seconds since the epoch in the user's time: "2026-11-22 05:27:44"."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

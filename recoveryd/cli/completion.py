@@ -20,6 +20,7 @@ _MOST = 200
 
 
 def completion(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd completion`: print the script of a shell, or the ids that such a script offers."""
     if arguments.shell in IDS:
         sys.stdout.writelines(f"{name}\n" for name in _ids(arguments.shell))
     else:
@@ -28,6 +29,7 @@ def completion(arguments: argparse.Namespace) -> int:
 
 
 def man(_: argparse.Namespace) -> int:
+    """Run `recoveryd man`: print the manual page."""
     sys.stdout.write(manual(make_parser()))
     return OK
 

@@ -18,6 +18,7 @@ from recoveryd.settings import change, create, paths, show
 
 
 def config(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd config`: show, check, set or make the configuration."""
     path = arguments.config or paths.config_file()
     if arguments.what == "path":
         return render(Result({"path": str(path)}, lambda out: out.print(str(path))), as_json=arguments.json)

@@ -63,6 +63,8 @@ def everywhere(parser: argparse.ArgumentParser, *, default: object = None) -> No
 
 
 def later(name: str, function: str = "") -> Callable[[argparse.Namespace], int]:
+    """Make the function behind a command, which imports the command's module when it is run."""
+
     def call(arguments: argparse.Namespace) -> int:
         if name == "run":  # the parser's memory is taken by what is imported now, and kept for months
             gc.collect()

@@ -30,6 +30,7 @@ _INTRO = "Throw-away stores of OpenCode and Codex, and the real daemon on them. 
 
 
 def demo(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd demo`: break and heal sessions in a store that is thrown away."""
     log = io.StringIO()
     setup("WARNING", stream=log)
     out = console(soft_wrap=False)

@@ -21,6 +21,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd doctor`: print all checks; 1 where one failed."""
     patient = _patient(arguments)
     checks, whose = list(examine(patient)), whose_by(patient.config)
     good = sound(checks)

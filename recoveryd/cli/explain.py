@@ -24,6 +24,7 @@ from recoveryd.tell import cause, remedy, repairable
 
 
 def explain(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd explain`: tell what an error or a session is about, and what would be done."""
     if arguments.jsonl:
         return _lines()
     if arguments.session:

@@ -22,6 +22,7 @@ _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "don
 
 
 def history(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd history`: list the recoveries, or their figures by kind."""
     if arguments.stats:
         return _stats(arguments)
     whose = whose_of(arguments)
@@ -97,6 +98,7 @@ def _outcomes(line: KindStats) -> str:
 
 
 def show(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd show`: print one recovery with each record before and after."""
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
@@ -123,6 +125,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def undo(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd undo`: put the originals of a recovery back."""
     config, problem = sound_of(arguments)
     if problem is not None and not arguments.dry_run and may_forbid(arguments.config or paths.config_file(), problem):
         raise problem

@@ -25,6 +25,7 @@ from recoveryd.settings import load, load_sound, paths
 
 
 def install(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd install`: the service, the plugins, the completion and the manual page."""
     config, place = config_of(arguments), arguments.config or paths.config_file()
     manager = _manager()
     if arguments.print:
@@ -61,6 +62,7 @@ def install(arguments: argparse.Namespace) -> int:
 
 
 def uninstall(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd uninstall`: take away what `install` put there."""
     base.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
     config = arguments.config or paths.config_file()

@@ -19,6 +19,7 @@ from recoveryd.ledger import export as write
 
 
 def prune(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd ledger prune`: drop originals that are older or larger than the limits."""
     limits = (config := config_of(arguments)).ledger
     days = limits.keep_days if arguments.keep_days is None else arguments.keep_days
     now = time.time()
@@ -56,6 +57,7 @@ def prune(arguments: argparse.Namespace) -> int:
 
 
 def forget(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd ledger forget`: remove what the ledger holds of a session or a recovery."""
     with known_ledger() as ledger:
         upkeep = Upkeep(ledger)
         entries = upkeep.forgettable(arguments.session)
@@ -80,6 +82,7 @@ def forget(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd ledger export`: write the originals of a recovery into a folder."""
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         folder = arguments.out or Path(f"recoveryd-{entry.id}")

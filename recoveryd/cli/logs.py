@@ -21,6 +21,7 @@ _FIRST = re.compile(rb"\d{4}-\d\d-\d\d \d\d:")  # of an entry; the lines below i
 
 
 def logs(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd logs`: print the end of the log's own file, and follow it with `-f`."""
     file = paths.log_file(paths.state_dir())
     wanted = _about(arguments.session)
     try:

@@ -36,6 +36,7 @@ _JSON = (
 
 
 def manual(parser: argparse.ArgumentParser) -> str:
+    """Write the manual page of a parser, as macros of man(7)."""
     lines = [f'.TH RECOVERYD 1 "" "recoveryd {__version__}" "User Commands"']
     lines += [".SH NAME", _text(f"{parser.prog} - {_sentence(parser.description)}")]
     lines += [".SH SYNOPSIS", *_synopsis(parser)]

@@ -14,6 +14,7 @@ from recoveryd.tell import metrics as text
 
 
 def metrics(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd metrics`: print what came of all recoveries as OpenMetrics text."""
     config = config_of(arguments)
     stores = stores_of(config)
     with known_ledger() as ledger:

@@ -15,6 +15,7 @@ _EPILOG = """Exit codes: 0 fine, 1 something is wrong (a session is stuck, a che
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line with all commands."""
     parser = Parser(prog="recoveryd", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"recoveryd {__version__}")
     everywhere(parser)

@@ -9,6 +9,7 @@ from recoveryd.cli.declare import Commands, add_client_option, add_command, late
 
 
 def add(commands: Commands) -> None:
+    """Add the commands that look after recoveryd."""
     _status(commands)
     add_command(commands, "metrics", "print what came of it as OpenMetrics text", "recoveryd metrics", json=False)
     _logs(commands)
@@ -106,6 +107,7 @@ def _report(commands: Commands) -> None:
 
 
 def add_shell(commands: Commands) -> None:
+    """Add the commands that print the completion script and the manual page."""
     help = "print the completion script of a shell"
     made = add_command(commands, "completion", help, 'eval "$(recoveryd completion bash)"', json=False)
     made.add_argument(
@@ -117,6 +119,7 @@ def add_shell(commands: Commands) -> None:
 
 
 def count(text: str) -> int:
+    """Read the argument of a command that is a number, 0 or more."""
     number = int(text)
     if number < 0:
         raise ValueError(text)

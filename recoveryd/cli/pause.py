@@ -19,6 +19,7 @@ from recoveryd.settings import overrides, paths
 
 
 def pause(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd pause`: repair nothing for a while, or until `unpause`."""
     state = private_files.make_folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = "`recoveryd unpause`" if made.until is None else local_time(made.until)
@@ -33,6 +34,7 @@ def pause(arguments: argparse.Namespace) -> int:
 
 
 def unpause(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd unpause`: end the pause."""
     now = time.time()
     found = overrides.paused(paths.state_dir(), now)
     ended = overrides.unpause(paths.state_dir())
@@ -56,6 +58,7 @@ def _goes_on(config: Config, now: float) -> str:
 
 
 def ignore(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd ignore`: leave sessions or folders alone, no longer do so, or list them."""
     config = config_of(arguments)
     if arguments.what is None:
         if arguments.remove:

@@ -26,6 +26,7 @@ _STATES = {
 
 
 def plugin(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd plugin`: put our plugins into the clients, take them out, or tell how they are."""
     base.refuse_sudo(os.environ)
     config, steps = config_of(arguments), Steps(shown=not (arguments.json or arguments.quiet))
     if arguments.what != "status":

@@ -14,6 +14,7 @@ from recoveryd.settings import paths
 
 
 def report(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd report`: print a bug report of a recovery or a session, without its content."""
     config = config_of(arguments)
     with known_ledger() as ledger:
         made = bundle(Sources(config, stores_of(config), ledger, paths.state_dir()), arguments.id)

@@ -28,6 +28,7 @@ class _Nowhere(io.TextIOBase):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd run`: the daemon, until a signal ends it."""
     log = paths.log_file(state := private_files.make_folder(paths.state_dir()))
     stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 

@@ -80,6 +80,7 @@ class _Seen:
 
 
 def scan(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd scan`: list stuck sessions, and repair them with `--repair`; 1 where one stays stuck."""
     if arguments.ahead and arguments.repair:
         raise UsageError("--ahead only lists.", "What is listed is repaired by itself with `heal_ahead = true`.")
     config = config_of(arguments)

@@ -22,6 +22,7 @@ from recoveryd.settings import paths
 
 
 def status(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd status`: print which stores are watched, and what came of it."""
     config, problem = sound_of(arguments)
     file = arguments.config or paths.config_file()
     whose = whose_by(config)

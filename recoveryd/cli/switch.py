@@ -17,14 +17,18 @@ from recoveryd.settings import paths
 
 
 def start(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd start`: the service, or else a process in the background."""
     return _switched(arguments, lambda manager, say: manager.switch("start", say), _begin)
 
 
 def stop(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd stop`: end the service, or the process in the background."""
     return _switched(arguments, lambda manager, say: manager.switch("stop", say), _end)
 
 
 def restart(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd restart`: end it and start it again."""
+
     def again(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
         background.stop(say)
         _begin(arguments, background, say)

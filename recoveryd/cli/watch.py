@@ -129,6 +129,7 @@ class _Worker(threading.Thread):
 
 
 def watch(arguments: argparse.Namespace) -> int:
+    """Run `recoveryd watch`: show the sessions live in a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "`recoveryd watch` needs a terminal.", "In a pipe: recoveryd logs -f, recoveryd history --json"

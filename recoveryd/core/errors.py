@@ -63,6 +63,8 @@ class UnreadError(ActiveError):
 
 
 class ConfigError(RecoverydError):
+    """An error: the configuration is wrong; the message says which key of which file."""
+
     exit_code, code = 78, "bad_config"
 
 
