@@ -57,7 +57,7 @@ def prune(arguments: argparse.Namespace) -> int:
 
 
 def forget(arguments: argparse.Namespace) -> int:
-    """Run `recoveryd ledger forget`: remove what the ledger holds of a session or a recovery."""
+    """Run `recoveryd ledger forget`: remove all that the ledger holds of what a session said."""
     with known_ledger() as ledger:
         upkeep = Upkeep(ledger)
         entries = upkeep.forgettable(arguments.session)
