@@ -75,9 +75,14 @@ class Played:
 
     @property
     def left(self) -> bool:
-        """Whether it was refused for reasoning that nobody has any more, named, and left as it was."""
+        """Whether it was refused for reasoning that nobody has any more, named, and left as it was.
+
+        A part that the client itself fails on is mended first: before that, nothing was sent that could be refused.
+        """
         told = {(entry["outcome"], entry["kind"]) for entry in self.entries}
-        return self.refused is not None and told == {("refused", "reasoning_missing")} and self.untouched
+        mended = ("healed", "unsendable_part") in told
+        named = told - {("healed", "unsendable_part")} == {("refused", "reasoning_missing")}
+        return self.refused is not None and named and (mended or self.untouched)
 
     def tell(self) -> str:
         """What became of it, in a line."""
