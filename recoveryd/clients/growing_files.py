@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -16,10 +16,19 @@ from recoveryd.disk import tree
 Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
 
 
+def by_folder(roots: Iterable[Path]) -> list[list[Path]]:
+    """Group paths by the folder that they lead to."""
+    found: dict[Path, list[Path]] = {}
+    for root in roots:
+        found.setdefault(root.resolve(), []).append(root)
+    return list(found.values())
+
+
 class GrowingFiles(ABC, Generic[Found]):
     """The half of a `Store` that asks nothing of what the lines say. `root` is the folder that the client keeps.
 
-    `needs` are the permissions without which it is left alone, and `lacks` says so; `noun` is what a file is called.
+    `others` are further names of it, in homes that share their sessions by symlinks. `needs` are the permissions
+    without which it is left alone, and `lacks` says so; `noun` is what a file is called.
     """
 
     watch_files: tuple[Path, ...] = ()
@@ -27,10 +36,11 @@ class GrowingFiles(ABC, Generic[Found]):
     lacks = "can't be read: check its owner and mode."
     noun: str
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, others: Sequence[Path] = ()) -> None:
         self.root = root.resolve()
         self.id = str(self.root)
-        self.home = root.parent.resolve()  # what the client keeps beside it is there, also where it is a symlink itself
+        # What the client keeps beside it is in the folder of its name, also where that is a symlink.
+        self.home, *self._other_homes = dict.fromkeys(path.parent.resolve() for path in (root, *others))
         self.lock_path = self.root
         self.watch_path = self.root
         self._files: dict[str, Found] = {}  # sessions and where they are
@@ -53,6 +63,11 @@ class GrowingFiles(ABC, Generic[Found]):
     @abstractmethod
     def _missing(self, session_id: str) -> NotFoundError:
         """Say that there is no such session."""
+
+    @property
+    def homes(self) -> tuple[Path, ...]:
+        """All folders of its client that have these sessions."""
+        return (self.home, *self._other_homes)
 
     def exists(self) -> bool:
         return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered

@@ -19,7 +19,7 @@ from recoveryd.clients.claude_code import (
 )
 from recoveryd.clients.claude_code.session_status import TranscriptStatus
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
-from recoveryd.clients.growing_files import GrowingFiles
+from recoveryd.clients.growing_files import GrowingFiles, by_folder
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
 from recoveryd.disk import tree
@@ -39,9 +39,14 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     content: Content = claude_code_content
 
     def __init__(
-        self, root: Path, *, max_file: int = line_file.MAX_FILE, max_session: int = transcript.MAX_SESSION
+        self,
+        root: Path,
+        others: Sequence[Path] = (),
+        *,
+        max_file: int = line_file.MAX_FILE,
+        max_session: int = transcript.MAX_SESSION,
     ) -> None:
-        super().__init__(root)
+        super().__init__(root, others)
         self._max_session = max_session
         self.writes_to = (self.root,)
         self._max_file = max_file
@@ -72,7 +77,8 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     def opened(self, session_id: str) -> float | None:
         """Tell since when a client that runs has the session (or that of a subagent), in seconds; None: none has."""
         parent = transcript_paths.parent_of(self._files.get(session_id, ()))
-        return running.open_since(self.home, parent or session_id)
+        since = (running.open_since(home, parent or session_id) for home in self.homes)
+        return min((one for one in since if one is not None), default=None)
 
     def about(self, session_id: str) -> About:
         known = self._abouts.get(session_id)
@@ -246,4 +252,5 @@ def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Chang
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:
     """Make one store for each configuration folder of Claude Code."""
-    return [ClaudeCodeTranscripts(home / transcript_paths.PROJECTS) for home in homes]
+    folders = by_folder(home / transcript_paths.PROJECTS for home in homes)
+    return [ClaudeCodeTranscripts(root, others) for root, *others in folders]

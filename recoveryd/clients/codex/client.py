@@ -12,6 +12,7 @@ from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
+from recoveryd.clients.growing_files import by_folder
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
 from recoveryd.core import (
@@ -42,7 +43,8 @@ class Codex(WithoutServer):
         if not self._settings.enabled:
             return ()
         homes = rollout_paths.there(env, self._settings.homes)
-        return [CodexThreads(home / rollout_paths.SESSIONS) for home in homes]
+        folders = by_folder(home / rollout_paths.SESSIONS for home in homes)
+        return [CodexThreads(root, others) for root, *others in folders]
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         for home in self._settings.homes:

@@ -42,8 +42,8 @@ class CodexThreads(GrowingFiles[Found]):
     noun = "rollout"
     content: Content = codex_content
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, others: Sequence[Path] = ()) -> None:
+        super().__init__(root, others)
         self._turns: dict[str, NewestTurns] = {}
         self._abouts: dict[str, About] = {}
 
@@ -164,7 +164,9 @@ class CodexThreads(GrowingFiles[Found]):
         """Tell since when a client has the thread open, in seconds since the epoch; None when none has."""
         if not rollout_paths.is_thread(session_id):
             return None
-        return open_threads.open_since(self.home / rollout_paths.LOCKS / f"{session_id}.lock")
+        locks = (home / rollout_paths.LOCKS / f"{session_id}.lock" for home in self.homes)
+        since = map(open_threads.open_since, locks)
+        return min((one for one in since if one is not None), default=None)
 
     @contextmanager
     def _open(self, session_id: str, access: int = os.O_RDONLY) -> Iterator[tuple[int, str]]:

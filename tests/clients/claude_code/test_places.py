@@ -64,6 +64,11 @@ def test_projects_behind_a_symlink_are_found_and_a_project_that_leads_elsewhere_
     notes.mkdir()
     (notes / f"{os.getpid()}.json").write_text(json.dumps({"sessionId": session.session, "startedAt": 1}))
     assert isinstance(store, ClaudeCodeTranscripts) and store.opened(session.session) is not None
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "projects").symlink_to(tmp_path / "disk")
+    notes.rename(tmp_path / "other" / "sessions")  # of a client whose home shares these sessions
+    [store] = stores(tmp_path, tmp_path / "other")
+    assert isinstance(store, ClaudeCodeTranscripts) and store.opened(session.session) is not None
 
 
 def test_a_session_that_two_homes_have_is_written_in_the_one_that_is_meant(tmp_path: Path) -> None:

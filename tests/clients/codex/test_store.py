@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients import json_lines
+from recoveryd.clients import Config, find_stores, json_lines
 from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.editor import CodexEditor
+from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.store import SessionStatus, stored_images
@@ -88,6 +89,22 @@ def test_threads_on_another_disk_belong_to_the_home_that_their_link_is_in(rollou
     changes = aside(store)
     store.apply(changes)
     assert b'"other"' in (tmp_path / "disk" / rollout.path.relative_to(rollout.home / "sessions")).read_bytes()
+
+
+def test_a_thread_that_two_homes_share_is_open_by_the_client_of_either(rollout: Rollout, tmp_path: Path) -> None:
+    rollout.stuck()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sessions").symlink_to(rollout.home / "sessions")
+    config = Config(codex=CodexSettings(homes=(other,)))
+    [store] = [s for s in find_stores(config, {"HOME": str(tmp_path)}) if isinstance(s, CodexThreads)]
+    assert store.homes == (rollout.home, other)
+    with rollout.open():
+        assert store.opened(THREAD) is not None
+    rollout.home = other
+    with rollout.open():
+        assert store.opened(THREAD) is not None
+    assert store.opened(THREAD) is None
 
 
 def test_a_write_touches_its_thread_and_nothing_else_touches_any(rollout: Rollout, store: CodexThreads) -> None:
