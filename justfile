@@ -16,6 +16,10 @@ check:
 fast *args:
     .venv/bin/pytest -m "not e2e and not slow" {{args}}
 
+# The tests that start a daemon or another process, about a minute.
+live *args:
+    .venv/bin/pytest -m "live and not e2e" {{args}}
+
 # The tests with the real client (npm fetches it): many minutes.
 e2e *args:
     .venv/bin/pytest tests/e2e {{args}}
