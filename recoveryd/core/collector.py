@@ -19,7 +19,12 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         if paused:
-            if not gc.get_freeze_count():  # what others froze stays so
+            if not _others_froze():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def _others_froze() -> bool:
+    """Whether something else in this process froze values, which then stay so. The more there are, the longer it takes."""
+    return gc.get_freeze_count() > 0

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from recoveryd.core import without_collector
+from recoveryd.core import collector, without_collector
+
+OTHERS_FROZE = collector._others_froze  # before `conftest` puts its own answer there
 
 
 @pytest.fixture(autouse=True)
-def _as_in_a_program() -> Iterator[None]:
+def _as_in_a_program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without what `conftest` froze."""
+    monkeypatch.setattr(collector, "_others_froze", OTHERS_FROZE)
     gc.unfreeze()
     yield
     gc.freeze()
