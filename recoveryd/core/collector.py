@@ -26,5 +26,5 @@ def without_collector() -> Iterator[None]:
 
 
 def _others_froze() -> bool:
-    """Whether something else in this process froze values, which then stay so. The more there are, the longer it takes."""
+    """Whether something else in this process froze values, which then stay so. Slow where there are many."""
     return gc.get_freeze_count() > 0
