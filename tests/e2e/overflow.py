@@ -255,6 +255,35 @@ def small_talk(s: SessionBuilder, _: random.Random) -> None:
     s.assistant("done")
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """What became of a client whose own words and tools are longer than its model takes, or its settings let it take.
+
+    `entries`: what the daemon did; `asked`: the requests until it was done, and `later` those after that.
+    """
+
+    entries: list[dict[str, Any]]
+    asked: int
+    later: int
+    touched: bool
+
+
+def no_room(harness: Harness, daemon: Daemon) -> Stopped:
+    """Prompt a short session of such a client, which may ask for ever."""
+    planted = Long("no-room", small_talk).build()
+    harness.plant(planted)
+    before = len(harness.provider.requests)
+    assert harness.client.prompt_async(planted.id, "go on") == 204
+    daemon.wait_settled([planted.id])
+    harness.client.wait_idle(planted.id)
+    asked = len(harness.provider.requests) - before
+    settle(harness, planted.id, quiet=1.5)
+    later = len(harness.provider.requests) - before - asked
+    marked = any(b"recoveryd" in raw for raw in records(harness, planted.id).values())
+    return Stopped(daemon.history(planted.id), asked, later, marked)
+
+
+NO_ROOM: dict[str, dict[str, Any]] = {"limit": {"limit": 8_000}, "settings": {"context": 8_000}}
 WAYS: dict[str, dict[str, Any]] = {
     "off": {"config": OFF},  # the client neither clears nor compacts
     "default": {},
@@ -279,10 +308,17 @@ def main() -> None:
     """Play all cases in all ways, and tell what became of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", default=DEFAULT_VERSION)
-    parser.add_argument("--case", nargs="+", choices=[*LONG, "control", *SCENES, "all", "scenes"], default=["all"])
+    parser.add_argument(
+        "--case", nargs="+", choices=[*LONG, "control", *SCENES, "all", "scenes", "no-room"], default=["all"]
+    )
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--tell", action="store_true", help="all of each, not only of what went wrong")
     asked = parser.parse_args()
+    if "no-room" in asked.case:
+        for way, how in NO_ROOM.items():
+            with tempfile.TemporaryDirectory() as folder, place(Path(folder), asked.version, **how) as (h, daemon):
+                print(asked.version, way, no_room(h, daemon), flush=True)
+        return
     every = {**LONG, "control": Long("control", small_talk), **SCENES}
     named = {"all": list(every), "scenes": list(SCENES)}
     cases = [every[name] for case in asked.case for name in named.get(case, [case])]

@@ -165,9 +165,7 @@ def _subagent(harness: Harness, session: str) -> Lived:
     outcome = _ask(harness, session, DELEGATE)
     harness.provider.reply_when(None)
     [child] = harness.client.call("GET", f"/session/{session}/children")[1]
-    of_child = [
-        one for one in outcome.requests if DELEGATE not in json.dumps((one.body or {}).get("messages", [""])[0])
-    ]
+    of_child = [one for one in outcome.requests if DELEGATE not in json.dumps((one.body or {}).get("messages"))]
     refused = Outcome(outcome.result, of_child)
     return Lived(child["id"], refused, _last("2.5"), thinking=False)
 

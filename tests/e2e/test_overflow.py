@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
-from tests.e2e.overflow import LIMIT, OFF, SHARE, Played, place, play
+from tests.e2e.overflow import LIMIT, NO_ROOM, OFF, SHARE, Played, no_room, place, play
 from tests.e2e.overflow_scenes import SCENES
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning
@@ -125,21 +125,12 @@ def test_a_client_that_compacts_without_end_is_stopped(tmp_path: Path) -> None:
 
     One word to stop it may not hear, between two requests: it is told until it stops.
     """
-    session = SessionBuilder(title="loop")
-    session.user("hello")
-    session.assistant("hello")
-    planted = spent(session.planted())
     try:
-        with place(tmp_path, NEWEST, limit=8_000) as (harness, daemon):
-            harness.plant(planted)
-            assert harness.client.prompt_async(planted.id, "go on") == 204
-            [entry] = daemon.wait_settled([planted.id])[planted.id]
-            harness.client.wait_idle(planted.id)
-            asked = len(harness.provider.requests)
-            settle(harness, planted.id, quiet=1.5)
-            assert len(harness.provider.requests) == asked
+        with place(tmp_path, NEWEST, **NO_ROOM["limit"]) as (harness, daemon):
+            found = no_room(harness, daemon)
+            [entry] = found.entries  # once
             assert (entry["kind"], entry["outcome"]) == ("endless_compaction", "refused")
             assert entry["detail"].endswith("it was told to stop.")
-            assert len(daemon.history(planted.id)) == 1, "once"
+            assert (found.later, found.touched) == (0, False)
     except UnavailableError as reason:
         pytest.skip(str(reason))

@@ -214,4 +214,5 @@ def small(s: SessionBuilder, rng: random.Random) -> str:
     planted = spent(s.planted(), base=200)
     asked = 200 + sum(_weight(part) for parts in planted.parts.values() for part in parts) // PER_TOKEN
     limit = max(256, int(asked * rng.uniform(0.2, 0.99)))
-    return rng.choice((f"prompt is too long: {asked} tokens > {limit} maximum", "Prompt exceeds max length"))
+    by_bytes = f"Request exceeds the maximum size of {limit * PER_TOKEN} bytes"
+    return rng.choice((f"prompt is too long: {asked} tokens > {limit} maximum", "Prompt exceeds max length", by_bytes))
