@@ -11,7 +11,7 @@ from recoveryd.core.model import Json, Session
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: of a long session there are 100,000, and that takes four times as long
 class Block:
     """One content block as it is sent, without `cache_control`, and the stored part that it comes from."""
 

@@ -67,8 +67,11 @@ class Played:
     @property
     def sent(self) -> int:
         """The tokens of the first request that was accepted after all."""
-        found = [r for outcome in self.again for r in outcome.requests if r.refused is None and r.body]
-        return count(found[0].body) if found and found[0].body else 0
+        return count(self._first) if self._first else 0
+
+    @property
+    def _first(self) -> dict[str, Any] | None:
+        return next((r.body for outcome in self.again for r in outcome.requests if r.refused is None and r.body), None)
 
     @property
     def problems(self) -> list[str]:
@@ -79,8 +82,7 @@ class Played:
         wrong += [] if self.undo == 0 and self.undone == self.records else [f"undo {self.undo}: {self._unlike()}"]
         if self.accepted < PROMPTS or len(self.again) > PROMPTS + self.later:
             wrong.append(f"{self.accepted} of {len(self.again)} prompts were accepted")
-        first = self.again[0].requests[0].body if self.again and self.again[0].requests else None
-        said = json.dumps(first, ensure_ascii=False)
+        said = json.dumps(self._first, ensure_ascii=False)
         wrong += [f"{what!r} is not sent" for what in self._owed() if what not in said]
         return wrong
 
