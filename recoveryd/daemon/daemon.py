@@ -19,12 +19,13 @@ from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
+from recoveryd.daemon.store_locks import StoreLocks
 from recoveryd.daemon.sweeper import Sweeper
 from recoveryd.diagnose import Context
-from recoveryd.disk import RunNote, StoreLock, private_files
+from recoveryd.disk import RunNote, private_files
 from recoveryd.ledger import KnownStores, Ledger, Upkeep
 from recoveryd.settings import paths
-from recoveryd.tell import Callbacks, Notifier
+from recoveryd.tell import Callbacks
 from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0
@@ -57,10 +58,10 @@ class Daemon:
         self.stores = self._find()
         self._callbacks = callbacks or Callbacks()
         self._inbox: queue.SimpleQueue[tuple[str, str | None] | Callable[[], object] | None] = queue.SimpleQueue()
-        self._schedule = Schedule()
+        self._schedule = Schedule(self._inbox.put)
         self._log_once = LogOnce()
-        self._locks: dict[Path, StoreLock] = {}
-        self._note = RunNote(lock_dir or paths.lock_dir(self.state_dir))
+        place = lock_dir or paths.lock_dir(self.state_dir)
+        self._locks, self._note = StoreLocks(place), RunNote(place)
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
@@ -102,32 +103,16 @@ class Daemon:
                     self._work(ledger)
         finally:
             self._note.release()
-            for lock in self._locks.values():
-                lock.release()
+            self._locks.release()
 
     def _work(self, ledger: Ledger) -> None:
         """Watch and heal until `stop`, or until there is another configuration."""
         self._whose = Whose(self.config, self.stores.values(), KnownStores(ledger.file).clients())
         self._begin_anew()
-        notifier = Notifier(enabled=self.config.notify.desktop and not self.config.notify.quiet)
         context = Context(ledger, self.config, self.state_dir, lock_dir=self._lock_dir)
-        self._healer = Healer(
-            context,
-            self._schedule,
-            notifier,
-            self._log_once,
-            self._callbacks.then(self._figures.callbacks),
-            self._inbox.put,
-            lambda store: self._sweeper.mine(store),
-        )
-        self._sweeper = Sweeper(
-            context,
-            self.stores,
-            self._healer,
-            self._log_once,
-            stopping=lambda: self._stopping,
-            locks=self._locks,
-        )
+        callbacks = self._callbacks.then(self._figures.callbacks)
+        self._healer = Healer(context, self._locks, self._schedule, self._log_once, callbacks)
+        self._sweeper = Sweeper(context, self.stores, self._locks, self._healer, self._log_once)
         try:
             self._note.say(self.stores, self.config.idle)
             self._sweeper.take_locks()
@@ -137,11 +122,11 @@ class Daemon:
             self._healer.finish()
         finally:
             self._figures.close()
-            notifier.close()
+            self._healer.close()
 
     def _begin_anew(self) -> None:
         """Forget what was due, asked for or told by the configuration before."""
-        self._schedule = Schedule()
+        self._schedule = Schedule(self._inbox.put)
         self._asked.clear()
         self._swept.clear()
         self._sweeping.clear()
@@ -239,10 +224,10 @@ class Daemon:
         self._go_on(store)
 
     def _go_on(self, store: Store) -> None:
-        """Go on with a sweep until it ends or its turn is over."""
+        """Go on with a sweep until it ends, its turn is over or the daemon stops."""
         until, unfinished = time.monotonic() + TURN_S, False
         try:
-            unfinished = any(time.monotonic() >= until for _ in self._sweeping[store.id])
+            unfinished = any(self._stopping or time.monotonic() >= until for _ in self._sweeping[store.id])
         finally:
             if unfinished:
                 self._schedule.at(0, ("sweep", store.id), partial(self._go_on, store))

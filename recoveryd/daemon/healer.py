@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -14,6 +13,7 @@ from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest,
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
+from recoveryd.daemon.store_locks import StoreLocks
 from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone, undone_repair
 from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
@@ -31,25 +31,22 @@ Attended = Literal["open", "old", "done"]
 class Healer:
     """Attends to sessions, one at a time, in the thread of the daemon. What is due later goes into `schedule`.
 
-    `call` runs a job in the daemon's thread, from any thread. `mine`: whether it is this daemon that watches a store.
+    Only stores are written to whose lock is among `locks`.
     """
 
     def __init__(
         self,
         context: Context,
+        locks: StoreLocks,
         schedule: Schedule,
-        notifier: Notifier,
         log_once: LogOnce,
         callbacks: Callbacks | None = None,
-        call: Callable[[Callable[[], object]], object] = lambda job: job(),
-        mine: Callable[[Store], bool] = lambda _: True,
     ) -> None:
         self._context = context
         self._config = config = context.config
         self._ledger = context.ledger
-        self._mine = mine
+        self._locks = locks
         self._schedule = schedule
-        self._call = call
         self._log_once = log_once
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
@@ -57,7 +54,8 @@ class Healer:
         self._recovery = Recovery(context, callbacks=both, held=self._held_there)
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(context)
-        self._teller = Teller(context, notifier, self._recovery.on_complete, self._press)
+        self._notifier = Notifier(enabled=config.notify.desktop and not config.notify.quiet)
+        self._teller = Teller(context, self._notifier, self._recovery.on_complete, self._press)
         self._ending = False
         self._started = time.time()
         self._looked_ahead: dict[tuple[str, str], str] = {}  # sessions by what they were like then
@@ -70,7 +68,7 @@ class Healer:
 
     def held(self, store: Store) -> str | None:
         """Tell why nothing may be written to a store now, not even to finish what a crash cut off; None when it may."""
-        if not self._mine(store):
+        if not self._locks.mine(store):
             return "this recoveryd does not watch it any more"
         return held(self._config, self._context.state_dir, time.time())
 
@@ -111,8 +109,12 @@ class Healer:
         self._hooks.close()
         self._teller.close()
 
+    def close(self) -> None:
+        """Show no further notice."""
+        self._notifier.close()
+
     def _look(self, store: Store, session: str) -> Attended:
-        if not self._mine(store):
+        if not self._locks.mine(store):
             return "open"
         verdict = self._triage.judge(store, session)
         if verdict.next is Next.AGAIN:
@@ -236,7 +238,7 @@ class Healer:
 
     def _press(self, title: str, case: Case) -> None:
         """Hand what a button asks for to the daemon's thread. Called in the thread of a notice."""
-        self._call(partial(self._undo if title == "Undo" else self._continue, case))
+        self._schedule.call(partial(self._undo if title == "Undo" else self._continue, case))
 
     def _undo(self, case: Case) -> None:
         answer = by_hand.undo_by_hand(self._context, case)

@@ -9,9 +9,12 @@ from itertools import count
 
 
 class Schedule:
-    """The daemon's jobs by when they are due (`time.monotonic`). Not for several threads."""
+    """The daemon's jobs by when they are due (`time.monotonic`). Not for several threads, but for `call`, which runs a
+    job in the thread of this schedule.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, call: Callable[[Callable[[], object]], object] = lambda job: job()) -> None:
+        self.call = call
         self._heap: list[tuple[float, int, Hashable]] = []
         self._jobs: dict[Hashable, tuple[int, Callable[[], object]]] = {}  # the one job of each key that counts
         self._order = count()

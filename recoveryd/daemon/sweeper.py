@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 
 from loguru import logger
 
@@ -13,28 +12,19 @@ from recoveryd.clients import Store, Whose, is_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
+from recoveryd.daemon.store_locks import StoreLocks
 from recoveryd.diagnose import Context
-from recoveryd.disk import StoreLock, recovery_lock
+from recoveryd.disk import recovery_lock
 from recoveryd.heal import finish_interrupted, follow_moved
 from recoveryd.ledger import SeenSessions
 from recoveryd.providers import VERSION
 
 
 class Sweeper:
-    """Sweeps stores. `stores` is the daemon's own table, which may change.
-
-    `locks` are those that are held already, by folder. Their owner releases them, and those that are added.
-    """
+    """Sweeps stores. `stores` is the daemon's own table, which may change. `locks` are released by their owner."""
 
     def __init__(
-        self,
-        context: Context,
-        stores: dict[str, Store],
-        healer: Healer,
-        log_once: LogOnce,
-        *,
-        stopping: Callable[[], bool],
-        locks: dict[Path, StoreLock] | None = None,
+        self, context: Context, stores: Mapping[str, Store], locks: StoreLocks, healer: Healer, log_once: LogOnce
     ) -> None:
         config = context.config
         self.stores = stores
@@ -47,9 +37,8 @@ class Sweeper:
         self._whose = Whose(config, stores.values())
         self._judged_by = f"{VERSION}.{config.digest}:"
         self._lock_dir = context.lock_dir
-        self._stopping = stopping
         self._finished: set[str] = set()  # stores whose cut-off recoveries were brought to an end
-        self._locks = {} if locks is None else locks
+        self._locks = locks
         self._marks: dict[str, dict[str, str]] = {}
 
     def take_locks(self) -> None:
@@ -74,19 +63,12 @@ class Sweeper:
 
     def drop_locks(self) -> None:
         """Release the locks of folders that hold none of the stores any more, or were moved away."""
-        wanted = {store.lock_path for store in self.stores.values()}
-        for folder in [folder for folder, lock in self._locks.items() if folder not in wanted or not lock.holds()]:
-            self._locks.pop(folder).release()
-
-    def mine(self, store: Store) -> bool:
-        """Whether this daemon watches the store: only then anything in it is repaired."""
-        lock = self._locks.get(store.lock_path)
-        return lock is not None and lock.holds()
+        self._locks.keep({store.lock_path for store in self.stores.values()})
 
     def sweep(self, store: Store, *, again: bool = False) -> Iterator[None]:
         """Look at every session that changed since it was last found in order; the first one catches up.
 
-        Yields after each session, so that the caller can go on with other things between two of them. `again`: also at
+        Yields before each session, so that the caller can end it, or go on with other things first. `again`: also at
         those that are open. Raises nothing of the store's.
         """
         try:
@@ -106,15 +88,10 @@ class Sweeper:
             self._log_once.say((store.id, "sweep"), error.message)
 
     def _lock(self, store: Store) -> None:
-        """Take the lock of a store's folder. Databases in one folder share a lock."""
-        lock = self._locks.get(store.lock_path)
-        if lock is None or not lock.holds():
-            if lock is not None:
-                lock.release()
+        """Take the lock of a store's folder; where it was another's, finish what that one left."""
+        if not self._locks.mine(store):
             self._finished -= {other.id for other in self.stores.values() if other.lock_path == store.lock_path}
-            self._locks[store.lock_path] = lock = StoreLock(store.lock_path, self._lock_dir, store.id)
-            lock.acquire()
-        lock.watch(store.id, self._idle)
+        self._locks.take(store, self._idle)
         if store.id not in self._finished:
             follow_moved(store, self._ledger)
             self._finish_interrupted(store)
@@ -155,14 +132,12 @@ class Sweeper:
             if session in seen:
                 continue
             seen.add(session)
-            if self._stopping():
-                return
+            yield
             attended = self._healer.attend(store, session)
             if attended == "old":
                 old[session] = mark
             elif attended != "open":
                 fresh[session] = mark
-            yield
         self._remember(store, fresh)
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from recoveryd import clients, providers, repair
-from recoveryd.clients import Config
+from recoveryd.clients import Config, Store
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import RecoverydError
 from recoveryd.core.model import Change, Entry, Event, Outcome
@@ -17,6 +17,7 @@ from recoveryd.daemon.daemon import Daemon
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.schedule import Schedule
+from recoveryd.daemon.store_locks import StoreLocks
 from recoveryd.diagnose import Context, triage
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal import lifecycle
@@ -25,7 +26,6 @@ from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import Notify
 from recoveryd.settings.paths import ledger_file
-from recoveryd.tell.notifier import Notifier
 from tests.crash_matrix.places import Place
 from tests.support.cases import case_of
 
@@ -55,12 +55,20 @@ def opened(place: Place) -> Iterator[Ledger]:
         yield ledger
 
 
+class NoLocks(StoreLocks):
+    """Where no other daemon is."""
+
+    def mine(self, store: Store) -> bool:
+        return True
+
+
 class Worker:
     """The part of the daemon that attends to sessions, without its loop."""
 
     def __init__(self, place: Place, ledger: Ledger) -> None:
         self._place = place
-        self._healer = Healer(Context(ledger, CONFIG, place.state), Schedule(), Notifier(enabled=False), LogOnce())
+        context = Context(ledger, CONFIG, place.state)
+        self._healer = Healer(context, NoLocks(context.lock_dir), Schedule(), LogOnce())
 
     def attend(self, session: str, times: int = 1) -> str:
         """Look at a session, at the most so often; then read back what was repaired."""

@@ -71,7 +71,7 @@ def test_of_two_that_wait_for_a_store_one_gets_it(tmp_path: Path) -> None:
     with running(tmp_path / "one", store) as one, running(tmp_path / "two", OpencodeFiles(store.root)) as two:
         until(lambda: one.daemon._swept and two.daemon._swept)
         tree = Tree(tmp_path)
-        until(lambda: one.daemon._locks and two.daemon._locks)
+        until(lambda: one.daemon._locks.mine(store) or two.daemon._locks.mine(store))
         session = tree.stuck()
         until(lambda: one.events or two.events)
         one.sweeps(2)
@@ -122,7 +122,7 @@ def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, monkeypatc
         (tmp_path / "opencode").symlink_to(tmp_path / "b")
         stuck_in(tmp_path / "b" / "opencode.db")
         until(lambda: len(daemon.events) == 2)
-        assert [lock.folder for lock in daemon.daemon._locks.values()] == [tmp_path / "b"]
+        assert list(daemon.daemon._locks._held) == [tmp_path / "b"]
 
 
 @pytest.mark.live
@@ -137,7 +137,7 @@ def test_a_folder_that_was_moved_away_is_given_back(tmp_path: Path) -> None:
         with StoreLock(tmp_path / "disk", place, "theirs"):
             (tmp_path / "opencode").symlink_to(tmp_path / "disk")
             daemon.sweeps(2)
-            assert not daemon.daemon._locks, "it is another's now"
+            assert not daemon.daemon._locks._held, "it is another's now"
 
 
 @pytest.mark.live
