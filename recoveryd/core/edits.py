@@ -47,16 +47,38 @@ def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
 
 
 def merged(first: Sequence[Edit], then: Sequence[Edit], session: Session) -> tuple[Edit, ...]:
-    """Join two sets of edits of `session` into one: one edit for each record, none that changes nothing."""
-    latest = {edit.record: edit for edit in (*first, *then)}
+    """Join two sets of edits of `session` into one: one edit for each record, none that changes nothing.
+
+    What `then` does to a record was made of what `first` made of it.
+    """
+    latest = {edit.record: edit for edit in first}
+    for edit in then:
+        before = latest.get(edit.record)
+        latest[edit.record] = edit if before is None else _joined(before, edit)
     # To list the records takes longer than all else here.
     known = stored(session) if any(edit.after is None for edit in latest.values()) else frozenset()
     return tuple(edit for edit in latest.values() if edit.after is not None or edit.record in known)
 
 
+def _joined(before: Edit, edit: Edit) -> Edit:
+    """Tell of both edits of a record, unless it is gone; a companion's deed is told by another edit."""
+    done = () if before.companion or edit.after is None else (*before.also, before.action)
+    if not done:
+        return edit
+    *also, action = dict.fromkeys(done if edit.companion else (*done, *edit.also, edit.action))
+    return replace(edit, action=action, companion=False, also=tuple(also))
+
+
 def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Keep, of `edits`, one for each thing done: two parts of one deed (a closed turn, a new message) count once."""
-    return tuple(edit for edit in edits if not edit.companion)
+    """Return an edit for each thing done: two parts of one deed (a closed turn, a new message) count once, two things
+    that were done to one record twice.
+    """
+    return tuple(
+        replace(edit, action=action, also=())
+        for edit in edits
+        if not edit.companion
+        for action in (*edit.also, edit.action)
+    )
 
 
 def stored(session: Session) -> frozenset[tuple[str, str]]:

@@ -188,6 +188,7 @@ class Edit:
     after: Json | None
     action: str  # a name of `ACTIONS`: what a person is told
     companion: bool = False  # it comes along with another edit of the same deed: told and counted as one
+    also: tuple[str, ...] = ()  # what else was done to the same record: further names of `ACTIONS`
 
     @property
     def record(self) -> tuple[str, str]:

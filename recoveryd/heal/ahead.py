@@ -64,7 +64,7 @@ def only_adds(edits: tuple[Edit, ...]) -> bool:
     """Whether edits that are made ahead only add to a session, and take nothing out of it: results,
     placeholders, the end of a turn.
     """
-    return all(edit.action in _ADDING and edit.after is not None for edit in edits)
+    return all(_ADDING.issuperset((edit.action, *edit.also)) and edit.after is not None for edit in edits)
 
 
 def _answered(client: Client, session: Session) -> str:

@@ -117,13 +117,16 @@ def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) ->
 def no_longer_seen(session: Session, edits: Sequence[Edit]) -> str:
     """ "; no longer seen: 38 messages, bash 20; cut: write 17" of what is sent no more, or not whole; "" of nothing."""
     parts = {part.id: part for message in session.messages for part in message.parts}
-    seen, whole = Counter[str](), Counter[str]()
-    for edit in edits:
+    messages, unseen, cut = 0, dict[str, str](), dict[str, str]()
+    for edit in deeds(edits):
         part = parts.get(edit.part_id or "")
-        if edit.action == "compact" and not edit.companion:
-            seen["messages"] = _replaced(session, Message(edit.message_id, edit.after or {}), edits)
+        if edit.action == "compact":
+            messages = _replaced(session, Message(edit.message_id, edit.after or {}), edits)
         elif part is not None and edit.action in ("clear_output", "cut_input", "cut_output"):
-            (seen if edit.action == "clear_output" else whole)[tool_name(part.data or {}) or "a tool"] += 1
+            (unseen if edit.action == "clear_output" else cut)[part.id] = tool_name(part.data or {}) or "a tool"
+    seen, whole = Counter(unseen.values()), Counter(cut.values())
+    if messages:
+        seen["messages"] = messages
     return "".join(
         f"; {what}: {_listed(counts)}" for what, counts in (("no longer seen", seen), ("cut", whole)) if counts
     )

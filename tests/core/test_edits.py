@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given
 
-from recoveryd.core.edits import edited, merged, stored
+from recoveryd.core.edits import deeds, edited, merged, stored
 from recoveryd.core.model import Edit, Message, Part, Session
 from tests.support.generate import CHANCE, generate
 from tests.support.values import as_session
@@ -95,3 +95,24 @@ def _values(session: Session) -> list[object]:
     return [
         (message.id, message.data, [(part.id, part.data) for part in message.parts]) for message in session.messages
     ]
+
+
+@pytest.mark.parametrize(
+    ("companion", "then_companion", "gone", "told"),
+    [
+        (False, False, False, ["take_out_media", "mend_call"]),
+        (False, True, False, ["take_out_media"]),  # the call of which this is the result tells of the new id
+        (True, False, False, ["mend_call"]),
+        (True, True, False, []),
+        (False, False, True, ["mend_call"]),
+    ],
+)
+def test_all_that_was_done_to_one_record_is_told(
+    companion: bool, then_companion: bool, gone: bool, told: list[str]
+) -> None:
+    first = Edit("msg_1", "prt_1", TEXT, "take_out_media", companion)
+    then = Edit("msg_1", "prt_1", None if gone else TEXT, "mend_call", then_companion)
+    both = merged([first], [then], session())
+    assert [edit.record for edit in both] == [first.record]
+    assert [edit.action for edit in deeds(both)] == told
+    assert deeds(merged(both, [then], session())) == deeds(both)

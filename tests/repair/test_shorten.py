@@ -23,6 +23,7 @@ from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair import ShortenInput, Shorter, shorten
+from recoveryd.tell import actions_of, no_longer_seen
 from tests.e2e.strict import Strict
 from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
@@ -99,6 +100,23 @@ def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     session = session_of(LONG[name], seed=7)
     made = _shorter(_long(session, size=Size(limit=LIMIT)))
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
+
+
+def test_an_output_that_is_cut_is_whole_in_its_file_whatever_else_is_done_to_its_call() -> None:
+    def turns(builder: SessionBuilder, rng: random.Random) -> None:
+        builder.user("question")
+        for output in (230_000, *(10,) * 8):
+            write = tool(name="write", input={"content": words(rng, 60_000)}, output=words(rng, output))
+            builder.assistant(write)
+
+    session = _session(turns)
+    made = _shorter(_long(session))
+    editor = OpencodeShortener(session, Marks("rtest", NOW), folder="/data/tool-output")
+    stored = json.dumps([part.data for message in edited(session, made.edits).messages for part in message.parts])
+    [(file, whole)] = editor.wholes(made.edits).items()
+    assert file in stored and len(whole) >= 230_000
+    assert {"cut_output", "clear_output", "cut_input"} <= set(actions_of(made.edits))
+    assert no_longer_seen(session, made.edits).startswith("; no longer seen: write 1; cut: write")
 
 
 @pytest.mark.parametrize("name", ["long-turn", "many-turns", "inputs", "thinking"])

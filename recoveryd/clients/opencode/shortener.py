@@ -11,7 +11,7 @@ from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.ids import between
 from recoveryd.clients.opencode.wire.history import left_out, truthy
-from recoveryd.core import Block, Edit, Edits, Json, Message, Part
+from recoveryd.core import Block, Edit, Edits, Json, Message, Part, deeds
 
 CUT = "cut_output", "cut_paste"  # of these the whole is put into a file
 _READ = "Use Grep to search the full content or Read with offset/limit to view specific sections."
@@ -133,7 +133,7 @@ class OpencodeShortener(OpencodeEditor):
 
     def wholes(self, edits: Edits) -> Mapping[str, str]:
         """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
-        cut = (edit.part_id for edit in edits if edit.action in CUT and not edit.companion)
+        cut = (edit.part_id for edit in deeds(edits) if edit.action in CUT)
         parts = [self._part(part_id) for part_id in cut if part_id in self._all_parts()]
         return {self._file(part): text for part in parts if (text := text_that_may_be_cut(part)) is not None}
 
