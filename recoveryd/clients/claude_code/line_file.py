@@ -6,7 +6,6 @@ that went into the old file after we read it, is taken over: the old file keeps 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -21,7 +20,7 @@ from pathlib import Path
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code.transcript import parse
 from recoveryd.clients.claude_code.transcript_paths import SUFFIX
-from recoveryd.core import Change, ConflictError, StoreError, failpoint
+from recoveryd.core import BusyStoreError, Change, ConflictError, StoreError, failpoint
 from recoveryd.disk import TEMPORARY, flush, tree
 
 MAX_FILE = 1 << 32  # bytes; a longer one is left alone
@@ -70,7 +69,7 @@ def _named(raw: bytes, wanted: Collection[str]) -> str | None:
 
 def write_lines(root: Path, file: Sequence[str], changes: Mapping[str, Change]) -> None:
     """Write over lines of a transcript, by their ids: durably, all or none. ConflictError: one is not as it was read.
-    OSError.
+    BusyStoreError: another program has it open to write. OSError.
     """
     *folders, name = file
     path = "/".join((str(root), *file))
@@ -129,8 +128,9 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
     now = os.fstat(old)
     if now.st_size < size or os.stat(name, dir_fd=fd, follow_symlinks=False).st_ino != now.st_ino:
         raise ConflictError(f"{path} was replaced while it was read: the client wrote since.")
-    if not _let_writers_end(old):
-        raise ConflictError(f"{path} is open in a program that may write to it.")
+    tells = _tells_writers(fd, _temporary(name))
+    if not _let_writers_end(old, tells):
+        raise BusyStoreError(f"{path} is open in a program that may write to it.", "Close it there, and try again.")
     kept = _kept(size, name)
     failpoint.reach("link")
     with suppress(FileExistsError):
@@ -146,34 +146,48 @@ def _swap(fd: int, name: str, old: int, size: int, path: str) -> None:
     failpoint.reach("folder")
     flush.fsync(fd)
     size = _take_over(fd, name, old, size)
-    _let_writers_end(old)
+    _let_writers_end(old, tells)
     _take_over(fd, name, old, size)
     failpoint.reach("unlink")
     os.unlink(kept, dir_fd=fd)
     flush.fsync(fd)
 
 
-def _let_writers_end(file: int) -> bool:
-    """Wait until nobody has a file open to write to it; False where somebody has for two seconds. Linux tells, by whom
-    it gives a lease; elsewhere this waits for a moment.
+def _let_writers_end(file: int, tells: bool) -> bool:
+    """Wait until nobody has a file open to write to it; False where somebody has for two seconds. Where nothing
+    `tells`, this waits for a moment.
     """
     deadline = time.monotonic() + _WRITERS_S
-    while True:
-        try:
-            fcntl.fcntl(
-                file, _SIGNALS, signal.SIGURG
-            )  # who opens it meanwhile is told of by a signal: one that is ignored
-            fcntl.fcntl(file, _LEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(file, _LEASE, fcntl.F_UNLCK)
-        except OSError as error:
-            if error.errno != errno.EAGAIN:
-                time.sleep(_LATE_S)
-                return True
-        else:
+    while tells:
+        if _leased(file):
             return True
         if time.monotonic() > deadline:
             return False
         time.sleep(0.002)
+    time.sleep(_LATE_S)
+    return True
+
+
+def _tells_writers(fd: int, name: str) -> bool:
+    """Whether the file system tells who writes: it gives a lease of a file that nobody else has. Linux does; a share
+    of the network may refuse every lease as if somebody wrote.
+    """
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        return _leased(file)
+    finally:
+        os.close(file)
+
+
+def _leased(file: int) -> bool:
+    """Whether the system gives a lease of a file, which is given back at once: not while it is open to be written."""
+    try:
+        fcntl.fcntl(file, _SIGNALS, signal.SIGURG)  # tells of who opens it meanwhile; nobody heeds that signal
+        fcntl.fcntl(file, _LEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(file, _LEASE, fcntl.F_UNLCK)
+    except OSError:
+        return False
+    return True
 
 
 def _take_over(fd: int, name: str, old: int, size: int) -> int:
