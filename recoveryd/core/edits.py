@@ -42,7 +42,8 @@ def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:
         if edit.after is None:
             kept.pop(part_id, None)
         else:
-            kept[part_id] = Part(part_id, edit.message_id, edit.after)
+            old = kept.get(part_id)
+            kept[part_id] = Part(part_id, edit.message_id, edit.after, old.raw if old is not None else None)
     return tuple(sorted(kept.values(), key=lambda part: part.id))
 
 

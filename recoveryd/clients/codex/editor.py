@@ -167,11 +167,14 @@ def _noted(content: object, images: Sequence[object], note: str) -> list[object]
 
 
 def _fits(part: Part, body: Json) -> bool:
-    """Whether a line with this in the place of the part is no longer than it is. One of several is asked for alone."""
+    """Whether a line with this in the place of the part is no longer than the stored one. One of several in a line has
+    the room that it had alone.
+    """
     line = rollout_lines.parse(part.raw or b"")
     if line is None:
         return part.raw is None
     _, index = place(part.id)
     if index is None:
         return rollout_lines.written_in_place(part.raw or b"", {**line, "payload": body}) is not None
-    return len(rollout_lines.dump(body)) <= len(rollout_lines.dump(part.data or {}))
+    stored = rollout_lines.payload(line)["replacement_history"][index]
+    return len(rollout_lines.dump(body)) <= len(rollout_lines.dump(stored))

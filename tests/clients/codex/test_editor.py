@@ -13,7 +13,7 @@ import pytest
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.wire import CodexWire
-from recoveryd.core import Block, CallLimits, Change, Edits, Marks, edited
+from recoveryd.core import Block, CallLimits, Change, Edit, Edits, Marks, edited
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
 LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 128, 64, 100)
@@ -53,6 +53,23 @@ def test_a_namespace_is_made_legal_as_a_name_is(rollout: Rollout) -> None:
     rollout.item({"type": "function_call", "name": "x", "namespace": "a b", "arguments": "{}", "call_id": "call_1"})
     rollout.item({"type": "function_call_output", "call_id": "call_1", "output": "ok"})
     assert written(rollout, lambda editor, blocks: editor.mend_call(blocks[0], LIMITS))[0]["namespace"] == "a_b"
+
+
+@pytest.mark.parametrize("in_history", [False, True])
+def test_what_was_edited_before_has_no_more_room_than_its_line(rollout: Rollout, in_history: bool) -> None:
+    items = [
+        {"type": "custom_tool_call", "name": "x", "input": "i", "call_id": "c"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "o"},
+    ]
+    if in_history:
+        rollout.line("compacted", {"message": "", "replacement_history": items})
+    for item in () if in_history else items:
+        rollout.line("response_item", item)
+    session = threads(rollout.home).load(THREAD)
+    output = next(block for block in CodexWire().stored(session).blocks() if block.type.endswith("_output"))
+    first = Edit(output.message_id, output.part_id, {**items[1], "output": "p"}, "mend_call")
+    for now in (session, edited(session, [first])):
+        assert CodexEditor(now, Marks("r1", 0)).as_message(output, "as_message") == ()
 
 
 def test_where_there_is_no_room_what_no_request_needs_makes_it(rollout: Rollout) -> None:
