@@ -122,5 +122,7 @@ class Shortener(Editor, Protocol):
     def compact(self, before: str, words: str) -> Edits:
         """Have nothing sent of what stands before a message but `words`. ValueError as in `Editor`."""
 
-    def lower_usage(self, tokens: int) -> Edits:
-        """Let the newest answer say that the conversation has no more than so many tokens."""
+    def lower_usage(self, whole: float, since: Callable[[str], float]) -> Edits:
+        """Let the newest answer say that it was given no more than is sent before it now: of `whole`, what is not sent
+        `since` that message. In tokens.
+        """

@@ -77,6 +77,17 @@ class Measure:
         blocks = (block for turn in request.turns for block in turn.blocks)
         return self.base + sum(weight(block.body) * rates.get(block.message_id, usual) for block in blocks)
 
+    def since(self, request: Request, message_id: str) -> float:
+        """Return the tokens of a message and of all behind it; 0 where it is not sent."""
+        found = passed = 0.0
+        for block in (block for turn in reversed(request.turns) for block in reversed(turn.blocks)):
+            passed += self.tokens(block)
+            if block.message_id == message_id:
+                found = passed
+            elif found:
+                break
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:

@@ -86,8 +86,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
         return refused
     if not work.edits:
         return _short_enough(case, before, target)
-    lowered = work.editor.lower_usage(round(_tokens_of(work, request))) if words else ()
-    edits = merged(work.edits, lowered, case.session)
+    edits = merged(work.edits, _lower_usage(work, request) if words else (), case.session)
     known = case.size.most_bytes if by_bytes else case.size.limit
     return Shorter(edits, round(before), round(work.total), round(target), known, size.unweighed(), by_bytes)
 
@@ -118,11 +117,13 @@ def _said(case: ShortenInput, amount: float) -> str:
     return in_words(amount, by_bytes=case.size.by_bytes)
 
 
-def _tokens_of(work: Work, request: Request) -> float:
-    """Return the tokens of what is left; `request` is what the answers tell of."""
-    if not work.case.size.by_bytes:
-        return work.total
-    return measure(request, work.case.usages, Size(), sent=request).total(work.request)
+def _lower_usage(work: Work, request: Request) -> Edits:
+    """Set the stored usage right; `request` is what the answers tell of."""
+    tokens, whole = work.measure, work.total
+    if work.case.size.by_bytes:
+        tokens = measure(request, work.case.usages, Size(), sent=request)
+        whole = tokens.total(work.request)
+    return work.editor.lower_usage(whole, partial(tokens.since, work.request))
 
 
 def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:

@@ -23,6 +23,7 @@ from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair import ShortenInput, Shorter, shorten
+from recoveryd.repair.measure import measure
 from recoveryd.tell import actions_of, no_longer_seen
 from tests.e2e.strict import Strict
 from tests.e2e.tokens import count
@@ -155,14 +156,45 @@ def test_what_is_told_to_count_for_the_answer_leaves_room_for_it() -> None:
     assert OWN + count(_sent(session, made)) <= made.target * 1.01
 
 
-def test_stored_usage_is_set_right() -> None:
-    """Or the client compacts again at once, by what its newest answer told."""
-    session = session_of(LONG["talk"], seed=7)
+@pytest.mark.parametrize("name", ["talk", "inputs", "long-turn"])
+def test_stored_usage_is_set_right(name: str) -> None:
+    """Or the client compacts again at once, by what its newest answer told. What came behind it is not its own: of a
+    long turn's newest outputs a third of all.
+    """
+    session = session_of(LONG[name], seed=7)
     made = _shorter(_long(session))
-    told = next(edit for edit in made.edits if edit.action == "lower_usage").after
-    assert told is not None
-    assert abs(told["tokens"]["input"] + told["tokens"]["output"] - made.after) <= 1
-    assert told["tokens"]["cache"] == {"read": 0, "write": 0}
+    lowered = next(edit for edit in made.edits if edit.action == "lower_usage")
+    after = edited(session, made.edits)
+    at = next(number for number, message in enumerate(after.messages) if message.id == lowered.message_id)
+    given = OWN + count(body(_wire("new").build(replace(after, messages=after.messages[:at])), thinking=True))
+    assert lowered.after is not None
+    told = lowered.after["tokens"]
+    assert abs(told["input"] - given) < 0.012 * made.after
+    assert told["cache"] == {"read": 0, "write": 0}
+    assert told["total"] == told["input"] + told["output"]
+
+
+def test_the_usage_of_a_summary_stays() -> None:
+    """No client goes by it, and it was of another request."""
+
+    def turns(session: SessionBuilder, rng: random.Random) -> None:
+        session.user(FIRST)
+        session.assistant(words(rng, 20_000))
+        marker = session.user(compaction())
+        session.assistant("all in short", summary=True, parentID=marker["id"])
+
+    session = _session(turns)
+    assert token_usage.spent(session.messages[-1])[0] > 10_000
+    assert not OpencodeShortener(session, Marks("rtest", NOW)).lower_usage(200, lambda _: 100)
+
+
+def test_an_answer_that_was_cut_itself_says_no_more_than_all_that_is_left() -> None:
+    session = session_of(LONG["inputs"], seed=7)
+    answered = token_usage.spent(session.messages[-1])[1]
+    assert answered > 60_000
+    [lowered] = OpencodeShortener(session, Marks("rtest", NOW)).lower_usage(100_000, lambda _: 30_000)
+    assert lowered.after is not None
+    assert lowered.after["tokens"]["total"] == 100_000
 
 
 @pytest.mark.parametrize("name", BY_TOKENS)
@@ -188,6 +220,19 @@ def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
         again = shorten(_long(after, by_hand=True, refused=False))
         assert isinstance(again, Refusal), name
         assert not again.understood
+
+
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_what_is_told_after_it_is_what_was_planned(name: str) -> None:
+    """The numbers of the refusal hold no more then: what no answer was given yet is known to a tenth."""
+    session = session_of(LONG[name], seed=7)
+    made = _shorter(_long(session))
+    after = edited(session, made.edits)
+    usages = tuple(token_usage.usages(after, as_failure(after, {"name": "APIError", "data": {"message": "x"}})))
+    request = _wire("new").build(after)
+    told = measure(request, usages, Size(), sent=request).total(request)
+    known = name in ("inputs", "long-turn", "many-turns", "talk", "thinking")
+    assert abs(told - made.after) <= (0.02 if known else 0.1) * made.after
 
 
 def test_media_by_the_bytes_of_a_request() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,15 +114,16 @@ class OpencodeShortener(OpencodeEditor):
             edits += self._new(new[2], {"role": "user", **user}, first + 2, going_on)
         return (edits[0], *(Edit(e.message_id, e.part_id, e.after, e.action, companion=True) for e in edits[1:]))
 
-    def lower_usage(self, tokens: int) -> Edits:
+    def lower_usage(self, whole: float, since: Callable[[str], float]) -> Edits:
         for message in reversed(self.session.messages):
             if message.role != "assistant" or left_out(message) or not message.data.get("finish"):
                 continue
             given, answered = token_usage.spent(message)
-            if given + answered <= tokens:
+            tokens = max(0, round(whole - max(since(message.id), answered)))  # its own may be cut: no more than `whole`
+            if given <= tokens or truthy(message.data.get("summary")):  # the client goes by the usage of no summary
                 return ()
-            told = {**message.data["tokens"], "input": max(0, tokens - answered), "cache": {"read": 0, "write": 0}}
-            told |= {"total": tokens} if "total" in message.data["tokens"] else {}
+            told = {**message.data["tokens"], "input": tokens, "cache": {"read": 0, "write": 0}}
+            told |= {"total": tokens + answered} if "total" in message.data["tokens"] else {}
             return (Edit(message.id, None, {**message.data, "tokens": told}, "lower_usage", companion=True),)
         return ()
 
