@@ -29,6 +29,7 @@ from tests.support.plant import write_sqlite, write_tree
 
 UNNAMED = ("gemini", "gemini-2", "vertex")  # whose calls have no ids
 Records = dict[str, bytes | None]
+_UNDOES = 40  # by one process, which has a minute
 
 
 @dataclass(repr=False)
@@ -207,7 +208,9 @@ def undone(stage: Stage, shapes: Sequence[Shape], at_once: int = 6) -> list[bool
     None where a fault that shows by itself was mended before the prompt: behind an answer nothing is taken back.
     """
     made = played(stage, shapes, further=0, at_once=at_once)
-    stage.daemon.codes([["undo", entry["id"]] for one in made for entry in one.entries])
+    commands = [["undo", entry["id"]] for one in made for entry in one.entries]
+    for start in range(0, len(commands), _UNDOES):
+        stage.daemon.codes(commands[start : start + _UNDOES])
     exact = [bool(one.entries) and stage.records(one.planted) == one.before for one in made]
     return [same if one.refused is not None else None for one, same in zip(made, exact, strict=True)]
 
