@@ -56,9 +56,14 @@ class Played:
 
     @property
     def healed(self) -> bool:
-        """Whether its recoveries all healed it and the prompts then were answered; a second fault shows by itself."""
-        outcomes = {entry["outcome"] for entry in self.entries}
-        return outcomes == {"healed"} and bool(self.again) and all(self.again[len(self.entries) - 1 :])
+        """Whether its recoveries all healed it and the prompts then were answered; a second fault shows by itself.
+
+        Before them an old failure among what was planted, which another family said, may have been left alone.
+        """
+        outcomes = [entry["outcome"] for entry in self.entries]
+        while outcomes[1:] and outcomes[-1] == "refused":
+            outcomes.pop()
+        return set(outcomes) == {"healed"} and bool(self.again) and all(self.again[len(outcomes) - 1 :])
 
     @property
     def stuck(self) -> bool:
