@@ -24,7 +24,6 @@ from recoveryd.clients import quiet
 from recoveryd.clients.claude_code import line_file
 from recoveryd.clients.opencode import processes, server_address
 from recoveryd.clients.opencode.files import reader
-from recoveryd.core import collector
 from recoveryd.heal import lifecycle
 from tests.e2e.install import clients_folder
 from tests.support.trees import Bench, Tree
@@ -145,7 +144,6 @@ def _once_a_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "make_parser", cache(parser.make_parser))
         patch.setattr(shtab, "complete", cache(shtab.complete))
-        patch.setattr(collector, "_others_froze", lambda: True)  # `pytest_collection_finish` did; 20 ms for each plan
         patch.setattr(ExceptionFormatter, "_get_lib_dirs", staticmethod(cache(ExceptionFormatter._get_lib_dirs)))
         yield
 

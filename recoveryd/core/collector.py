@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def without_collector() -> Iterator[None]:
     """Pause the search while very many values are made that are in no circle: it takes longer than making them.
 
-    What was made counts as old then: it is looked at with all else, not as soon as this ends.
+    They stay young: counted as old, the few that are in a circle stay too, and a daemon that plans much grows.
     """
     paused = gc.isenabled()
     gc.disable()
@@ -19,12 +19,4 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         if paused:
-            if not _others_froze():
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()
-
-
-def _others_froze() -> bool:
-    """Whether something else in this process froze values, which then stay so. Slow where there are many."""
-    return gc.get_freeze_count() > 0

@@ -1,43 +1,21 @@
-"""The search for circles rests while a long session is read, and what was made meanwhile is no longer young."""
+"""The search for circles rests while a long session is read, and goes on as it was."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
-import pytest
-
-from recoveryd.core import collector, without_collector
-
-OTHERS_FROZE = collector._others_froze  # before `conftest` puts its own answer there
+from recoveryd.core import without_collector
 
 
-@pytest.fixture(autouse=True)
-def _as_in_a_program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Without what `conftest` froze."""
-    monkeypatch.setattr(collector, "_others_froze", OTHERS_FROZE)
-    gc.unfreeze()
-    yield
-    gc.freeze()
-
-
-def test_what_was_made_is_not_young_any_more() -> None:
+def test_what_was_made_stays_young() -> None:
+    """Counted as old, a thousand repairs took 118 MiB instead of 51."""
+    gc.collect()
     with without_collector():
         assert not gc.isenabled()
-        made = [[number] for number in range(1_000)]
-    assert gc.isenabled()
+        made = [[number] for number in range(100)]
     old = set(map(id, gc.get_objects(generation=2)))
-    assert all(id(one) in old for one in made)
-
-
-def test_what_others_froze_stays_frozen() -> None:
-    mine: list[object] = []
-    gc.freeze()
-    with without_collector():
-        pass
-    assert all(one is not mine for one in gc.get_objects()), "only what is not frozen is listed"
-    gc.unfreeze()
-    assert any(one is mine for one in gc.get_objects())
+    assert gc.isenabled()
+    assert not all(id(one) in old for one in made)
 
 
 def test_where_it_was_off_it_stays_off() -> None:
