@@ -127,7 +127,6 @@ def _plans(arguments: argparse.Namespace) -> bool:
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session))
-    seen.none = none_found(config, whose, client_meant(arguments, whose))
     bar = Bar(shown=not arguments.quiet)
     seen.ahead = [] if arguments.ahead else None
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
@@ -155,6 +154,8 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
+    if not seen.names:
+        seen.none = none_found(config, whose, client_meant(arguments, whose))
     return seen
 
 

@@ -31,7 +31,7 @@ def status(arguments: argparse.Namespace) -> int:
     wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)
     found = gather(config, stores, paths.state_dir(), file, time.time(), wanted)
     data = {**with_clients(_json(found), whose), "config_problem": problem.message if problem else ""}
-    none = none_found(config, whose, only)
+    none = "" if found.stores else none_found(config, whose, only)
     return render(Result(data, lambda out: _show(out, found, whose, none)), as_json=arguments.json, paged=True)
 
 
