@@ -17,7 +17,7 @@ Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its cl
 
 
 def by_folder(roots: Iterable[Path]) -> list[list[Path]]:
-    """Group paths by the folder that they lead to."""
+    """Group paths by the place that they lead to."""
     found: dict[Path, list[Path]] = {}
     for root in roots:
         found.setdefault(root.resolve(), []).append(root)

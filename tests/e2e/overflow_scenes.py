@@ -15,7 +15,7 @@ from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.install import DATABASE
 from tests.e2e.replies import Reply
 from tests.support.build import SessionBuilder, reasoning
-from tests.support.long_sessions import FIRST, Long, bash, words
+from tests.support.long_sessions import FIRST, Long, bash, talk, words
 from tests.support.parts import file
 
 LINES = 1_500  # of one output: fewer than the client cuts, 13,000 tokens
@@ -86,11 +86,7 @@ def _half_full(s: SessionBuilder, rng: random.Random) -> None:
 
 def _nearly_full(s: SessionBuilder, rng: random.Random) -> None:
     """About 185,000 tokens: it fits, and the client compacts it before the next prompt."""
-    s.user(FIRST)
-    for turn in range(30):
-        s.assistant(words(rng, 20_000))
-        s.user(f"and then, {turn}? " + words(rng, 3_000))
-    s.assistant("that is all")
+    talk(s, rng, turns=30, answer=20_000)
 
 
 def _short(s: SessionBuilder, _: random.Random) -> None:

@@ -127,11 +127,11 @@ def later_paste(s: SessionBuilder, rng: random.Random) -> None:
     s.user("look at this", words(rng, 860_000))
 
 
-def talk(s: SessionBuilder, rng: random.Random) -> None:
-    """Nothing but words, most of it said by a model that takes more."""
+def talk(s: SessionBuilder, rng: random.Random, turns: int = 46, answer: int = 17_000) -> None:
+    """Nothing but words, most of it said by a model that takes more. `answer`: the characters of each."""
     s.user(FIRST)
-    for turn in range(46):
-        s.assistant(words(rng, 17_000))
+    for turn in range(turns):
+        s.assistant(words(rng, answer))
         s.user(f"and then, {turn}? " + words(rng, 3_000))
     s.assistant("that is all")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from recoveryd.clients.growing_files import by_folder
 from recoveryd.clients.opencode.records import CHANNELS
 
 
@@ -25,10 +26,7 @@ def data_home(env: Mapping[str, str]) -> Path:
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
     """List the paths that lead to different places, each as it was named first."""
-    found: dict[Path, Path] = {}
-    for path in paths:
-        found.setdefault(path.resolve(), path)
-    return list(found.values())
+    return [first for first, *_ in by_folder(paths)]
 
 
 def databases(folder: Path) -> list[Path]:

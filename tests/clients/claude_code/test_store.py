@@ -27,6 +27,7 @@ from recoveryd.providers.find import provider_of
 from tests.support.transcript import Transcript, call, dump, text
 
 CWD = "/home/me/project"
+LATE = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
 
 
 @pytest.fixture
@@ -219,7 +220,6 @@ def test_a_line_that_comes_at_any_step_is_kept(
 ) -> None:
     made, path = session(store)
     todo = changes(store, made)
-    late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
     reached: list[str] = []
     held: list[IO[bytes]] = []
 
@@ -229,17 +229,17 @@ def test_a_line_that_comes_at_any_step_is_kept(
         if name == step and not reached:
             reached.append(name)
             with path.open("ab") as file:
-                file.write(late)
+                file.write(LATE)
         if name == "folder":
             for opened in held:
-                opened.write(late.replace(b"late", b"last"))
+                opened.write(LATE.replace(b"late", b"last"))
                 opened.close()
 
     monkeypatch.setattr(failpoint, "reach", reach)
     store.apply(todo)
     assert reached == [step]
     raw = path.read_bytes()
-    assert raw.count(late) == 1 and raw.count(late.replace(b"late", b"last")) == 1
+    assert raw.count(LATE) == 1 and raw.count(LATE.replace(b"late", b"last")) == 1
     assert all_written(store, todo)
     assert list(path.parent.iterdir()) == [path]
 
@@ -251,11 +251,10 @@ def test_a_client_that_opened_the_file_and_is_slow_to_write_loses_nothing(
 ) -> None:
     made, path = session(store)
     todo = changes(store, made)
-    late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
     slow: list[threading.Timer] = []
 
     def write(file: IO[bytes]) -> None:
-        file.write(late)
+        file.write(LATE)
         file.close()
 
     def reach(name: str) -> None:
@@ -267,7 +266,7 @@ def test_a_client_that_opened_the_file_and_is_slow_to_write_loses_nothing(
     reach("")  # before it is begun, or between the last look and the replacement
     store.apply(todo)
     slow[0].join()
-    assert path.read_bytes().count(late) == 1
+    assert path.read_bytes().count(LATE) == 1
     assert all_written(store, todo)
     assert list(path.parent.iterdir()) == [path]
 
