@@ -36,8 +36,9 @@ class Shortened:
 
     @property
     def lead(self) -> str:
-        """The words before it: "212k of 200k tokens: "."""
+        """The words before it: "212k of 200k tokens: ", or "188k and 21k for the answer of 200k tokens: "."""
         of = f" of {self._said(self.shorter.limit)}" if self.shorter.limit else ""
+        of = f" and {self._said(self.shorter.output)} for the answer{of}" if self.shorter.output else of
         unit = "" if self.shorter.by_bytes else " tokens"
         return f"{self._said(self.shorter.before)}{of}{unit}: "
 

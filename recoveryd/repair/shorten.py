@@ -44,7 +44,7 @@ _FEW_BYTES = 50_000  # of a conversation: fewer are too many for no server, so t
 @dataclass(frozen=True, slots=True)
 class Shorter:
     """Edits after which a session fits. `before`, `after`, `target` and `limit` are tokens (of a refusal by its bytes,
-    bytes); `limit` is 0 where none is known."""
+    bytes); `limit` is 0 where none is known. `output`: the tokens of the limit that were asked for the answer."""
 
     edits: Edits
     before: int
@@ -53,6 +53,7 @@ class Shorter:
     limit: int
     measure: Measure
     by_bytes: bool = False
+    output: int = 0
 
     def length(self, request: Request) -> float:
         return self.measure.total(request)
@@ -88,7 +89,8 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
         return _short_enough(case, before, target)
     edits = merged(work.edits, _lower_usage(work, request) if words else (), case.session)
     known = case.size.most_bytes if by_bytes else case.size.limit
-    return Shorter(edits, round(before), round(work.total), round(target), known, size.unweighed(), by_bytes)
+    told = size.unweighed()
+    return Shorter(edits, round(before), round(work.total), round(target), known, told, by_bytes, case.size.output)
 
 
 def _limit(case: ShortenInput) -> int:
@@ -134,9 +136,10 @@ def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
 
     known = Size() if case.cleared_since else case.size
     found = by(known)
-    if case.refused and not case.cleared_since and not known.asked and found.total(sent) <= known.limit:
-        # It was refused, so it is longer than the limit: by how much is not told.
-        return by(Size(asked=known.limit + 1))
+    room = known.limit - known.output
+    if case.refused and not case.cleared_since and not known.asked and found.total(sent) <= room:
+        # It was refused, so it is longer than what there is room for: by how much is not told.
+        return by(Size(asked=room + 1))
     return found
 
 
@@ -146,7 +149,7 @@ def _target(case: ShortenInput, before: float) -> float:
         return max(before, _SHORT, case.share * _longest_answered(case))
     if not size.limit:
         return (case.share if case.by_hand else _ESTIMATED) * before
-    if size.output and size.asked:
+    if size.output:
         return min(case.share * size.limit, size.limit - size.output - _ROOM * size.limit)
     return case.share * size.limit
 
@@ -177,15 +180,12 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
             f"the conversation has {_said(case, before)}{of}, so it is not what makes the request too large: "
             "turn off tools and MCP servers, or ask who runs the server or a proxy before it what it takes"
         )
+    if case.size.limit and (size.base > _OWN * limit or limit <= _ROOM * case.size.limit):
+        return Refusal(_without_room(case, size))
     if not limit and not size.measured and case.refused:
         return Refusal(
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
             "choose a model that takes more, or start a new session"
-        )
-    if limit and size.base > _OWN * limit:
-        return Refusal(
-            f"system prompt and tools alone take about {in_words(size.base)} of the {in_words(limit)} tokens that the "
-            "model takes, so nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
         )
     if case.by_hand and not limit and before < _SHORT * size.a_token:
         unit = "" if case.size.by_bytes else " tokens"
@@ -201,6 +201,22 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
     if case.refused and case.cleared_since and limit and before < limit:
         return Refusal("the client cleared old tool outputs since, and it fits again: prompt it again")
     return None
+
+
+def _without_room(case: ShortenInput, size: Measure) -> str:
+    """Say that what is not stored takes all that the model takes, and what helps."""
+    most = in_words(case.size.limit)
+    if case.size.output:
+        own = f", and system prompt and tools have about {in_words(size.base)}" if size.base else ""
+        return (
+            f"the answer may have {in_words(case.size.output)} of the {most} tokens that the model takes{own}, so "
+            "nothing stored can help: lower the limit of the answer in the client's settings, or choose a model that "
+            "takes more"
+        )
+    return (
+        f"system prompt and tools alone take about {in_words(size.base)} of the {most} tokens that the model takes, so "
+        "nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
+    )
 
 
 def _make_room(work: Work, limit: float) -> None:

@@ -111,6 +111,18 @@ def test_notice_and_show_tell_what_is_no_longer_seen(run: Run, tree: Tree, name:
     assert TOLD[name] in " ".join(run("show", entry["id"])[1].split())
 
 
+def test_what_was_asked_for_the_answer_is_told_beside_the_length(run: Run, tree: Tree) -> None:
+    openrouter = (
+        "This endpoint's maximum context length is 230000 tokens. However, you requested about 249000 tokens "
+        "(217000 of text input, 32000 in the output). Please reduce the length of either one."
+    )
+    session = tree.stuck(turns("many-turns"), openrouter, model=MODEL)
+    assert run("scan", "--repair", "--yes", "--session", session)[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    told = " ".join(run("show", entry["id"])[1].split())
+    assert "217k and 32k for the answer of 230k tokens: the outputs of" in told
+
+
 @pytest.mark.parametrize(
     ("sort", "name"), [("files", "later-paste"), ("database", "later-paste"), ("database", "huge-output")]
 )

@@ -103,6 +103,23 @@ def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
 
 
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_room_is_left_for_the_answer_where_the_refusal_tells_that_alone(name: str) -> None:
+    """VLLM counts no further than that a prompt is too long."""
+    session = session_of(LONG[name], seed=7)
+    made = _shorter(_long(session, size=Size(limit=131_072, output=32_000)))
+    assert OWN + count(_sent(session, made)) <= 131_072 - 32_000
+    assert made.after > 0.85 * (131_072 - 32_000 - 0.1 * 131_072)
+
+
+def test_an_answer_that_may_have_all_is_named_and_nothing_is_cut() -> None:
+    session = session_of(LONG["long-turn"], seed=7)
+    for size in (Size(20_000, 32_768, 32_768), Size(0, 32_768, 32_000), Size(81_000, 131_072, 131_072)):
+        made = shorten(_long(session, size=size))
+        assert isinstance(made, Refusal)
+        assert f"the answer may have {size.output / 1000:.0f}k of the {size.limit / 1000:.0f}k tokens" in made.reason
+
+
 def test_an_output_that_is_cut_is_whole_in_its_file_whatever_else_is_done_to_its_call() -> None:
     def turns(builder: SessionBuilder, rng: random.Random) -> None:
         builder.user("question")

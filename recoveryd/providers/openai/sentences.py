@@ -66,9 +66,16 @@ tool_call_invalid
 
 SIZES = compiled(
     "maximum context length is #limit tokens * resulted in #asked tokens",
-    "maximum context length is #limit tokens * requested #output output tokens * at least #asked input tokens",
+    "maximum context length is #limit tokens * requested #output output tokens and your prompt contains #asked input",
+    # vLLM counts no further than that it is too long: what it says of the prompt (at least so many, characters) is less
+    "maximum context length is #limit tokens * requested #output output tokens and your prompt contains",
+    "is too large #output * maximum context length is #limit tokens and your request has #asked input tokens",
+    "maximum context length is #limit tokens * your request has #asked input tokens",
     "maximum context length is #limit tokens * you requested * #asked in your prompt #output for the completion",
     "maximum context length is #limit tokens * #asked in the messages #output in the completion",
+    "maximum context length is #limit tokens * you requested * #whole tokens * #output in the completion",
+    "maximum context length is #limit tokens * you requested about #whole tokens * #output in the output",
     "maximum context length is #limit tokens * you requested about #asked tokens",
+    "configured limit of #limit tokens * resulted in #asked tokens",
     "maximum context length is #limit",
 )

@@ -67,7 +67,7 @@ context_overflow
   Moonshot, z.ai: exceeded model token limit | context window exceeds limit | model_context_window_exceeded
   Moonshot, z.ai: prompt exceeds max length
   Qwen, SGLang: range of input length should be | input length * exceeds the maximum
-  vLLM, TGI: model's context length is only | tokens + max_new_tokens must be
+  vLLM, TGI: model's context length is only | tokens + max_new_tokens must be | tokens and max_new_tokens must not
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
   clients: context exceeds model limit | too large to compact
@@ -90,5 +90,9 @@ SIZES = compiled(
     "number of tokens #asked exceeded maximum context length #limit",
     "you passed #asked input tokens and requested #output output tokens * context length is only #limit tokens",
     "must be <= #limit * given #asked inputs tokens and #output max_new_tokens",
+    "context length of #limit tokens * #asked tokens from the input messages and #output tokens for the completion",
+    "sum of inputs tokens and max_new_tokens must not exceed #limit",
+    "request #asked tokens exceeds the available context size #limit tokens",
     "available context size #limit tokens",
+    "loaded with context length of only #limit tokens",
 )

@@ -9,7 +9,7 @@ from recoveryd.core import RecordedError, Size
 from recoveryd.providers.sentences.named import named_sizes
 
 _NUMBER = r"(\d[\d,._]{0,14}\d|\d)"
-_NAMES = ("asked", "limit", "output")
+_NAMES = ("asked", "limit", "output", "whole")
 _BETWEEN = r"[\W_]{0,8}"
 _GAP = r".{0,80}?"
 _FEWEST = 256  # tokens: less is no model's limit, but a number of something else
@@ -26,7 +26,8 @@ _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE
 
 
 def compiled(*sentences: str) -> tuple[re.Pattern[str], ...]:
-    """Compile sentences to patterns: `#asked`, `#limit` and `#output` stand for numbers, `*` for up to 80 characters.
+    """Compile sentences to patterns: `#asked`, `#limit` and `#output` stand for numbers, `#whole` for what was asked
+    and its answer together, `*` for up to 80 characters.
 
     Of what stands between words only blanks and punctuation are passed over.
     """
@@ -71,9 +72,11 @@ def _by_bytes(error: RecordedError, texts: list[str]) -> bool:
 def _read(found: re.Match[str]) -> Size | None:
     """Read the numbers of a match; None where they can't be what they seem to be."""
     named = {name: int(re.sub(r"[,._]", "", text)) for name, text in found.groupdict().items() if text}
-    size = Size(named.get("asked", 0), named.get("limit", 0), named.get("output", 0))
+    output = named.get("output", 0)
+    asked = named.get("asked", max(0, named.get("whole", 0) - output))
+    size = Size(asked, named.get("limit", 0), output)
     if not _FEWEST <= size.limit <= _MOST or size.asked > _MOST or size.output > _MOST:
         return None
-    if size.asked and size.asked + size.output <= size.limit and size.asked < size.limit:
+    if size.asked and size.asked + size.output < size.limit:
         return Size(limit=size.limit) if size.output == 0 else None  # it would have fitted: of another request
     return size

@@ -43,8 +43,62 @@ def _size(text: str, status: int = 400, name: str = "APIError") -> Size:
         (
             "This model's maximum context length is 131072 tokens. However, you requested 102400 output tokens and "
             "your prompt contains at least 28673 input tokens, for a total of at least 131073 tokens.",
-            Size(28_673, 131_072, 102_400),
+            Size(0, 131_072, 102_400),  # it counts no further: what there is room for and one
         ),
+        (
+            "This model's maximum context length is 32768 tokens. However, you requested 32000 output tokens and your "
+            "prompt contains 31800 characters (more than 0 characters, which is the upper bound for 0 input tokens).",
+            Size(0, 32_768, 32_000),
+        ),
+        (
+            "This model's maximum context length is 32768 tokens. However, you requested 32768 output tokens and your "
+            "prompt contains 20000 input tokens, for a total of 52768 tokens.",
+            Size(20_000, 32_768, 32_768),
+        ),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 32768 "
+            "tokens and your request has 1203 input tokens (32768 > 32768 - 1203).",
+            Size(1_203, 32_768, 32_768),
+        ),
+        (
+            "This model's maximum context length is 32768 tokens. However, your request has 40000 input tokens.",
+            Size(40_000, 32_768),
+        ),
+        (
+            "This endpoint's maximum context length is 131072 tokens. However, you requested about 139907 tokens "
+            "(81253 of text input, 58654 in the output). Please reduce the length of either one.",
+            Size(81_253, 131_072, 58_654),
+        ),
+        (
+            "This endpoint's maximum context length is 204800 tokens. However, you requested about 313538 tokens "
+            "(287711 of text input, 1827 of tool input, 24000 in the output).",
+            Size(289_538, 204_800, 24_000),
+        ),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 8227 tokens (3918 in the "
+            "messages, 213 in the functions, and 4096 in the completion).",
+            Size(4_131, 8_192, 4_096),
+        ),
+        (
+            "This model's maximum context length is 4097 tokens. However, you requested 4097 tokens (1647 in the "
+            "messages, 2450 in the completion).",
+            Size(1_647, 4_097, 2_450),
+        ),
+        (
+            "Requested token count exceeds the model's maximum context length of 256000 tokens. You requested a total "
+            "of 275614 tokens: 175556 tokens from the input messages and 100058 tokens for the completion.",
+            Size(175_556, 256_000, 100_058),
+        ),
+        (
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 283123 tokens.",
+            Size(283_123, 272_000),
+        ),
+        (
+            "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            Size(5_000, 4_096),
+        ),
+        ("The sum of 'inputs' tokens and 'max_new_tokens' must not exceed 4097.", Size(limit=4_097)),
+        ("the model is loaded with context length of only 8192 tokens, which is not enough", Size(limit=8_192)),
         ("Prompt exceeds max length", Size()),
         ("Session too large to compact - context exceeds model limit even after stripping media", Size()),
     ],
