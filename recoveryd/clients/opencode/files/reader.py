@@ -110,15 +110,23 @@ class Reader:
                 path = self.path(("part", message_id), part_id)
                 yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
-    def parts_written(self, session_id: str) -> int:
-        """Return when a part of its newest messages was last written, in nanoseconds; 0 where that can't be told."""
+    def parts_written(self, folder: Folder) -> int:
+        """Return when a part of the newest messages in a folder was last written, in nanoseconds; 0 where that can't be
+        told.
+        """
         newest = 0
-        with suppress(OSError, StoreError):
-            for message in tree.ids(tree.names(self.root, *self.where(session_id)))[-PAGE:]:
-                with suppress(FileNotFoundError), os.scandir(f"{self.root}/part/{message}") as parts:
-                    times = (part.stat(follow_symlinks=False).st_mtime_ns for part in parts)
-                    newest = max(newest, *times, 0)
+        with suppress(OSError, StoreError), tree.folder(self.root, "part") as parts:
+            with tree.folder(self.root, *folder) as messages:
+                names = sorted(tree.listing(messages))[-PAGE:]
+            for message in (name.removesuffix(tree.SUFFIX) for name in names):
+                if os.access(message, os.F_OK, dir_fd=parts):  # asked of all messages of a day: it has to be cheap
+                    newest = max(newest, self._newest_in(message))
         return newest
+
+    def _newest_in(self, message_id: str) -> int:
+        with suppress(FileNotFoundError), os.scandir(f"{self.root}/part/{message_id}") as parts:
+            return max((part.stat(follow_symlinks=False).st_mtime_ns for part in parts), default=0)
+        return 0
 
     def unreadable(self, session_id: str, *, whole: bool) -> bool:
         """Whether a part of its newest messages, or of the `whole` session, is no JSON."""

@@ -17,7 +17,7 @@ from recoveryd.clients.opencode import generations, records, store_paths
 from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.files import replace_ids
-from recoveryd.clients.opencode.files.reader import Reader
+from recoveryd.clients.opencode.files.reader import Folder, Reader
 from recoveryd.clients.opencode.files.replace_ids import Move
 from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
@@ -107,7 +107,7 @@ class OpencodeFiles:
 
     def session_ids(self) -> Iterator[str]:
         """List the ids of all folders with messages, of both depths."""
-        return (session for session, _ in self._sessions())
+        return (session for session, *_ in self._sessions())
 
     def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
         """List each session whose folder has another time than `known`: a message was added, which a rewritten one does
@@ -116,27 +116,31 @@ class OpencodeFiles:
         A part that is written over, say cut off by a crash, is seen where a message came since `since_ms`.
         """
         gone = set(known)
-        for session, changed in self._sessions():
+        for session, changed, folder in self._sessions():
             gone.discard(session)
             young = changed >= since_ms * 1_000_000  # an old failure is still worth a summary
-            if known.get(session) != (mark := f"{changed}.{self._reader.parts_written(session) if young else 0}"):
+            parts = self._reader.parts_written(folder) if young else 0
+            if known.get(session) != (mark := f"{changed}.{parts}"):
                 yield session, mark
         for session in gone:
             yield session, ""
 
     def written_since(self, since_ms: int) -> Iterator[str]:
-        return (session for session, changed in self._sessions() if changed >= since_ms * 1_000_000)
+        return (session for session, changed, _ in self._sessions() if changed >= since_ms * 1_000_000)
 
-    def _sessions(self) -> Iterator[tuple[str, int]]:
-        """List each session and when its folder changed, in nanoseconds. One listing: there may be ten thousand."""
+    def _sessions(self) -> Iterator[tuple[str, int, Folder]]:
+        """List each session, when its folder changed, in nanoseconds, and the folder. One listing: there may be ten
+        thousand.
+        """
         seen: set[str] = set()
         for name, changed in self._reader.folders("message"):
             # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
             flat = name.startswith("ses") or tree.ids(tree.names(self.root, "message", name))
-            for session in [(name, changed)] if flat else self._reader.folders("message", name):
-                if session[0] not in seen:
-                    seen.add(session[0])
-                    yield session
+            above = ("message",) if flat else ("message", name)
+            for session, time_ns in [(name, changed)] if flat else self._reader.folders(*above):
+                if session not in seen:
+                    seen.add(session)
+                    yield session, time_ns, (*above, session)
 
     def look(self, session_id: str) -> SessionStatus:
         """Tell whether the session is stuck now: reads messages from the newest back, until one settles it."""
@@ -268,11 +272,12 @@ class OpencodeFiles:
         One of another channel may be used beside it: only if it was written to since, and has the session that the tree
         was last written for: it takes all of them over.
         """
-        own, *others = (path.resolve() for path in store_paths.databases(self.home))
-        if _written(own) and schema.keeps_sessions(own):
-            return own
-        beside = [path for path in others if _written(path)]
-        found = ((changed, session) for session, changed in self._sessions()) if beside else ()
+        own, *_ = named = store_paths.databases(self.home)
+        there = {path: path.resolve() for path in named if os.path.lexists(path)}  # asked often, and few are there
+        if own in there and _written(there[own]) and schema.keeps_sessions(there[own]):
+            return there[own]
+        beside = [real for path, real in there.items() if path != own and _written(real)]
+        found = ((changed, session) for session, changed, _ in self._sessions()) if beside else ()
         last, newest = max(found, default=(0, ""))
         messages = tree.ids(tree.names(self.root, *self._reader.where(newest))) if newest else []
         return next((path for path in beside if _written(path) > last and schema.has_messages(path, messages)), None)
