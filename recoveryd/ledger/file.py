@@ -41,6 +41,7 @@ class LedgerFile:
     def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
         self.path = path
         self.db = db or _opened(path)
+        self._columns: set[tuple[str, str]] = set()
 
     @classmethod
     def empty(cls, path: Path) -> Self:
@@ -85,7 +86,9 @@ class LedgerFile:
 
     def has(self, column: str, table: str = "recovery") -> bool:
         """Whether a table has this column. A ledger of an older recoveryd that is only read may lack it."""
-        return column in [name for _, name, *_ in self.read(f"PRAGMA table_info({table})")]
+        if (table, column) not in self._columns:  # one that is there stays there
+            self._columns.update((table, name) for _, name, *_ in self.read(f"PRAGMA table_info({table})"))
+        return (table, column) in self._columns
 
 
 def _opened(path: Path) -> sqlite3.Connection:

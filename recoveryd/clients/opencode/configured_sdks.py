@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,32 +94,43 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
 
     `family`: those of its forks too.
     """
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    named, content = os.environ.get("OPENCODE_CONFIG"), os.environ.get("OPENCODE_CONFIG_CONTENT")
-    around = _around(directory, root)
-    files = [home / "opencode" / name for name in _FILES]
-    files += _of_the_family(home, around) if family else []
-    files += [Path(named)] if named else []
-    files += [folder / name for folder in reversed(around) for name in _FILES[1:]]
-    files += [folder / ".opencode" / name for folder in (*around, Path.home()) for name in _FILES[1:]]
-    more = os.environ.get("OPENCODE_CONFIG_DIR")
-    files += [Path(more) / name for name in _FILES[1:]] if more else []
-    for path in files:
+    asked = os.environ.get("OPENCODE_CONFIG", ""), os.environ.get("OPENCODE_CONFIG_DIR", "")
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    for path in _files(tuple(_around(directory, root)), Path(config), Path.home(), *asked, family=family):
         try:
-            stat = path.stat()
+            stat = os.stat(path)  # noqa: PTH116 - asked at each look at a session, of a dozen places
             if S_ISREG(stat.st_mode):
-                yield _providers(str(path), stat.st_mtime_ns, stat.st_size)
+                yield _providers(path, stat.st_mtime_ns, stat.st_size)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError, RecursionError):
             yield None
+    content = os.environ.get("OPENCODE_CONFIG_CONTENT")
     try:
         yield _named(content or "{}")
     except (ValueError, RecursionError):
         yield None
 
 
-def _of_the_family(home: Path, around: list[Path]) -> list[Path]:
+@lru_cache(maxsize=64)
+def _files(
+    around: tuple[Path, ...], config: Path, home: Path, named: str, folder: str, *, family: bool
+) -> tuple[str, ...]:
+    """List the files that may configure the client, whether they are there or not.
+
+    `around`: the folders of the project; `config` and `home`: the user's; `named` and `folder`: what the client's
+    variables name. `family`: those of its forks too.
+    """
+    files = [config / "opencode" / name for name in _FILES]
+    files += _of_the_family(config, around) if family else []
+    files += [Path(named)] if named else []
+    files += [place / name for place in reversed(around) for name in _FILES[1:]]
+    files += [place / ".opencode" / name for place in (*around, home) for name in _FILES[1:]]
+    files += [Path(folder) / name for name in _FILES[1:]] if folder else []
+    return tuple(map(str, files))
+
+
+def _of_the_family(home: Path, around: Sequence[Path]) -> list[Path]:
     """List the files of OpenCode's forks, and those of the machine's administrator."""
     names = [f"{client}.{suffix}" for client in _FAMILY for suffix in ("json", "jsonc")]
     folders = [place / client for place in (Path("/etc"), home) for client in _FAMILY]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recoveryd.core import Kind, RecordedError, Refused, clean
 from recoveryd.providers.find import LIKELY, SURE
@@ -73,8 +74,9 @@ def excerpt(error: RecordedError, length: int = 200) -> str:
     return clean(next(filter(None, (*sentences, *words, *texts)), ""), length)
 
 
+@lru_cache(maxsize=16)
 def _find(texts: tuple[str, ...]) -> tuple[_Match, ...]:
-    """Return the first match of each kind, of the first table that has any."""
+    """Return the first match of each kind, of the first table that has any. One error is asked for several times."""
     for table in (SURE, LIKELY):
         first: dict[Kind, _Match] = {}
         for match in _matches(table, texts):
