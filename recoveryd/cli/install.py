@@ -26,12 +26,14 @@ from recoveryd.settings import load, load_sound, paths
 
 def install(arguments: argparse.Namespace) -> int:
     """Run `recoveryd install`: the service, the plugins, the completion and the manual page."""
-    config, place = config_of(arguments), arguments.config or paths.config_file()
-    manager = _manager()
+    config, manager = config_of(arguments), _manager()
     if arguments.print:
         return _print(manager, _service(arguments, config, strict=bool(arguments.strict)), as_json=arguments.json)
     base.refuse_sudo(os.environ)
     manager.check()
+    if arguments.config is None:
+        arguments.config = manager.named_config()  # as it was installed before: another one may let it write
+    config, place = config_of(arguments), arguments.config or paths.config_file()
     strict = manager.was_strict() if arguments.strict is None else arguments.strict
     made = _service(arguments, config, strict=strict)
     manager.unit(made)  # what can't be written in one is said before anything is

@@ -30,6 +30,9 @@ def restart(arguments: argparse.Namespace) -> int:
     """Run `recoveryd restart`: end it and start it again."""
 
     def again(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
+        if arguments.config is None:
+            arguments.config = background.config()  # another one may write what this one is not to write
+        config_of(arguments)  # one that is not sound leaves the process that runs as it is
         background.stop(say)
         _begin(arguments, background, say)
 
@@ -60,9 +63,13 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
         return
     config_of(arguments)  # one that is not sound is said here, and not in the log
     if other := _others():
-        raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).")
-    named = ("--config", str(arguments.config.absolute())) if arguments.config else ()
-    background.start((*base.command(), *named, "run"), os.environ, say)
+        hint = "Two would be in each other's way: end that one first."
+        raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).", hint)
+    config = arguments.config.absolute() if arguments.config else None
+    named = ("--config", str(config)) if config else ()
+    background.start((*base.command(), *named, "run"), os.environ, say, config)
+    if config:
+        say(f"its configuration: {config}")
     say("it ends when the machine does; `recoveryd install` starts it at each login")
 
 

@@ -35,22 +35,39 @@ class Background:
 
     def pid(self) -> int | None:
         """Return the process that runs, or None."""
+        number, _, _ = self._said().partition(b"\n")
+        return (int(number) or None) if number.isdigit() else None
+
+    def config(self) -> Path | None:
+        """Return the configuration that was named for the process that runs; None where none was, or nothing runs."""
+        _, _, named = self._said().partition(b"\n")
+        return Path(os.fsdecode(named)) if named else None
+
+    def _said(self) -> bytes:
+        """Return what the file says of the process that runs: its id, a line end, its configuration; b"" where none
+        does.
+        """
         try:
             with self._file.open("rb") as file:
                 with suppress(BlockingIOError):
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                    return None
-                return int(file.read() or 0) or None
-        except (OSError, ValueError):
-            return None
+                    return b""
+                return file.read()
+        except OSError:
+            return b""
 
-    def start(self, command: Sequence[str], env: Mapping[str, str], say: Say) -> None:
-        """Start `command`, and wait until it is ready. RecoverydError: it ended at once, or can't be started."""
+    def start(self, command: Sequence[str], env: Mapping[str, str], say: Say, config: Path | None = None) -> None:
+        """Start `command`, and wait until it is ready. RecoverydError: it ended at once, or can't be started.
+
+        `config`: the configuration that the command names, which is to be the same after a restart.
+        """
         file = os.open(private_files.make_folder(self._state) / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(file, 0)
             self._start(command, env, file, say)
+            if config is not None:
+                os.pwrite(file, b"\n" + os.fsencode(config), os.fstat(file).st_size)
         except OSError as error:
             raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", "Try again.") from error
         finally:

@@ -9,6 +9,7 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -55,6 +56,9 @@ class Manager(Protocol):
     def was_strict(self) -> bool:
         """Whether the service that is installed is a strict one."""
 
+    def named_config(self) -> Path | None:
+        """Return the configuration that the service which is installed was given by name; None where it was none."""
+
     def start(self, service: Service, say: Say) -> None:
         """Start the service, in place of one that runs, and have it started at each login."""
 
@@ -66,6 +70,12 @@ class Manager(Protocol):
 
     def gone(self, say: Say) -> list[Path]:
         """Remove its files. Returns the folders that may be empty now."""
+
+
+def config_in(command: Sequence[str]) -> Path | None:
+    """Return the configuration that a command of a service names; None where it names none."""
+    found = (Path(after) for word, after in pairwise(command) if word == "--config")
+    return next(found, None)
 
 
 def no_manager(what: str, hint: str = "") -> RecoverydError:

@@ -18,6 +18,7 @@ from recoveryd.service.base import (
     Service,
     Verb,
     call_manager,
+    config_in,
     no_answer,
     no_manager,
     remove,
@@ -68,6 +69,12 @@ class Launchd:
 
     def was_strict(self) -> bool:
         return False
+
+    def named_config(self) -> Path | None:
+        try:
+            return config_in(plistlib.loads(self._plist.read_bytes())["ProgramArguments"])
+        except (OSError, ValueError, KeyError, plistlib.InvalidFileException):
+            return None
 
     def start(self, service: Service, say: Say) -> None:
         for path, text in self.unit(service).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
+from recoveryd.service.base import (
+    Say,
+    Service,
+    Verb,
+    call_manager,
+    config_in,
+    no_answer,
+    no_manager,
+    remove,
+    template,
+    write,
+)
 
 UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
@@ -65,6 +77,14 @@ class Systemd:
 
     def was_strict(self) -> bool:
         return self._drop_in.exists()
+
+    def named_config(self) -> Path | None:
+        try:
+            lines = (self._units / UNIT).read_text("utf-8").splitlines()
+            command = next((line for line in lines if line.startswith("ExecStart=")), "")
+            return config_in([word.replace("%%", "%") for word in shlex.split(command)])  # as `quoted` writes them
+        except (OSError, ValueError):
+            return None
 
     def start(self, service: Service, say: Say) -> None:
         for path, text in self.unit(service).items():
@@ -127,6 +147,8 @@ class Systemd:
         hint = "The log says why: recoveryd logs (or journalctl --user -u recoveryd -n 20)"
         if status == "75":
             hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
+        elif status == "78":
+            hint = "Its configuration is not sound: recoveryd config check"
         elif strict:
             hint += "\nIf this system does not allow namespaces to users: recoveryd install --no-strict"
         return RecoverydError(f"The service is installed, and did not start (it ended with {status or '?'}).", hint)

@@ -135,6 +135,25 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fakes")
+def test_a_restart_goes_by_the_configuration_of_the_start(run: Run, tmp_path: Path) -> None:
+    """It may be one that lets nothing be written. One that can't be read leaves what runs as it is."""
+    named = tmp_path / "a name\n.toml"
+    named.write_text("dry_run = true\n")
+    for command in (("start", "--config", str(named)), ("restart",)):
+        assert run(*command)[0] == 0
+        assert "dry run" in json.loads(run("status", "--json")[1])["unrepaired"]
+    pid = Background(paths.state_dir()).pid()
+    named.write_text("dry_rum = true\n")
+    assert run("restart")[0] == 78
+    named.unlink()
+    assert run("restart")[0] == 3 and Background(paths.state_dir()).pid() == pid
+    other = tmp_path / "other.toml"
+    other.write_text("")
+    assert run("restart", "--config", str(other))[0] == 0
+    assert json.loads(run("status", "--json")[1])["unrepaired"] == ""
+
+
+@pytest.mark.usefixtures("fakes")
 def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tmp_path: Path) -> None:
     """Such as one in a terminal."""
     with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):

@@ -198,6 +198,19 @@ def test_install_again_changes_nothing_and_starts_the_new_program(home: Path, ru
     assert tree(home) == before
 
 
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("name", ["other.toml", 'an "odd" 100% \\ name.toml'])
+def test_the_configuration_that_was_named_stays_until_another_one_is(home: Path, run: Run, name: str) -> None:
+    """An upgrade is not to let a service write that was installed with a dry run."""
+    named, another = home / name, home / "another.toml"
+    named.write_text("dry_run = true\n")
+    another.write_text("")
+    assert run("--config", str(named), "install")[0] == 0
+    before = unit(home).read_text()
+    assert run("install")[0] == 0 and unit(home).read_text() == before
+    assert run("install", "--config", str(another))[0] == 0 and str(another) in unit(home).read_text()
+
+
 @pytest.mark.live
 def test_uninstall_leaves_nothing_over(home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even what was written into a configuration of the user's own."""
@@ -375,7 +388,10 @@ def test_a_long_start_is_not_waited_for(run: Run, fakes: Fakes, monkeypatch: pyt
     assert code == 0 and "still looking through your sessions" in out
 
 
-@pytest.mark.parametrize(("status", "words"), [("75", "end that one"), ("1", "journalctl"), ("226", "--no-strict")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [("75", "end that one"), ("78", "recoveryd config check"), ("1", "journalctl"), ("226", "--no-strict")],
+)
 def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: str) -> None:
     (fakes.folder / "failing").write_text(status)
     code, _, err = run("install", "--strict")
