@@ -179,8 +179,9 @@ async function told(session, words) {
   }
   const newest = entries.find((entry) => entry.outcome === "healed")
   if (!newest) return ["There is no repair of this session to take back.", "info"]
-  const undone = await run("--quiet", "undo", newest.id)
+  const undone = await run("--quiet", "undo", "--json", newest.id)
   if (undone.problem) return [undone.problem, "warning"]
+  if (!JSON.parse(undone.out).undone) return ["Nothing was undone: `dry_run` is set in the configuration.", "warning"]
   return [`Undone (${newest.id}): the session is as it was before, and is not repaired again.`, "success"]
 }
 

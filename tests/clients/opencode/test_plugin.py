@@ -24,6 +24,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import Failure
 from recoveryd.disk import private_files
 from recoveryd.service import base
+from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.trees import EMPTY, Tree, blank_answer
 
@@ -229,10 +230,11 @@ def test_a_number_of_any_length_breaks_nothing(tmp_path: Path) -> None:
 
 
 def recoveryd(root: Path, listed: object) -> tuple[str, ...]:
-    """A program that notes how it is called, and lists these recoveries."""
+    """A program that notes how it is called, lists these recoveries, and undoes."""
     program = root / "program"
     lists = f"cat <<'END'\n{json.dumps(listed)}\nEND\n"
-    program.write_text(f'#!/bin/sh\necho "$GIVEN $*" >> {root}/asked\ncase $* in *history*) {lists} esac\n')
+    undoes = """;; *) echo '{"undone": true}' ;;"""
+    program.write_text(f'#!/bin/sh\necho "$GIVEN $*" >> {root}/asked\ncase $* in *history*) {lists}{undoes} esac\n')
     program.chmod(0o755)
     return (str(program),)
 
@@ -244,7 +246,7 @@ HEALED = {"id": "r1", "time": 1, "outcome": "healed", "detail": "Closed the open
     ("words", "asked", "shown"),
     [
         ("", ["history"], "Closed the open turn (r1)"),
-        ("undo", ["history", "--quiet undo r1"], "Undone (r1)"),
+        ("undo", ["history", "--quiet undo --json r1"], "Undone (r1)"),
     ],
 )
 def test_the_command_tells_or_undoes_and_asks_no_model(
@@ -276,6 +278,20 @@ def test_the_command_of_the_installation_does_it(load: Callable[..., Loaded], tr
     assert (undone["variant"], undone["message"][:6]) == ("success", "Undone")
     assert nothing["message"] == "There is no repair of this session to take back."
     assert tree.files() == before
+
+
+def test_under_a_dry_run_nothing_is_said_to_be_undone(load: Callable[..., Loaded], tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    before = tree.files()
+    paths.config_file().parent.mkdir(parents=True)
+    paths.config_file().write_text("dry_run = true\n")
+    there = load(command=base.command())
+    there.do(does="config", config={})
+    assert there.do(does="command", command="recoveryd", words="undo", session=session) == "stopped"
+    [(_, toast)] = there.do(does="calls")
+    assert (toast["body"]["variant"], tree.files()) == ("warning", before)
+    assert toast["body"]["message"].startswith("Nothing was undone") and "`dry_run`" in toast["body"]["message"]
 
 
 def test_continue_is_sent_as_the_user_would_type_it(load: Callable[..., Loaded]) -> None:
