@@ -13,10 +13,10 @@ from recoveryd.cli.findings import Finding, find
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
 from recoveryd.core import UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
-from recoveryd.doctor import watched_by
+from recoveryd.doctor import repairing
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
-from recoveryd.settings import paths, paused
+from recoveryd.settings import paths
 
 _HOUR_S = 3600.0
 _STORES_S = 10.0  # how often stores that are new are looked for
@@ -99,13 +99,13 @@ class LiveSessions:
 
     def idle(self) -> str:
         """Tell why nothing is repaired now, as the end of a line; "" where all is watched and repaired."""
-        holders = [watched_by(store, paths.state_dir()) for store in self._stores.values()]
-        if not any(holders):
+        stores, state = list(self._stores.values()), paths.state_dir()
+        found = repairing(self._config, stores, state, paths.config_file(), self._clock())
+        if not found.running:
             return "; nothing is repaired, for no recoveryd runs: recoveryd start"
-        if paused(paths.state_dir(), self._clock()) is not None:
+        if found.watching and found.pause is not None:
             return "; nothing is repaired: recoveryd unpause"
-        why = next((holder.idle for holder in holders if holder is not None and holder.idle), "")
-        return f"; nothing is repaired: {why}" if why else ""
+        return f"; nothing is repaired: {found.unrepaired}" if found.unrepaired else ""
 
     def changes(self, row: LiveSession) -> list[Change]:
         """Return the changes that the session's recovery made; none where the ledger has no more of them."""

@@ -14,7 +14,7 @@ from recoveryd.cli.output import Result, plain, print_wrapped, render
 from recoveryd.clients import Config
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private_files
-from recoveryd.doctor import status
+from recoveryd.doctor import repairing
 from recoveryd.settings import overrides, paths
 
 
@@ -50,7 +50,7 @@ def unpause(arguments: argparse.Namespace) -> int:
 
 def _goes_on(config: Config, now: float) -> str:
     """Tell what the end of a pause leads to, as things are."""
-    found = status(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
+    found = repairing(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
     if found.unrepaired:
         start = " To start it: recoveryd start" if found.stores and not found.running else ""
         return f"The pause is over, but nothing is repaired yet: {found.unrepaired}.{start}"

@@ -9,7 +9,7 @@ from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, sound
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, status, watched_by
+from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, repairing, status
 
 __all__ = [
     "CODES",
@@ -23,7 +23,7 @@ __all__ = [
     "bundle",
     "examine",
     "reference_problems",
+    "repairing",
     "sound",
     "status",
-    "watched_by",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store, find_stores
@@ -108,6 +108,15 @@ def status(
     """Collect the status. `stores`: those that exist; `wanted`: the ids of which stores are told of.
 
     What can't be read is said in the answer; nothing is raised."""
+    return replace(
+        repairing(config, stores, state_dir, config_file, now),
+        stores=[_store(store, state_dir) for store in stores],
+        books=books(config, stores, paths.ledger_file(state_dir), now, wanted),
+    )
+
+
+def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
+    """Collect what of the status tells whether anything is repaired now; no store and no ledger is read for that."""
     named: Sequence[str] = config.ignore
     ignore_problem = ""
     try:
@@ -115,9 +124,9 @@ def status(
     except RecoverydError as error:
         ignore_problem = error.message
     return Status(
-        stores=[_store(store, state_dir) for store in stores],
+        stores=[StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores],
         waiting=_waiting(config, stores, state_dir),
-        books=books(config, stores, paths.ledger_file(state_dir), now, wanted),
+        books=Books(),
         pause=paused(state_dir, now),
         idle=config.idle,
         ignored=named,

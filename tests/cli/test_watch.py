@@ -21,6 +21,8 @@ from recoveryd.clients import Config, SessionStatus, Whose
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
+from recoveryd.disk.locks import RunNote, StoreLock
+from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.database import OLD, Base
 from tests.support.transcript import Transcript, text
@@ -176,6 +178,40 @@ def test_it_says_why_nothing_is_repaired(live: LiveSessions, tree: Tree) -> None
     tree.stuck()
     live.refresh()
     assert "recoveryd start" in live.idle()
+
+
+@pytest.mark.parametrize(
+    ("argv", "config", "words"),
+    [
+        ((), Config(), ""),
+        (("pause",), Config(), "recoveryd unpause"),
+        (("ignore", "ses_1"), Config(), "can't be read"),
+        ((), Config(kinds=()), "names no kind"),
+    ],
+)
+def test_it_says_so_beside_one_that_runs(
+    tree: Tree, run: Run, argv: tuple[str, ...], config: Config, words: str
+) -> None:
+    tree.stuck()
+    live = LiveSessions(config, lambda: [tree.store])
+    live.refresh()
+    if argv:
+        assert run(*argv)[0] == 0
+    if argv[:1] == ("ignore",):
+        (paths.state_dir() / "ignore.json").write_text("{")
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        assert words in live.idle() and bool(live.idle()) is bool(words)
+
+
+def test_one_that_waits_for_its_first_store_runs(tree: Tree) -> None:
+    note = RunNote(paths.lock_dir(paths.state_dir()))
+    note.say([tree.store.id], "")
+    live = LiveSessions(Config(), list)
+    live.refresh()
+    try:
+        assert live.idle() == "; nothing is repaired: there is no store yet"
+    finally:
+        note.release()
 
 
 @pytest.fixture
