@@ -123,12 +123,14 @@ def recovery_hint(ledger: Ledger, name: str) -> str:
     return f"That is the id of a recovery; its session is {entry.session}." if entry is not None else ""
 
 
-def no_session(session: str, unreadable: Iterable[str], hint: str = "") -> NotFoundError:
-    """Make a command's error for a session that no store has. `unreadable`: why some could not be asked."""
+def no_session(session: str, unreadable: Iterable[str], hint: str = "", *, of: str = "") -> NotFoundError:
+    """Make a command's error for a session that no store has. `unreadable`: why some could not be asked; `of`: of
+    which client they are (" of Codex"), if not all were.
+    """
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
-    return NotFoundError(f"There is no session {session} in any store. {why}".strip(), hint)
+    return NotFoundError(f"There is no session {session} in any store{of}. {why}".strip(), hint)
 
 
 def local_time(seconds: float) -> str:

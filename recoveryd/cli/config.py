@@ -20,6 +20,11 @@ from recoveryd.settings import change, create, paths, show
 def config(arguments: argparse.Namespace) -> int:
     """Run `recoveryd config`: show, check, set or make the configuration."""
     path = arguments.config or paths.config_file()
+    if arguments.key is not None and arguments.what != "set":
+        raise UsageError(
+            f"`recoveryd config {arguments.what}` takes nothing behind it; of {arguments.key} it would say nothing.",
+            f"Of another file: recoveryd config {arguments.what} --config FILE",
+        )
     if arguments.what == "path":
         return render(Result({"path": str(path)}, lambda out: out.print(str(path))), as_json=arguments.json)
     if arguments.what == "init":

@@ -15,7 +15,7 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.clients import Store, Whose, holding, read_error
-from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, kind_info
+from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, is_session_id, kind_info
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
 from recoveryd.providers import candidates, classify, other_cause, whose
@@ -31,6 +31,10 @@ def explain(arguments: argparse.Namespace) -> int:
         return _session(arguments)
     if arguments.text is None:
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
+    if is_session_id(arguments.text):
+        raise UsageError(
+            f"{arguments.text} is the id of a session, and no error.", f"recoveryd explain --session {arguments.text}"
+        )
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
     error = read_error(text)
     kind = _kind(error)

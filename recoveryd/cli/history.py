@@ -38,13 +38,17 @@ def history(arguments: argparse.Namespace) -> int:
 
     def show_all(out: Console) -> None:
         if not entries:
-            none = "None of those. `recoveryd history` lists what there is."
-            print_wrapped(out, none if any_at_all else "No session needed a recovery so far.")
+            print_wrapped(out, _none(any_at_all=any_at_all))
             return
         rows = [(e.id, local_time(e.time)[:16], str(e.outcome), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
     return render(Result([_json(entry, whose) for entry in entries], show_all), as_json=arguments.json, paged=True)
+
+
+def _none(*, any_at_all: bool) -> str:
+    none = "None of those. `recoveryd history` lists what there is."
+    return none if any_at_all else "No session needed a recovery so far."
 
 
 def _named(entry: Entry, whose: Whose) -> str:
@@ -60,11 +64,12 @@ def _stats(arguments: argparse.Namespace) -> int:
     whose = whose_of(arguments)
     only = client_meant(arguments, whose)
     ended = peek(paths.ledger_file(paths.state_dir()), lambda ledger: Upkeep(ledger).ended()) or []
-    lines = stats_by_kind([one for one in ended if only in (None, whose.name(one.store))])
+    mine = [one for one in ended if arguments.session in (None, one.session)]
+    lines = stats_by_kind([one for one in mine if only in (None, whose.name(one.store))])
 
     def show_all(out: Console) -> None:
         if not lines:
-            out.print("No session needed a recovery so far.")
+            print_wrapped(out, _none(any_at_all=bool(ended)))
             return
         rows = [(str(n.total), _percent(n.success), _time(n.median_seconds), _outcomes(n)) for n in lines]
         table(out, ["in all", "healed", "median", "kind: what came of it"], rows)

@@ -27,7 +27,7 @@ from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, holding, is_abandoned
-from recoveryd.core import Event, Failure, Outcome, RecoverydError, UsageError
+from recoveryd.core import Event, Failure, NotFoundError, Outcome, RecoverydError, UsageError
 from recoveryd.diagnose import Context, undone_repair
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
@@ -95,7 +95,7 @@ def scan(arguments: argparse.Namespace) -> int:
                 follow_moved(store, ledger)
         seen = _look(arguments, config, recovery, whose)
         if arguments.session and not seen.sessions:
-            raise no_session(arguments.session, seen.unreadable.values())
+            raise _not_here(arguments, config, whose, seen)
         if seen.due and repairs:
             count = sum(bool(seen.found[number].changes) for number, *_ in seen.due)
             if (
@@ -117,6 +117,15 @@ def scan(arguments: argparse.Namespace) -> int:
 
 def _stores(arguments: argparse.Namespace, config: Config, whose: Whose) -> list[Store]:
     return stores_of(config, client_meant(arguments, whose))
+
+
+def _not_here(arguments: argparse.Namespace, config: Config, whose: Whose, seen: _Seen) -> NotFoundError:
+    """Make the error for a session that is in none of the stores that were asked for."""
+    if (only := client_meant(arguments, whose)) is None:
+        return no_session(arguments.session, seen.unreadable.values())
+    elsewhere, _ = holding(stores_of(config), arguments.session)
+    hint = f"It is one of {whose.title(elsewhere[0].id)}: leave out --client." if elsewhere else ""
+    return no_session(arguments.session, seen.unreadable.values(), hint, of=f" of {whose.called(only)}")
 
 
 def _plans(arguments: argparse.Namespace) -> bool:

@@ -48,7 +48,7 @@ def size(patient: Patient) -> Iterator[Check]:
         yield warn(
             "ledger_size",
             words + " What exists nowhere else now is kept beyond the limit.",
-            "recoveryd ledger prune --all-content shows what could go.",
+            "recoveryd ledger prune --all-content --dry-run shows what could go.",
         )
     else:
         yield ok("ledger_size", words)

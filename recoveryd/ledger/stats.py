@@ -16,7 +16,7 @@ _TRIED = (Outcome.HEALED, Outcome.UNDONE, Outcome.CONFLICT, Outcome.FAILED)
 @dataclass(frozen=True, slots=True)
 class EndedRecovery:
     """The figures of one recovery that ended, as the ledger has them. `time`: seconds since the epoch; `seconds`: None
-    where it was not recorded; `store`: its id.
+    where it was not recorded; `store`: its id; `session`: of which session of that.
     """
 
     kind: Kind | None
@@ -24,6 +24,7 @@ class EndedRecovery:
     time: float
     seconds: float | None
     store: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

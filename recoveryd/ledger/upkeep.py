@@ -50,10 +50,11 @@ class Upkeep:
     def ended(self) -> list[EndedRecovery]:
         """List all recoveries, oldest first."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
-        rows = self._file.read(f"SELECT kind, outcome, time, {seconds}, store FROM recovery ORDER BY seq")  # noqa: S608
+        columns = f"kind, outcome, time, {seconds}, store, session"
+        rows = self._file.read(f"SELECT {columns} FROM recovery ORDER BY seq")  # noqa: S608
         return [
-            EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, as_text(store))
-            for kind, outcome, at, took, store in rows
+            EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, as_text(store), as_text(session))
+            for kind, outcome, at, took, store, session in rows
         ]
 
     def newest(self, outcomes: Container[Outcome]) -> list[Entry]:

@@ -23,6 +23,8 @@ _PREFIX = "RECOVERYD_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _FOUND = {bool: "a boolean", int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "a table"}
 _WIDTH = 100
+_SHELL = "The environment"  # begins what is said of a variable
+_ALL_KEYS = "Every key is optional; all of them: recoveryd config show --config /dev/null"  # the file itself is refused
 
 C = TypeVar("C", bound=BaseConfig)
 
@@ -48,7 +50,8 @@ def _validated(model: type[C], data: dict[str, Any], path: str, env: Mapping[str
     except ValidationError as error:
         problems += [_problem(model, e, sources, path) for e in error.errors(include_url=False, include_context=False)]
     if problems:
-        raise ConfigError("\n".join(problems), "Every key is optional; `recoveryd config show` prints them all.")
+        by_shell = any(problem.startswith(_SHELL) for problem in problems)
+        raise ConfigError("\n".join(problems), "Unset the variable, or mend it." if by_shell else _ALL_KEYS)
     return config
 
 
@@ -158,7 +161,7 @@ def _overlay(model: type[BaseConfig], data: dict[str, Any], env: Mapping[str, st
     sources, problems = {}, []
     for name in sorted(name for name in env if name.startswith(_PREFIX)):
         if name not in known:
-            problems.append(f"The environment has {name}, which is no setting{_nearest(name, known)}.")
+            problems.append(f"{_SHELL} has {name}, which is no setting{_nearest(name, known)}.")
             continue
         key, field = known[name]
         section, _, last = key.rpartition(".")
@@ -212,7 +215,7 @@ def _problem(model: type[BaseConfig], error: Any, sources: Mapping[str, str], pa
         key = key.rpartition(".")[0]
     field = fields.get(key) or model.model_fields[key]
     value = error["input"]
-    where = f"The environment: {sources[key]}" if key in sources else f"{path}: `{key}`"
+    where = f"{_SHELL}: {sources[key]}" if key in sources else f"{path}: `{key}`"
     verb = "holds" if any(isinstance(part, int) for part in error["loc"]) else "is"
     near = _nearest(str(value), [*Kind]) if key == "kinds" else ""
     return f"{where} {verb} {_found(value)}; expected {field.description}{near}."

@@ -66,7 +66,11 @@ def test_the_version(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["heal"], ["help", "x"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]]
+    "argv",
+    [
+        *(["heal"], ["help", "x"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]),
+        *(["explain", "ses_1"], ["config", "check", "other.toml"], ["config", "show", "notify.desktop"]),
+    ],
 )
 def test_what_makes_no_sense_is_a_matter_of_usage(run: Run, argv: list[str]) -> None:
     code, out, err = run(*argv)
@@ -405,6 +409,9 @@ def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Pa
         code, out, err = run("--config", str(bad), *argv)
         assert (code, out) == (78, "")
         assert "max_retries" in err
+    advice = err.splitlines()[-1].partition(": ")[2].split()
+    code, out, _ = run(*advice[1:])
+    assert (code, advice[0]) == (0, "recoveryd") and "max_retries = 3" in out, "what is advised works beside it"
     assert run("--config", str(tmp_path / "none.toml"), "scan")[0] == 3
 
 

@@ -264,6 +264,7 @@ ENDS_ELSEWHERE = {
     ("install", 1),
     ("uninstall", 0),
     ("uninstall", 4),
+    ("uninstall", 75),
     ("plugin", 0),
     ("plugin", 4),
     ("demo", 0),

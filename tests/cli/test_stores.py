@@ -275,12 +275,18 @@ def test_one_client_alone(tree: Tree, run: Run, fork: Path) -> None:
     assert len(as_json(run, "history", "--client", "Fork")) == 1
     assert as_json(run, "history", "--client", "OpenCode") == []
     assert as_json(run, "history", "--stats", "--client", "opencode") == []
+    assert run("history", "--stats", "--client", "opencode")[1].startswith("None of those.")
+    assert as_json(run, "history", "--stats", "--session", own) == []
+    healed_one = as_json(run, "history")[0]["session"]
+    assert [line["total"] for line in as_json(run, "history", "--stats", "--session", healed_one)] == [1]
     for name, healed in (("Fork", 1), ("opencode", 0)):
         status = as_json(run, "status", "--client", name)
         assert ({one["client"] == "opencode/Fork" for one in status["stores"]}, status["ever"]["healed"]) == (
             {bool(healed)},
             healed,
         )
+    code, _, err = run("scan", "--client", "Fork", "--session", own)
+    assert code == 3 and "in any store of Fork" in err and "one of OpenCode: leave out --client" in err
     code, _, err = run("scan", "--client", "nobody")
     assert code == 2 and '"nobody"' in err and "opencode/Fork" in err
 
