@@ -51,7 +51,7 @@ class Healer:
         self._hooks = Commands(config.hooks)
         both = (callbacks or Callbacks()).then(self._hooks.callbacks)
         self._triage = Triage(context, lambda store, why: log_once.say((store, "live"), why))
-        self._recovery = Recovery(context, callbacks=both, held=self._held_there)
+        self._recovery = Recovery(context, callbacks=both, held=self.held_there)
         self._lifecycle = Lifecycle(self._recovery, self._ended, schedule.at)
         self._resumer = Resumer(context)
         self._notifier = Notifier(enabled=config.notify.desktop and not config.notify.quiet)
@@ -72,7 +72,8 @@ class Healer:
             return "this recoveryd does not watch it any more"
         return held(self._config, self._context.state_dir, time.time())
 
-    def _held_there(self, store: Store, session: str) -> str | None:
+    def held_there(self, store: Store, session: str) -> str | None:
+        """Tell why nothing may be written to a session now: its store is held, or its user wants it left alone."""
         alone = left_alone(self._context, store, session)
         return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
 

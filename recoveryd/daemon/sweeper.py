@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 
 from loguru import logger
@@ -103,21 +104,26 @@ class Sweeper:
         Those of sessions that are retried anyway are skipped: the retry does it.
         """
         waiting = self._healer.open(store)
-        cut_off = {entry.session for entry in self._ledger.pending() if is_of(store, entry.store)}
-        held = self._healer.held(store)
-        if held is not None and cut_off:
-            for entry in self._ledger.pending():
-                if is_of(store, entry.store):
-                    text = f"{entry.id} of session {entry.session} was cut off and stays half done: {held}"
-                    self._log_once.say((store.id, entry.id), text)
+        cut_off = [entry for entry in self._ledger.pending() if is_of(store, entry.store)]
+        due = {entry.session for entry in cut_off}.difference(waiting)
+        for session in due:
+            mine = [entry.id for entry in cut_off if entry.session == session]
+            self._log_once.safely((store.id, session, "cut off"), partial(self._finish_session, store, session, mine))
+        if not cut_off or self._healer.held(store) is None:
+            self._finished.add(store.id)
+
+    def _finish_session(self, store: Store, session: str, cut_off: Iterable[str]) -> None:
+        held = self._healer.held_there(store, session)
+        if held is not None:
+            for name in cut_off:
+                text = f"{name} of session {session} was cut off and stays half done: {held}"
+                self._log_once.say((store.id, name), text)
             return
-        for session in cut_off.difference(waiting):
-            with recovery_lock(store.lock_path, self._lock_dir, store.id):
-                ended = finish_interrupted(store, self._ledger, session)
-            for one in ended:
-                self._log_once.say((store.id, one.entry.id), f"{one.entry.id}: {one.detail} ({one.outcome})")
-                self._healer.later(store, session)  # it may be as it was remembered, and stuck
-        self._finished.add(store.id)
+        with recovery_lock(store.lock_path, self._lock_dir, store.id):
+            ended = finish_interrupted(store, self._ledger, session)
+        for one in ended:
+            self._log_once.say((store.id, one.entry.id), f"{one.entry.id}: {one.detail} ({one.outcome})")
+            self._healer.later(store, session)  # it may be as it was remembered, and stuck
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> Iterator[None]:
         first = store.id not in self._marks

@@ -88,10 +88,11 @@ class Recorder:
     def finish_interrupted(self, case: Case) -> Case | None:
         """Finish or roll back what a crash interrupted in this session; return this failure's repair, if it is whole.
 
-        An earlier try at the same failure that was rolled back is forgotten. DiskError: it is still half written.
+        The caller knows that no turn runs. An earlier try at the same failure that was rolled back is forgotten.
+        DiskError: it is still half written.
         """
         healed = None
-        for ended in finish_interrupted(case.store, self._ledger, case.session):
+        for ended in finish_interrupted(case.store, self._ledger, case.session, at_rest=True):
             if ended.open:
                 raise DiskError(ended.detail)
             entry = ended.entry

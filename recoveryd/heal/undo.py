@@ -9,6 +9,7 @@ from pathlib import Path
 from recoveryd.clients import Clients, Config, Store, is_of, stored_images, untouched, wait_until_quiet
 from recoveryd.core import (
     CUT_OFF,
+    ActiveError,
     Change,
     ConflictError,
     Entry,
@@ -40,16 +41,19 @@ class Interrupted:
         return self.outcome in CUT_OFF
 
 
-def finish_interrupted(store: Store, ledger: Ledger, session: str | None = None) -> list[Interrupted]:
+def finish_interrupted(
+    store: Store, ledger: Ledger, session: str | None = None, *, at_rest: bool = False
+) -> list[Interrupted]:
     """Finish, or undo, every recovery of `store` (or of one session) that a crash interrupted.
 
-    Only under the recovery lock: without it, what another process is just writing looks cut off.
+    Only under the recovery lock: without it, what another process is just writing looks cut off. Nothing is written
+    while a turn of the session runs, or its client writes to it; `at_rest`: the caller knows that it is not so.
     """
     mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
-    return [_finish_interrupted(store, ledger, entry) for entry in mine]
+    return [_finish_interrupted(store, ledger, entry, at_rest=at_rest) for entry in mine]
 
 
-def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Interrupted:
+def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry, *, at_rest: bool) -> Interrupted:
     changes = ledger.changes(entry.id)
     try:
         store.clean(changes)
@@ -58,33 +62,53 @@ def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry) -> Interrupt
         obstacle = store.undo_obstacle(entry, changes)
         if obstacle and "before" in found:  # neither way is safe now
             return Interrupted(entry, entry.outcome, obstacle.message)
-        if entry.outcome is Outcome.UNDOING:
-            put_back(store, ours)
-            if "other" in found:
-                detail = (
-                    "Its undo was cut off by a crash, and the client wrote to the same parts since: its version stays."
-                )
-                return _close(ledger, entry, Outcome.CONFLICT, detail)
-            remove_cut_texts(store, changes)
-            return _close(ledger, entry, Outcome.UNDONE, entry.detail)
-        if len(ours) < len(changes) and ledger.later(entry):
+        undoing = entry.outcome is Outcome.UNDOING
+        new_ids = kind_info(entry.kind).new_ids and "before" not in found  # the client goes on under these
+        if not undoing and (len(ours) == len(changes) or (new_ids and not ledger.later(entry))):
+            return _close(ledger, entry, Outcome.HEALED, entry.detail)
+        if not undoing and ledger.later(entry):
             detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if kind_info(entry.kind).new_ids and "before" not in found:
-            return _close(ledger, entry, Outcome.HEALED, entry.detail)  # the client goes on under the new ids
-        if "other" in found:
-            put_back(store, ours)
-            detail = "Cut off by a crash, and the client wrote to the same parts since: its version stays."
+        if ours and not at_rest and (busy := _under_way(store, entry)):
+            return Interrupted(entry, entry.outcome, busy)
+        whose = "Its undo was cut off by a crash" if undoing else "Cut off by a crash"
+        if ours and _went_on(store, ledger, entry):
+            if undoing and len(ours) == len(changes):  # nothing of it was taken back yet
+                return _close(ledger, entry, Outcome.HEALED, entry.detail)
+            detail = f"{whose}, and the session went on since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if len(ours) == len(changes):
-            return _close(ledger, entry, Outcome.HEALED, entry.detail)
         put_back(store, ours)
+        if "other" in found:
+            detail = f"{whose}, and the client wrote to the same parts since: its version stays."
+            return _close(ledger, entry, Outcome.CONFLICT, detail)
         remove_cut_texts(store, changes)
     except ConflictError as error:
         return _close(ledger, entry, Outcome.CONFLICT, error.message)
-    except StoreError as error:  # not there now, or not writable: left pending for the next start
+    except (StoreError, NotFoundError) as error:  # not there now, or not writable: left pending for the next start
         return Interrupted(entry, entry.outcome, error.message)
+    if undoing:
+        return _close(ledger, entry, Outcome.UNDONE, entry.detail)
     return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
+
+
+def _under_way(store: Store, entry: Entry) -> str:
+    """Tell why the session of a recovery is not to be written to at this moment; "" when it may be."""
+    if not store.has(entry.session):  # to one that is deleted nobody writes
+        return ""
+    if store.look(entry.session).running and not _own_turn(store, entry):
+        return "A turn of this session is running, or was cut off: it stays half done until that has ended."
+    try:
+        wait_until_quiet(store, entry.session)
+    except ActiveError as error:
+        return error.message
+    return ""
+
+
+def _went_on(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    """Whether the model answered behind what had failed, since the recovery or its undo was begun. A forced undo may be
+    begun behind an answer, and says nothing of it.
+    """
+    return ledger.answered(entry.id) is not None and store.has(entry.session) and _answered(store, entry)
 
 
 def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Interrupted:

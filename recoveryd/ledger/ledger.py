@@ -280,6 +280,13 @@ class Ledger:
             Change(as_text(key), before, after, mode) for key, before, after, mode in self.file.read(query, (name,))
         ]
 
+    def answered(self, name: str) -> int | None:
+        """Return the session's last answer (`SessionStatus.last_answer`) when a recovery, or its undo, was begun; None
+        where that is not recorded.
+        """
+        rows = self.file.read("SELECT answered FROM recovery WHERE id = ?", (name,))
+        return rows[0][0] if rows else None
+
     def repairs(self, session: str, message: str) -> list[Entry]:
         """List the recoveries of one failure that wrote something, in whichever store; newest first."""
         return self.file.entries("WHERE session = ? AND message = ? AND edits > 0 ORDER BY seq DESC", session, message)

@@ -488,7 +488,7 @@ def _cut_off(tree: Tree, folder: Path) -> str:
     return session
 
 
-@pytest.mark.parametrize("how", ["dry_run", "enabled", "pause"])
+@pytest.mark.parametrize("how", ["dry_run", "enabled", "pause", "ignore"])
 def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], how: str
 ) -> None:
@@ -497,7 +497,12 @@ def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     before = tree.files()
     if how == "pause":
         pause(tmp_path / "state", time.time())
-    off = {"dry_run": {"dry_run": True}, "enabled": {"enabled": False}}.get(how, {})
+    offs: dict[str, dict[str, Any]] = {
+        "dry_run": {"dry_run": True},
+        "enabled": {"enabled": False},
+        "ignore": {"ignore": [session]},
+    }
+    off = offs.get(how, {})
     with running(tmp_path, tree.store, **off) as daemon:
         [entry] = daemon.history()
         until(lambda: any(f"{entry.id} of session {session} was cut off" in line for line in lines))

@@ -217,10 +217,14 @@ def crashed(tree: Tree, bench: Bench, how: Sequence[str], outcome: Outcome) -> t
     changes = bench.ledger.changes(event.id)
     assert len(changes) == len(how)
     bench.ledger.mark(event.id, outcome)
+    place_all(tree, changes, how)
+    return event, changes
+
+
+def place_all(tree: Tree, changes: Sequence[Change], how: Sequence[str]) -> None:
     for change, which in zip(changes, how, strict=True):
         image = {"before": change.before, "after": change.after, "other": b'{"type": "text"}'}[which]
         place(tree, change, image)
-    return event, changes
 
 
 MIXTURES = list(itertools.product(("before", "after", "other"), repeat=2))
@@ -262,6 +266,58 @@ def test_an_undo_cut_off_is_finished_unless_somebody_else_wrote(tree: Tree, benc
     found = stored_images(tree.store, changes)
     assert found == ["other" if which == "other" else "before" for which in how]
     assert entry(bench, event).outcome is settled.outcome
+
+
+CUT_OFF = [
+    (("after", "before"), Outcome.PENDING, Outcome.CONFLICT),
+    (("before", "before"), Outcome.PENDING, Outcome.FAILED),
+    (("after", "before"), Outcome.UNDOING, Outcome.CONFLICT),
+    (("after", "after"), Outcome.UNDOING, Outcome.HEALED),
+    (("before", "before"), Outcome.UNDOING, Outcome.UNDONE),
+]
+
+
+@pytest.mark.parametrize(("how", "begun", "ended"), CUT_OFF)
+def test_a_session_that_went_on_behind_what_was_cut_off_stays_as_it_is(
+    tree: Tree, bench: Bench, how: tuple[str, str], begun: Outcome, ended: Outcome
+) -> None:
+    event, changes = crashed(tree, bench, how, begun)
+    tree.answered(event.session)
+    place_all(tree, changes, how)
+    before = tree.files()
+    [settled] = finish_interrupted(tree.store, bench.ledger)
+    assert (settled.outcome, entry(bench, event).outcome) == (ended, ended)
+    assert tree.files() == before
+
+
+@pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
+def test_what_was_cut_off_waits_while_a_turn_runs(tree: Tree, bench: Bench, begun: Outcome) -> None:
+    event, _ = crashed(tree, bench, ("after", "before"), begun)
+    tree.running(event.session)
+    before = tree.files()
+    [settled] = finish_interrupted(tree.store, bench.ledger)
+    assert settled.open and "is running" in settled.detail
+    assert tree.files() == before and entry(bench, event).outcome is begun
+
+
+def test_a_forced_undo_that_was_cut_off_behind_an_answer_is_taken_back(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = healed(tree, bench, tree.stuck(blank_answer, EMPTY))
+    tree.answered(event.session)
+    before, whole = tree.files(), tree.store.apply
+
+    def crash(changes: Sequence[Change]) -> None:
+        whole(changes[:1])
+        raise SystemExit
+
+    monkeypatch.setattr(tree.store, "apply", crash)
+    with pytest.raises(SystemExit):
+        undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    monkeypatch.undo()
+    assert tree.files() != before
+    [settled] = finish_interrupted(tree.store, bench.ledger)
+    assert settled.outcome is Outcome.UNDONE and tree.files() == before
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
