@@ -102,7 +102,10 @@ class Recovery:
     def _refused_since(self, case: Case) -> bool:
         """Whether the newest answer holds an error of unknown words: who tells of a heal tells of that, too."""
         try:
-            found = diagnose(self.context, case.store, case.session)
+            look = case.store.look(case.session)
+            if look.failure is None or look.failure.message == case.event.message:
+                return False
+            found = diagnose(self.context, case.store, case.session, look)
         except RecoverydError:  # nothing can be told of it now
             return False
         return found is not None and found.reason == REFUSED and found.failure.message != case.event.message
