@@ -94,9 +94,10 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
 
     `family`: those of its forks too.
     """
-    asked = os.environ.get("OPENCODE_CONFIG", ""), os.environ.get("OPENCODE_CONFIG_DIR", "")
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    for path in _files(tuple(_around(directory, root)), Path(config), Path.home(), *asked, family=family):
+    env = os.environ.get
+    home, named, folder = env("HOME") or str(Path.home()), env("OPENCODE_CONFIG", ""), env("OPENCODE_CONFIG_DIR", "")
+    config = env("XDG_CONFIG_HOME") or f"{home}/.config"
+    for path in _files(directory, root or _root_of(directory), config, home, named, folder, family=family):
         try:
             stat = os.stat(path)  # noqa: PTH116 - asked at each look at a session, of a dozen places
             if S_ISREG(stat.st_mode):
@@ -105,27 +106,28 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
             continue
         except (OSError, ValueError, RecursionError):
             yield None
-    content = os.environ.get("OPENCODE_CONFIG_CONTENT")
-    try:
-        yield _named(content or "{}")
-    except (ValueError, RecursionError):
-        yield None
+    if content := env("OPENCODE_CONFIG_CONTENT"):
+        try:
+            yield _named(content)
+        except (ValueError, RecursionError):
+            yield None
 
 
 @lru_cache(maxsize=64)
 def _files(
-    around: tuple[Path, ...], config: Path, home: Path, named: str, folder: str, *, family: bool
+    directory: str, root: str, config: str, home: str, named: str, folder: str, *, family: bool
 ) -> tuple[str, ...]:
-    """List the files that may configure the client, whether they are there or not.
+    """List the files that may configure a client, whether they are there or not. Of texts, as it is asked at each look.
 
-    `around`: the folders of the project; `config` and `home`: the user's; `named` and `folder`: what the client's
-    variables name. `family`: those of its forks too.
+    `directory`, `root`: where it was started, and where its project ends; `config`, `home`: the user's; `named`,
+    `folder`: what the client's variables name. `family`: those of its forks too.
     """
-    files = [config / "opencode" / name for name in _FILES]
-    files += _of_the_family(config, around) if family else []
+    around = _around(directory, root)
+    files = [Path(config, "opencode", name) for name in _FILES]
+    files += _of_the_family(Path(config), around) if family else []
     files += [Path(named)] if named else []
     files += [place / name for place in reversed(around) for name in _FILES[1:]]
-    files += [place / ".opencode" / name for place in (*around, home) for name in _FILES[1:]]
+    files += [place / ".opencode" / name for place in (*around, Path(home)) for name in _FILES[1:]]
     files += [Path(folder) / name for name in _FILES[1:]] if folder else []
     return tuple(map(str, files))
 
@@ -143,10 +145,14 @@ def _around(directory: str, root: str) -> list[Path]:
     if not directory.startswith("/"):
         return []
     folders = [Path(directory), *Path(directory).parents]
-    if not root:
-        root = next((str(folder) for folder in folders if _is_project(folder)), "/")
     end = next((at for at, folder in enumerate(folders) if folder == Path(root)), None)
     return folders[: end + 1] if end is not None else folders[:1]
+
+
+def _root_of(directory: str) -> str:
+    """Look for the root of the project around a folder, as the client does."""
+    folders = [Path(directory), *Path(directory).parents] if directory.startswith("/") else []
+    return next((str(folder) for folder in folders if _is_project(folder)), "/")
 
 
 def _is_project(folder: Path) -> bool:
