@@ -97,6 +97,7 @@ class Daemon:
             self._tell(SdNotify(self._env))
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
+                ledger.file.replaced = partial(_tell_replaced, ledger.file.path)
                 self._work(ledger)
                 while not self._stopping:  # a new configuration
                     self.stores = self._find()
@@ -263,3 +264,8 @@ class Daemon:
         limits, whose = self.config.ledger, self._whose
         with suppress(RecoverydError):
             Upkeep(ledger, whose.sole, whose.quoting_titles).prune(limits.keep_days, limits.keep_mb, time.time())
+
+
+def _tell_replaced(ledger: Path) -> None:
+    says = "The ledger {} was removed or replaced: from now on the one that is there is used, or a new one. What was"
+    logger.warning(f"{says} repaired before can be undone with the one before alone.", ledger)

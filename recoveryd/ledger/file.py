@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -34,13 +36,17 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 class LedgerFile:
     """The open file: 0600, its folder 0700 if it is new. Made on first use.
 
-    `db` is a connection to it that somebody else opened, for reading alone. Every method raises `LedgerError` and
-    `BusyError`.
+    `db` is a connection to it that somebody else opened, for reading alone. Where another file came into the place of
+    the one that is open, or none is there any more, that place is opened anew: what is kept in a file that was removed
+    is lost. `replaced` is called then. Every method raises `LedgerError` and `BusyError`.
     """
 
     def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
         self.path = path
+        self.replaced: Callable[[], object] = lambda: None
         self.db = db or _opened(path)
+        self._ours = db is None
+        self._identity = _identity(path) if self._ours else None
         self._columns: set[tuple[str, str]] = set()
 
     @classmethod
@@ -63,6 +69,7 @@ class LedgerFile:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction: all of it is on the disk when the block ends, or none of it."""
         with _in_words(self.path):
+            self._follow()
             failpoint.reach("ledger begin")
             self.db.execute("BEGIN IMMEDIATE")
             try:
@@ -77,6 +84,7 @@ class LedgerFile:
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query, or what a PRAGMA says."""
         with _in_words(self.path):
+            self._follow()
             return self.db.execute(query, [as_value(v) for v in values]).fetchall()
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
@@ -89,6 +97,21 @@ class LedgerFile:
         if (table, column) not in self._columns:  # one that is there stays there
             self._columns.update((table, name) for _, name, *_ in self.read(f"PRAGMA table_info({table})"))
         return (table, column) in self._columns
+
+    def _follow(self) -> None:
+        """Open the file that is at the path now, if that is another one than the open one."""
+        if not self._ours:
+            return
+        if self._identity is not None:
+            if self.db.in_transaction or _identity(self.path) == self._identity:
+                return
+            with suppress(sqlite3.Error):  # what only its WAL has goes with it, wherever it was moved to
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.db.close()
+            self._identity = None  # until another one is open
+            self.replaced()
+        self.db = _opened(self.path)
+        self._identity = _identity(self.path)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -174,9 +197,32 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _create(path: Path) -> None:
-    """Make the file aside, then put it in its place: nobody meets it without tables or with wider permissions."""
-    with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
-        _open(aside).close()
+    """Make the file aside, then put it in its place: nobody meets it without tables or with wider permissions.
+
+    Where a ledger was removed without its WAL, SQLite would take that for the new one's.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # another process may be making it, and be at work with it then
+        if path.exists():
+            return
+        for left in ("-wal", "-shm"):
+            path.with_name(path.name + left).unlink(missing_ok=True)
+        with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
+            _open(aside).close()
+    finally:
+        os.close(folder)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another one that is put in its place; (0, 0) where there is none. Raises
+    OSError.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:

@@ -488,6 +488,24 @@ def _cut_off(tree: Tree, folder: Path) -> str:
     return session
 
 
+def test_what_it_repairs_can_be_undone_where_its_ledger_was_removed_meanwhile(
+    tree: Tree, tmp_path: Path, lines: list[str]
+) -> None:
+    with running(tmp_path, tree.store) as daemon:
+        tree.stuck()
+        until(lambda: daemon.events)
+        for file in daemon.state.glob("ledger.db*"):
+            file.unlink()
+        session = tree.stuck(blank_answer, EMPTY)
+        before = tree.files()
+        until(lambda: session in [event.session for event in daemon.events])
+        assert is_healed(tree, session)
+        with Ledger(daemon.state / "ledger.db") as ledger:
+            undo(tree.store, ledger, ledger.history(1, session)[0])
+        assert tree.files() == before
+    assert len([line for line in lines if "was removed or replaced" in line]) == 1
+
+
 @pytest.mark.parametrize("how", ["dry_run", "enabled", "pause", "ignore"])
 def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], how: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -149,3 +149,53 @@ def _write_some(path: Path, number: int) -> None:
     with Ledger(path) as ledger:
         for n in range(10):
             heal(ledger, failure(f"msg_{number}_{n}"))
+
+
+def _remove(path: Path) -> None:
+    for file in path.parent.glob("ledger.db*"):
+        file.unlink()
+
+
+def _move_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def _replace(path: Path) -> None:
+    other = path.with_name("other.db")
+    Ledger(other).close()
+    other.replace(path)
+
+
+@pytest.mark.parametrize("change", [_remove, Path.unlink, _move_folder, _replace])
+def test_what_is_kept_stands_in_the_file_that_is_there(
+    ledger: Ledger, tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    """Originals that are written into a file that was removed or moved away are lost."""
+    before, told = heal(ledger), list[str]()
+    ledger.file.replaced = lambda: told.append("replaced")
+    change(ledger.file.path)
+    assert ledger.history(9) == [] and told == ["replaced"]
+    kept = begin(ledger, changes=[Change("part/a", b"word", b"")])
+    with Ledger(tmp_path / "state" / "ledger.db") as another:
+        assert [entry.id for entry in another.history(9)] == [kept] != [before]
+        assert [found.before for found in another.changes(kept)] == [b"word"]
+    assert ledger.file.read("PRAGMA quick_check") == [("ok",)]
+
+
+def test_one_that_is_moved_away_takes_along_what_only_its_wal_had(ledger: Ledger, tmp_path: Path) -> None:
+    kept = heal(ledger)
+    ledger.file.path.rename(tmp_path / "ledger.db")
+    assert ledger.history(9) == []
+    with Ledger(tmp_path / "ledger.db") as moved:
+        assert [entry.id for entry in moved.history(9)] == [kept]
+
+
+def test_one_that_can_not_be_made_anew_is_tried_again(ledger: Ledger) -> None:
+    place = ledger.file.path.parent
+    _move_folder(ledger.file.path)
+    place.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(LedgerError):
+            heal(ledger)
+    place.unlink()
+    heal(ledger)
