@@ -224,6 +224,17 @@ class Client(Protocol):
     def reads_once(self) -> bool:
         """Whether it reads a session when that is opened, and goes by what it has in memory from then on."""
 
+    @property
+    def edits_shift(self) -> bool:
+        """Whether its repairs take items out of a request: by its place, or by none, an error of a request that was
+        built before a repair then means an item that is not stored any more.
+        """
+
+    def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
+        """Whether the request of a failure was surely built from what was stored after `since`, in seconds since the
+        epoch.
+        """
+
     def unread(self, store: Store, session: str, since: float) -> str:
         """Tell what its user has to do so that the client reads what was stored after `since`, as a clause.
 

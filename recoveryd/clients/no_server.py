@@ -50,6 +50,7 @@ class WithoutServer:
 
     title: str
     reads_once = True
+    edits_shift = False
     mends = ""
     way_back = "start a new session"
 
@@ -76,6 +77,11 @@ class WithoutServer:
 
     def at_work(self, store: Store, session: Session) -> str | None:
         return self.under_way(store, session.id) if store.look(session.id).running else None
+
+    def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
+        """Say no: nothing tells."""
+        del store, session, failure, since
+        return False
 
     def asks_its_maker(self, session: Session, failure: Failure) -> bool:
         """Say no: what such a client sends next is in its memory."""

@@ -9,7 +9,13 @@ from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.case import Case
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
-from recoveryd.diagnose.earlier_repairs import standing_repair, tries, undone_repair, unread_repair
+from recoveryd.diagnose.earlier_repairs import (
+    maybe_unread,
+    standing_repair,
+    tries,
+    undone_repair,
+    unread_repair,
+)
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import judged_state
@@ -29,6 +35,7 @@ __all__ = [
     "diagnose",
     "judged_state",
     "left_alone",
+    "maybe_unread",
     "standing_repair",
     "tries",
     "undone_repair",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Store, is_of
-from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, kind_info
+from recoveryd.clients import Client, Store, is_of
+from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import since_success
 from recoveryd.ledger import Ledger, digest
@@ -53,12 +53,30 @@ def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Ent
 
     Such a failure tells nothing of what is stored: the client sent what it had in memory.
     """
-    made = (entry for entry in context.ledger.history(_RECENT, failure.session) if entry.store == store.id)
-    newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
-    if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
+    newest = _repair_before(context.ledger, store, failure)
+    if newest is None:
         return None
     late = context.clients.of(store).unread(store, failure.session, newest.time)
     return (newest, late) if late else None
+
+
+def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session, failure: Failure) -> Entry | None:
+    """Return the repair before a failure, where nothing was answered since and the client may have built the request
+    from what it had in memory: the error may speak of what is stored no more.
+    """
+    newest = _repair_before(ledger, store, failure)
+    if newest is None or store.look(session.id).last_answer > newest.time * 1000:
+        return None
+    return None if client.has_read(store, session, failure, newest.time) else newest
+
+
+def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
+    """Return the newest repair of a session, if the failure is another one, and came after it."""
+    made = (entry for entry in ledger.history(_RECENT, failure.session) if entry.store == store.id)
+    newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
+    if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
+        return None
+    return newest
 
 
 def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:

@@ -24,7 +24,7 @@ from recoveryd.core import (
     explained_by,
     keep_newest,
 )
-from recoveryd.diagnose import Case, Context, left_alone, tries
+from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import hangs_on_settings, left_over, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
@@ -169,7 +169,11 @@ class Proposer:
     ) -> PlanInput:
         from recoveryd.repair import PlanInput, Settings
 
-        config = self._config
+        config, client = self._config, self._clients.of(case.store)
+        # Without its words only what the rules find in what is stored is answered.
+        unsaid = case.event.ahead or (
+            client.edits_shift and maybe_unread(self._context.ledger, client, case.store, session, case.failure)
+        )
         return PlanInput(
             session=session,
             failure=case.failure,
@@ -177,8 +181,8 @@ class Proposer:
             settings=Settings(config.placeholder, config.cancelled_text, config.keep_thinking),
             wires=wires,
             provider=provider,
-            editor=self._clients.of(case.store).editor(self._marks(case)),
-            claims=earlier.claims if earlier else Claims() if case.event.ahead else None,
+            editor=client.editor(self._marks(case)),
+            claims=earlier.claims if earlier else Claims() if unsaid else None,
             kinds=FORESEEN.intersection(config.kinds) if case.event.ahead else frozenset(config.kinds),
             known=earlier.kinds if earlier else (),
             binds=_may_bind(case),

@@ -19,7 +19,7 @@ from recoveryd.core import (
     Session,
     UnreadError,
 )
-from recoveryd.diagnose import Case, Context, judged_state, standing_repair
+from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, standing_repair
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, joined
 from recoveryd.providers import VERSION
@@ -125,10 +125,11 @@ class Recorder:
         failure = case.failure
         if planned.understood:
             return planned
-        made = [entry for entry in self._ledger.history(1, failure.session) if entry.store == failure.store]
-        if client.reads_once and made and made[0].outcome is Outcome.HEALED and made[0].time * 1000 < failure.time:
-            says = "and it was refused again by a client that may not have read it since"
-            raise UnreadError(f"What is stored was repaired before ({made[0].id}), {says}: open it anew and prompt it.")
+        before = maybe_unread(self._ledger, client, case.store, session, failure)
+        if before is not None:
+            says = "and it was refused again by a client that may not have read it since: open it anew and prompt it"
+            then = "; if that is refused too, leave it open and run `recoveryd scan --repair`" * client.edits_shift
+            raise UnreadError(f"What is stored was repaired before ({before.id}), {says}{then}.")
         asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:

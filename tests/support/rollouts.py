@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -68,10 +69,10 @@ class Rollout:
     def event(self, kind: str, **fields: Any) -> None:
         self.line("event_msg", {"type": kind, **fields})
 
-    def asks(self, text: str = "do it", *content: Json) -> str:
+    def asks(self, text: str = "do it", *content: Json, trigger: str | None = None) -> str:
         """A turn begins with what its user wrote; the turn's id."""
         self.turn = f"01a201b9-0000-7000-8000-{next(self._turns):012d}"
-        self.event("task_started", turn_id=self.turn)
+        self.event("task_started", turn_attribution={"turn_trigger": trigger}, turn_id=self.turn)
         self.line("turn_context", {"turn_id": self.turn, "cwd": "/p", "model": "gpt-5.2"})
         self.item(message("user", text, *content))
         item = {"type": "UserMessage", "id": "x", "content": [{"type": "text", "text": text}]}
@@ -117,12 +118,14 @@ class Rollout:
         return self.path.read_bytes()
 
     @contextmanager
-    def open(self) -> Iterator[None]:
-        """A client has the thread open, from now on."""
+    def open(self, at: float | None = None) -> Iterator[None]:
+        """A client has the thread open, from now on, or since `at`, in seconds since the epoch."""
         lock = self.home / "thread-writer-locks" / f"{self.thread}.lock"
         lock.parent.mkdir(exist_ok=True)
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            if at is not None:
+                os.utime(lock, (at, at))
             yield
         lock.unlink()
 

@@ -27,11 +27,14 @@ from recoveryd.core import (
     Wire,
 )
 
+_LOADING_S = 1.0  # `codex exec` begins its turn 0.1 s after it has read the thread (measured)
+
 
 class Codex(WithoutServer):
     """The `Client` of Codex's threads."""
 
     name = "codex"
+    edits_shift = True
     title = "Codex"
     server = NoServer(title, "codex resume {}".format)
 
@@ -93,6 +96,15 @@ class Codex(WithoutServer):
     def under_way(self, store: Store, session: str) -> str | None:
         assert isinstance(store, CodexThreads)
         return "a Codex has the thread open" if store.opened(session) is not None else None
+
+    def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
+        """Go by when the thread was opened, while it is; else only `codex exec` tells, which reads it for one turn."""
+        assert isinstance(store, CodexThreads)
+        opened = store.opened(session.id)
+        if opened is not None:
+            return opened > since
+        turn = next((message for message in session.messages if message.id == failure.message), None)
+        return turn is not None and bool(turn.data.get("exec")) and turn.created > (since + _LOADING_S) * 1000
 
     def unread(self, store: Store, session: str, since: float) -> str:
         assert isinstance(store, CodexThreads)

@@ -49,6 +49,7 @@ class _Turn:
     aborted: bool = False
     error: Any = None
     spoke: bool = False
+    by_exec: bool = False  # asked by `codex exec`: a process that reads the thread, and ends with the turn
 
 
 class _Reader:
@@ -154,7 +155,9 @@ class _Reader:
     def _event(self, line: Line, payload: Json, at: int) -> None:
         kind = payload.get("type")
         if kind == "task_started":
-            self.turns.append(_Turn(_text(payload, "turn_id") or f"turn_{line.offset}", at))
+            asked = payload.get("turn_attribution")
+            by_exec = isinstance(asked, Mapping) and asked.get("turn_trigger") == "exec"
+            self.turns.append(_Turn(_text(payload, "turn_id") or f"turn_{line.offset}", at, by_exec=by_exec))
         elif kind == "thread_rolled_back":
             said = {"type": ROLLED_BACK, "num_turns": payload.get("num_turns")}
             self._turn(line).output.append(Part(part_id(line.offset), "", said, line.raw))
@@ -251,6 +254,8 @@ def _messages(turn: _Turn) -> list[Message]:
         answered["error"] = turn.error if isinstance(turn.error, dict) else {"message": str(turn.error)}
     if turn.aborted:
         answered["aborted"] = True
+    if turn.by_exec:
+        answered["exec"] = True
     if turn.completed and not turn.spoke and not turn.error and not turn.aborted:
         answered["shell"] = True  # no model was asked
     output = turn.output

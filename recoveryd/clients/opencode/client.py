@@ -56,6 +56,7 @@ class Opencode:
     name = "opencode"
     title = records.TITLE
     reads_once = False
+    edits_shift = False
     mends = ""
     listens = True  # at ports that are looked for
     # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
@@ -203,6 +204,11 @@ class Opencode:
 
     def at_work(self, store: Store, session: Session) -> str | None:
         return self._running_turns.at_work(store, session, self.server)
+
+    def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
+        """Say yes: it reads all that is stored for each prompt."""
+        del store, session, failure, since
+        return True
 
     def unread(self, store: Store, session: str, since: float) -> str:
         """Say nothing: it reads all that is stored for each prompt."""

@@ -70,9 +70,9 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
 
 
 def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
-    """List the encrypted items that the error speaks of: all reasoning; a summary of what was compacted only if it is
-    named, or nothing is and nothing else is left, for it is all that the model knows of what came before. What is named
-    and not there, a client sent that had it in memory.
+    """List the encrypted items that the error speaks of: all reasoning, or else what an agent said; a summary of what
+    was compacted only if it is named, or nothing is and nothing else is left, for it is all that the model knows of
+    what came before. What is named and not there, a client sent that had it in memory.
     """
     agents = [b for b in blocks if b.type == "agent_message" and any(_sealed(b.body))]
     if any(_is_named(block.body, name) for block in agents for name in refused.names):
@@ -84,7 +84,7 @@ def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> l
     compacted = [block for block in encrypted if block.type != "reasoning"]
     spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
     named_one = any("..." in name for name in refused.names)
-    return [*reasoning, *spoken] or ([] if named_one else compacted)
+    return [*reasoning, *spoken] or ([] if named_one else agents or compacted)
 
 
 def _is_named(body: Json, name: str) -> bool:

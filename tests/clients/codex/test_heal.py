@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from base64 import b64encode
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,76 @@ def test_the_summary_of_a_compaction_stays_where_the_error_names_what_a_client_h
     event = place.heal()
     assert event is not None and event.outcome is Outcome.PENDING
     assert b"gSUMMARYxyz" in rollout.bytes() and b"gAAAxxxxabcd" not in rollout.bytes()
+
+
+UNNAMED = json.dumps({"error": {"message": "Encrypted content organization_id did not match the target organization."}})
+PIXEL = b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 200).decode()
+IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+
+
+def compacted(place: Place) -> None:
+    """A thread with a summary, and reasoning behind it that is refused and healed."""
+    kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
+    place.rollout.line("compacted", {"message": "", "replacement_history": kept})
+    place.rollout.asks()
+    place.rollout.thinks("gAAAxxxxabcd")
+    place.rollout.answers()
+    place.rollout.asks("again")
+    place.rollout.is_refused(UNNAMED)
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert b"gSUMMARYxyz" in place.rollout.bytes() and b"gAAAxxxxabcd" not in place.rollout.bytes()
+    place.rollout.ms = int(time.time() * 1000) + 3000
+
+
+def test_the_summary_of_a_compaction_stays_where_a_client_may_have_sent_what_it_had_in_memory(place: Place) -> None:
+    compacted(place)
+    place.rollout.asks("of a client that had it open")
+    place.rollout.is_refused(UNNAMED)
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.PENDING
+    assert "open it anew and prompt it; if that is refused too, leave it open" in event.detail
+    assert b"gSUMMARYxyz" in place.rollout.bytes()
+
+
+@pytest.mark.parametrize("by_exec", [True, False])
+def test_it_is_taken_out_where_the_client_read_the_repair_and_nothing_else_is_encrypted(
+    place: Place, by_exec: bool
+) -> None:
+    compacted(place)
+    place.rollout.asks("of a client that read it", trigger="exec" if by_exec else None)
+    place.rollout.is_refused(UNNAMED)
+    with nullcontext() if by_exec else place.rollout.open(at=time.time() + 1):
+        event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert b"gSUMMARYxyz" not in place.rollout.bytes()
+
+
+def test_a_healthy_image_stays_where_the_refused_one_was_in_memory_alone(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks("look", IMAGE)
+    rollout.is_refused('{"detail":"Bad Request"}')
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    rollout.ms = int(time.time() * 1000) + 3000
+    rollout.asks("and at this", IMAGE)
+    rollout.is_refused('{"detail":"Bad Request"}')
+    before = rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.PENDING
+    assert rollout.bytes() == before
+
+
+def test_an_answer_since_the_repair_proves_that_the_client_read_it(place: Place) -> None:
+    compacted(place)
+    place.rollout.asks("goes on")
+    place.rollout.thinks("gAAAyyyyabcd")
+    place.rollout.answers()
+    place.rollout.asks("and is refused anew")
+    place.rollout.is_refused(UNNAMED)
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert b"gSUMMARYxyz" in place.rollout.bytes() and b"gAAAyyyyabcd" not in place.rollout.bytes()
 
 
 def said(words: str, param: str) -> str:

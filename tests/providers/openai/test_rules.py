@@ -142,6 +142,13 @@ def test_a_compaction_is_meant_only_if_it_is_named_or_nothing_else_is_left() -> 
         assert ("reasoning_item", "0", "") in blamed(sent, f"The encrypted content {words} could not be verified.")
     left = request(compaction, user(), answer())
     assert blamed(left, "The encrypted content could not be verified.") == [("reasoning_item", "0", "")]
+    agent = {
+        "type": "agent_message",
+        "author": "a",
+        "content": [{"type": "encrypted_content", "encrypted_content": "g"}],
+    }
+    other = request(compaction, user(), agent, answer())
+    assert blamed(other, "The encrypted content could not be verified.") == [("foreign_item", "2", "")]
 
 
 def test_reasoning_without_its_encrypted_content_goes_and_the_other_stays() -> None:
