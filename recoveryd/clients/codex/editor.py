@@ -20,6 +20,7 @@ from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part
 
 _NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
 _LONGEST_ID = 40
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 _SPARE = ("id", "internal_chat_message_metadata_passthrough")  # of an item: no request needs them
 
 
@@ -68,10 +69,13 @@ class CodexEditor(LineEditor):
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         """Empty a field; not one without which the client would pass over the item."""
         part = self._part(block.part_id)
-        if (part.data or {}).get(field) is None or sent_item({**(part.data or {}), field: None}) is None:
+        data = part.data or {}
+        emptied = {**data, field: None}
+        if data.get(field) is None or sent_item(emptied) is None:
             return ()
-        edit = self._with(part, {field: None}, action)
-        return (edit,) if edit is not None else ()
+        without = {key: value for key, value in data.items() if key != field}
+        body = next((body for body in (emptied, without) if _fits(part, body)), None)
+        return (Edit(part.message_id, part.id, body, action),) if body is not None else ()
 
     def as_message(self, block: Block, action: str) -> Edits:
         part = self._part(block.part_id)
@@ -127,7 +131,11 @@ def _role(data: Json) -> str:
 
 
 def _told(data: Json) -> Sequence[object]:
-    """Return what an item says to whoever reads it."""
+    """Return what an item says to whoever reads it; of a call what was called, and with what."""
+    if data.get("type") in _CALLS:
+        given = next((data[key] for key in ("input", "arguments", "action") if data.get(key)), "")
+        words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=dict)
+        return [{"text": f"{data.get('name') or data['type']}: {words}"}]
     told = data.get("content", data.get("output"))
     return told if isinstance(told, list) else [{"text": told}]
 

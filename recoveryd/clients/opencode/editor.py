@@ -178,7 +178,12 @@ class OpencodeEditor:
         if field not in ("id", "encrypted_content", "signature"):
             return ()
         part = self._part(block.part_id)
-        return (self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action),)
+        unsealed = part_fixes.unsealed(part.data or {})
+        return (
+            (self._replace(part, {"metadata": unsealed}, action),)
+            if unsealed != (part.data or {}).get("metadata")
+            else ()
+        )
 
     def as_message(self, block: Block, action: str) -> Edits:
         """Edit nothing: items of other protocols are no records here."""

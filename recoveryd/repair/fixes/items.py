@@ -33,7 +33,9 @@ def _without_field(given: RepairInput, violation: Violation, action: str) -> Seq
     block = violation.block
     assert block is not None
     emptied = given.editor.without_field(block, violation.field, "drop_field")
-    return (emptied, given.editor.set_aside([block], action)) if _may_go(given, block) else (emptied,)
+    if emptied or not _may_go(given, block):  # all else that the item says stays
+        return (emptied,)
+    return (given.editor.set_aside([block], action),)
 
 
 def _in_words(given: RepairInput, block: Block, alike: Sequence[Block]) -> Edits:

@@ -146,6 +146,14 @@ def test_a_field_goes_and_the_rest_stays(rollout: Rollout) -> None:
             message("assistant", "hi"),
         ),
         (message("tool", "from a tool"), message("user", "from a tool")),
+        (
+            {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "apply_patch", "input": "*** P"},
+            message("assistant", "apply_patch: *** P"),
+        ),
+        (
+            {"type": "local_shell_call", "call_id": "call_1", "action": {"command": ["ls"]}, "status": "completed"},
+            message("assistant", 'local_shell_call: {"command": ["ls"]}'),
+        ),
         ({**message("assistant", "x"), "content": [{"type": "input_text", "text": "x"}]}, message("assistant", "x")),
     ],
 )
@@ -199,3 +207,9 @@ def test_what_a_line_lost_is_told_and_what_only_names_it_is_not() -> None:
     assert content.said(words) == message("user", "words")
     assert content.said(b"{torn") is content.shown(b"{torn") is None
     assert content.is_part(f"line/{THREAD}/0000000000001")
+
+
+def test_a_field_goes_whole_where_nothing_in_its_place_is_longer(rollout: Rollout) -> None:
+    rollout.line("response_item", {"type": "function_call", "id": "x", "name": "n", "arguments": "{}", "call_id": "c"})
+    item = {"type": "function_call", "name": "n", "arguments": "{}", "call_id": "c"}
+    assert written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "id", "drop_field"))[0] == item

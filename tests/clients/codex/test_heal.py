@@ -104,6 +104,19 @@ def test_a_call_with_two_faults_is_mended_and_what_came_back_from_it_is_still_se
     assert "what it found" in sent(place) and "mcp_srv_tool" in sent(place)
 
 
+def test_a_call_with_two_faults_that_nothing_came_back_from_keeps_what_it_was_called_with(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    called = '{"cmd":"what it was called with"}'
+    rollout.item({"type": "function_call", "id": "x", "name": "mcp.srv/tool", "arguments": called, "call_id": "call_1"})
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused(said("Invalid 'input[2].id': 'x'. Expected an ID that begins with 'fc'.", "input[2].id"))
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert "what it was called with" in sent(place) and "mcp_srv_tool" in sent(place)
+
+
 def test_an_output_that_has_no_room_for_its_words_keeps_its_call(place: Place) -> None:
     rollout = place.rollout
     rollout.asks()
