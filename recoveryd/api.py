@@ -9,20 +9,20 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, holding, read_error
-from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome
+from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome, is_repairable
 from recoveryd.diagnose import Case, Context, diagnose, standing_repair, unread_repair
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.ledger import Ledger
 from recoveryd.providers import classify
 from recoveryd.settings import paths
-from recoveryd.tell import Callbacks, repairable
+from recoveryd.tell import Callbacks
 
 
 def is_recoverable(error: Mapping[str, Any] | str | BaseException) -> bool:
     """Whether recoveryd has a repair for `error`: as the client records it, as a text, or an exception with one."""
     refused = classify(read_error(error if isinstance(error, Mapping) else str(error)))
-    return refused is not None and repairable(refused.kind)
+    return refused is not None and is_repairable(refused.kind)
 
 
 def recover(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -131,8 +130,3 @@ def no_session(session: str, unreadable: Iterable[str], hint: str = "", *, of: s
         hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
     return NotFoundError(f"There is no session {session} in any store{of}. {why}".strip(), hint)
-
-
-def local_time(seconds: float) -> str:
-    """Write seconds since the epoch in the user's time: "2026-11-22 05:27:44"."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

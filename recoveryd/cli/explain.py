@@ -15,12 +15,12 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, find, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.clients import Store, Whose, holding, read_error
-from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, is_session_id, kind_info
+from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, is_repairable, is_session_id, kind_info
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
 from recoveryd.providers import candidates, classify, other_cause, whose
 from recoveryd.settings import paths
-from recoveryd.tell import cause, remedy, repairable
+from recoveryd.tell import cause, remedy
 
 
 def explain(arguments: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def _no_kind(error: RecordedError) -> str:
 
 def _verdict(kind: Kind | None, error: RecordedError) -> dict[str, Any]:
     action = remedy(kind) if kind is not None else f"{remedy(kind)} {_no_kind(error)}"
-    return {"kind": kind, "repairable": repairable(kind), "action": action}
+    return {"kind": kind, "repairable": is_repairable(kind), "action": action}
 
 
 def _lines() -> int:

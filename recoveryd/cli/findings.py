@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import local_time
-from recoveryd.cli.output import print_labelled, print_wrapped
+from recoveryd.cli.output import local_time, print_labelled, print_wrapped
 from recoveryd.clients import Store, Whose, is_of
 from recoveryd.core import (
     ELSEWHERE,

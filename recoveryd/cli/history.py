@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, known_ledger, local_time, recovery_hint, sound_of, store_named, whose_of
-from recoveryd.cli.output import Result, diff, print_labelled, print_wrapped, render, show_changes, table
+from recoveryd.cli.common import client_meant, known_ledger, recovery_hint, sound_of, store_named, whose_of
+from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
 from recoveryd.clients import Clients, Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
 from recoveryd.disk import private_files

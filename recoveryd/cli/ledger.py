@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.asking import insist
-from recoveryd.cli.common import config_of, known_ledger, local_time, whose_by
-from recoveryd.cli.output import Result, print_wrapped, render, table
+from recoveryd.cli.common import config_of, known_ledger, whose_by
+from recoveryd.cli.output import Result, local_time, print_wrapped, render, table
 from recoveryd.core import Entry, Outcome, capital
 from recoveryd.ledger import Held, Upkeep
 from recoveryd.ledger import export as write

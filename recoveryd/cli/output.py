@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -200,3 +201,8 @@ def _lines(image: bytes | None, content: Content) -> list[str]:
         with suppress(RecursionError):  # what is nested too deeply is shown as it is
             text = json.dumps(laid_open, indent=2, ensure_ascii=False)
     return text.splitlines()
+
+
+def local_time(seconds: float) -> str:
+    """Write seconds since the epoch in the user's time: "2026-11-22 05:27:44"."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

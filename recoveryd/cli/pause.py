@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from recoveryd.cli.common import config_of, known_ledger, local_time, recovery_hint, sound_of, stores_of
-from recoveryd.cli.output import Result, plain, print_wrapped, render
+from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_of, stores_of
+from recoveryd.cli.output import Result, local_time, plain, print_wrapped, render
 from recoveryd.clients import Config
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private_files

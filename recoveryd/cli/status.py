@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, local_time, none_found, sound_of, stores_of, whose_by, with_clients
-from recoveryd.cli.output import Result, print_field, render
+from recoveryd.cli.common import client_meant, none_found, sound_of, stores_of, whose_by, with_clients
+from recoveryd.cli.output import Result, local_time, print_field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__
 from recoveryd.diagnose import Needing

@@ -28,7 +28,7 @@ from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Whose
 from recoveryd.core import RecoverydError, UsageError
-from recoveryd.diagnose import Context
+from recoveryd.diagnose import Context, case_from_ledger
 from recoveryd.heal import Answer, Resumer, by_hand
 from recoveryd.settings import paths
 
@@ -184,13 +184,13 @@ def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
         return "Nothing is written: `dry_run` is set in the configuration."
     with open_ledger() as ledger:
         context = Context(ledger, config, paths.state_dir())
-        return _told(by_hand.undo_by_hand(context, by_hand.case_from_ledger(row.store, ledger.get(row.recovery))))
+        return _told(by_hand.undo_by_hand(context, case_from_ledger(row.store, ledger.get(row.recovery))))
 
 
 def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:
     with open_ledger() as ledger:
         context = Context(ledger, config_of(arguments), paths.state_dir())
-        case = by_hand.case_from_ledger(row.store, ledger.get(row.recovery))
+        case = case_from_ledger(row.store, ledger.get(row.recovery))
         return _told(by_hand.go_on_by_hand(context, Resumer(context), case))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -14,14 +14,6 @@ from recoveryd.core import Change, Entry, NotFoundError, RefusedError, StoreErro
 from recoveryd.disk import tree
 
 Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
-
-
-def by_folder(roots: Iterable[Path]) -> list[list[Path]]:
-    """Group paths by the place that they lead to."""
-    found: dict[Path, list[Path]] = {}
-    for root in roots:
-        found.setdefault(root.resolve(), []).append(root)
-    return list(found.values())
 
 
 class GrowingFiles(ABC, Generic[Found]):

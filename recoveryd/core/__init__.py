@@ -8,10 +8,18 @@ from __future__ import annotations
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import keep_newest
 from recoveryd.core.collector import without_collector
-from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED, UNREADABLE, Diagnosis, waiting_prompts
+from recoveryd.core.diagnosis import (
+    ELSEWHERE,
+    REFUSED,
+    UNANSWERED,
+    UNREADABLE,
+    Diagnosis,
+    error_evidence,
+    waiting_prompts,
+)
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
-from recoveryd.core.edits import deeds, edited, merged, stored
-from recoveryd.core.error_text import json_of, parsed, texts_of
+from recoveryd.core.edits import deed_names, deeds, edited, merged, stored
+from recoveryd.core.error_text import excerpt, json_of, parsed, texts_of
 from recoveryd.core.errors import (
     ActiveError,
     BusyError,
@@ -19,6 +27,7 @@ from recoveryd.core.errors import (
     ConfigError,
     ConflictError,
     DiskError,
+    LedgerError,
     LeftAloneError,
     NotFoundError,
     RecoverydError,
@@ -27,7 +36,7 @@ from recoveryd.core.errors import (
     UnreadError,
     UsageError,
 )
-from recoveryd.core.failure_kinds import KINDS, explained_by, kind_info
+from recoveryd.core.failure_kinds import KINDS, explained_by, is_repairable, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import from_base64, media_type, pixels
 from recoveryd.core.length import Size, Usage, in_words
@@ -48,7 +57,6 @@ from recoveryd.core.model import (
     RecordedError,
     Refusal,
     Refused,
-    Resumed,
     Session,
     is_session_id,
 )
@@ -92,6 +100,7 @@ __all__ = [
     "Failure",
     "Json",
     "Kind",
+    "LedgerError",
     "LeftAloneError",
     "Marks",
     "Message",
@@ -105,7 +114,6 @@ __all__ = [
     "Refused",
     "RefusedError",
     "Request",
-    "Resumed",
     "Session",
     "Shortener",
     "Size",
@@ -121,14 +129,18 @@ __all__ = [
     "any_of",
     "capital",
     "clean",
+    "deed_names",
     "deeds",
     "edited",
+    "error_evidence",
+    "excerpt",
     "explained_by",
     "fail",
     "failpoint",
     "from_base64",
     "half_character",
     "in_words",
+    "is_repairable",
     "is_session_id",
     "item_shape",
     "json_of",

@@ -49,3 +49,8 @@ def waiting_prompts(order: Sequence[Message]) -> list[Message]:
         elif message.parts or message.completed or message.error is not None:
             break
     return waiting
+
+
+def error_evidence(failure: Failure) -> Json:
+    """Return the evidence of a recorded error: its name and status, without its words."""
+    return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}

@@ -8,6 +8,9 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from recoveryd.core.model import RecordedError
+from recoveryd.core.text import clean
+
 _JSON = 48_000  # characters of a text that is read as JSON
 _HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provider's sentence stands at either end
 _TOTAL = 48_000
@@ -92,3 +95,14 @@ def _char(match: re.Match[str]) -> str:
     if code:
         return chr(int(re.sub("[^0-9a-fA-F]", "", code), 16))
     return " " if match[3] in "nrtfb" else match[3]
+
+
+def excerpt(error: RecordedError, length: int = 200) -> str:
+    """Return the first words of an error, unescaped, on one line and without control characters.
+
+    A sentence goes before a word, and a code is told only where there is nothing else.
+    """
+    texts = [clean(text, instead=" ") for text in error.texts if text != error.name]
+    sentences = [text for text in texts if len(text) > 12 and " " in text]
+    words = [text for text in texts if " " in text or not text.isascii()]  # Chinese has no blanks
+    return clean(next(filter(None, (*sentences, *words, *texts)), ""), length)

@@ -88,3 +88,7 @@ class ConflictError(StoreError):
     """
 
     exit_code, code = 4, "refused"
+
+
+class LedgerError(RecoverydError):
+    """The ledger can't be read or written. Nothing is repaired without it."""

@@ -220,3 +220,8 @@ def explained_by(kind: Kind) -> frozenset[Kind]:
         return frozenset({kind})
     groups = {group, KindGroup.STRUCTURE} if group is KindGroup.ORDER else {group}
     return frozenset(other for other, row in KINDS.items() if row.group in groups)
+
+
+def is_repairable(kind: Kind | None) -> bool:
+    """Whether recoveryd has an edit for this kind at all."""
+    return bool(kind_info(kind).remedy)

@@ -303,19 +303,6 @@ class PastRecovery:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """A session was told to go on after a recovery. `time` in seconds since the epoch.
-
-    `answered`: `SessionStatus.last_answer` when the recovery was begun.
-    """
-
-    recovery: str
-    time: float
-    thinking_off: bool
-    answered: int | None = None
-
-
 def _millis(data: Json, key: str) -> int:
     time = data.get("time")
     value = time.get(key) if isinstance(time, Mapping) else None

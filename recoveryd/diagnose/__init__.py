@@ -6,7 +6,7 @@ Imports `core`, `clients`, `providers`, `settings` and `ledger`; writes nothing.
 from __future__ import annotations
 
 from recoveryd.diagnose.assessment import Assessment, assess
-from recoveryd.diagnose.case import Case
+from recoveryd.diagnose.case import Case, case_from_ledger
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import (
@@ -32,6 +32,7 @@ __all__ = [
     "Triage",
     "Verdict",
     "assess",
+    "case_from_ledger",
     "diagnose",
     "judged_state",
     "left_alone",

@@ -70,3 +70,9 @@ class Case:
     def titled(self, session: Session) -> Case:
         """Return the case with the title of its session; of a subagent, that of the session which a person began."""
         return self.updated(title=session.title if session.parent is None else root_title(self.store, session.id))
+
+
+def case_from_ledger(store: Store, entry: Entry) -> Case:
+    """Make the case of a recovery anew of what the ledger has of it. Errors of the store pass."""
+    failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
+    return Case.of_entry(store, entry, failed.created if failed is not None else 0)

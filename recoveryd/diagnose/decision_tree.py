@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients import SessionStatus
-from recoveryd.core import Diagnosis, Failure, Json
+from recoveryd.core import Diagnosis, Failure, error_evidence
 from recoveryd.providers import classify, provider_of, turned_away
 
 
@@ -53,12 +53,7 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
         failure, refused = look.failure, None
     if _asks_another(look, failure):
         return replace(look, failure=None), None
-    return replace(look, failure=failure), Diagnosis(failure, refused, evidence_of(failure)) if refused else None
-
-
-def evidence_of(failure: Failure) -> Json:
-    """Return the evidence of a recorded error: its name and status, without its words."""
-    return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}
+    return replace(look, failure=failure), Diagnosis(failure, refused, error_evidence(failure)) if refused else None
 
 
 def _asks_another(look: SessionStatus, failure: Failure) -> bool:

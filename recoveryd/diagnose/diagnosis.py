@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from recoveryd.clients import SessionStatus, Store
-from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session
+from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session, error_evidence, excerpt
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.decision_tree import evidence_of, find_cause, standing_failure
+from recoveryd.diagnose.decision_tree import find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import stored_repair
-from recoveryd.providers import excerpt, other_cause
+from recoveryd.providers import other_cause
 
 _UNDER_WAY_MS = 5_000  # so long a prompt is believed to be on its way: its client stores the answer once that begins
 
@@ -71,5 +71,5 @@ class _Finder:
 def _refused(failure: Failure) -> Diagnosis:
     """Diagnose an error of no kind in the newest answer: it is not about the history, or nobody knows its words."""
     about = other_cause(failure.error)
-    evidence = {**evidence_of(failure), "says": excerpt(failure.error), "about": about or ""}
+    evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
     return Diagnosis(failure, None, evidence, code=ELSEWHERE if about else REFUSED)

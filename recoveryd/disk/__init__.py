@@ -8,8 +8,9 @@ from __future__ import annotations
 from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
 from recoveryd.disk.locks import LockOwner, RunNote, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
+from recoveryd.disk.places import distinct_places, group_by_place
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
-from recoveryd.disk.tree import valid_id
+from recoveryd.disk.tree import safe_name
 
 __all__ = [
     "BUSY_S",
@@ -19,16 +20,18 @@ __all__ = [
     "LockOwner",
     "RunNote",
     "StoreLock",
+    "distinct_places",
     "file_transaction",
     "flush",
+    "group_by_place",
     "in_time",
     "is_left_over",
     "lockers",
     "private_files",
     "recovery_lock",
+    "safe_name",
     "settled",
     "tree",
-    "valid_id",
     "watcher",
     "watchers",
 ]

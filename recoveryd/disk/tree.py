@@ -52,7 +52,7 @@ def split_key(key: str) -> tuple[str, ...]:
     anywhere else.
     """
     *folders, name = key.split("/")
-    if not folders or not _RECORD.fullmatch(name) or not all(map(valid_id, folders)):
+    if not folders or not _RECORD.fullmatch(name) or not all(map(safe_name, folders)):
         raise StoreError(f"{key!r} is no record of this store.")
     return (*folders, name)
 
@@ -101,7 +101,7 @@ def names(root: Path, *below: str) -> list[str]:
         return []
 
 
-def ids(found: list[str]) -> list[str]:
+def json_names(found: list[str]) -> list[str]:
     """List the ids among the file names of a folder in a tree, in the order of the client (by code unit)."""
     return sorted([name[: -len(SUFFIX)] for name in found if _RECORD.fullmatch(name)])
 
@@ -167,6 +167,6 @@ def file_kind(mode: int) -> str:
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def valid_id(text: str) -> bool:
+def safe_name(text: str) -> bool:
     """Whether an id may become a part of a path in a tree of files."""
     return _ID.fullmatch(text) is not None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from recoveryd.clients import Store
-from recoveryd.core import Entry, Event, Outcome, RecoverydError
+from recoveryd.core import Event, Outcome, RecoverydError
 from recoveryd.diagnose import Case, Context
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import take_back
@@ -18,12 +17,6 @@ class Answer:
     heading: str
     says: str
     event: Event
-
-
-def case_from_ledger(store: Store, entry: Entry) -> Case:
-    """Make the case of a recovery anew of what the ledger has of it. Errors of the store pass."""
-    failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
-    return Case.of_entry(store, entry, failed.created if failed is not None else 0)
 
 
 def undo_by_hand(context: Context, case: Case) -> Answer:

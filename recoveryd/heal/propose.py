@@ -21,6 +21,7 @@ from recoveryd.core import (
     Refusal,
     Session,
     Wire,
+    deed_names,
     explained_by,
     keep_newest,
 )
@@ -28,7 +29,7 @@ from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import hangs_on_settings, left_over, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
-from recoveryd.tell import actions_of, next_step, no_longer_seen, places, sentence
+from recoveryd.tell import next_step, no_longer_seen, places, sentence
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
@@ -145,7 +146,7 @@ class Proposer:
 
         return Proposal(
             changes=tuple(store.changes(session, planned.edits)),
-            actions=actions_of(planned.edits),
+            actions=deed_names(planned.edits),
             kind=kind,
             objections=still,
             kinds=tuple(dict.fromkeys((*(earlier.kinds if earlier else ()), *planned.kinds))),
@@ -217,7 +218,7 @@ class Proposer:
         edits = done.shorter.edits
         return Proposal(
             changes=tuple(store.changes(session, edits)),
-            actions=actions_of(edits),
+            actions=deed_names(edits),
             kind=kind,
             objections=done.objections,
             kinds=(kind,),

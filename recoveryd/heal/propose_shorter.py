@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recoveryd.clients import CanShorten, Clients, Config, Shortening, Store, stored_images
-from recoveryd.core import Change, Claims, DiskError, Failure, Refusal, Session, Size, StoreError, Wire, in_words
+from recoveryd.clients import Shortening
+from recoveryd.core import Claims, Failure, Refusal, Session, Size, Wire, in_words
 from recoveryd.diagnose import Case
-from recoveryd.disk import private_files
 from recoveryd.providers import Provider, binds_thinking, size_of
 
 if TYPE_CHECKING:
-    from recoveryd.repair import Shorter
+    from recoveryd.repair import ShorterPlan
 
 _APART = 0.02  # how far what is read back may be from what was planned
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
-    """A plan after which the session fits, checked.
+class ShorterProposal:
+    """What is proposed for a session that is too long: a plan after which it fits, checked, and the words for it.
 
     `wholes` are the files in which the model finds what was cut, with their texts. `lead` and `tail` are the words
     before and behind what was done.
     """
 
-    shorter: Shorter
+    shorter: ShorterPlan
     wholes: Mapping[Path, str]
     session: Session
     wires: Sequence[Wire]
@@ -72,7 +70,7 @@ def propose_shorter(
     share: float,
     by_hand: bool,
     tried: int = 0,
-) -> Shortened | Refusal:
+) -> ShorterProposal | Refusal:
     """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not.
     `tried`: how often it was made shorter in vain.
     """
@@ -101,7 +99,7 @@ def propose_shorter(
     planned = shorten(case)
     if isinstance(planned, Refusal):
         return planned
-    return Shortened(planned, known.wholes(session, planned.edits), session, wires, provider)
+    return ShorterProposal(planned, known.wholes(session, planned.edits), session, wires, provider)
 
 
 def hangs_on_settings(failure: Failure, known: Shortening) -> bool:
@@ -127,35 +125,3 @@ def left_over(known: Shortening) -> str:
     logged = size_of(known.logged) if known.logged is not None else Size()
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""
-
-
-@contextmanager
-def write_cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Path, str]) -> Iterator[None]:
-    """Write the texts that were cut into files for the model; the client deletes them after some days. They go at once
-    where `changes` could not be written within. DiskError.
-    """
-    for path, text in wholes.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
-        except OSError as error:
-            raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
-    try:
-        yield
-    except StoreError:
-        with suppress(StoreError):
-            if wholes and "after" not in stored_images(store, [c for c in changes if c.before != c.after]):
-                remove_cut_texts(store, changes)
-        raise
-
-
-def remove_cut_texts(store: Store, changes: Sequence[Change], but: Sequence[Change] = ()) -> None:
-    """Remove the files that were written for `changes`, where nobody changed them since, but for those of `but`."""
-    client = Clients(Config()).of(store)
-    if not isinstance(client, CanShorten) or not changes:
-        return
-    kept = client.put_beside(store, but)
-    for path, text in client.put_beside(store, changes).items():
-        with suppress(OSError):  # it is gone, or not ours any more
-            if path not in kept and private_files.holds(path, text.encode("utf-8", "replace")):
-                path.unlink()

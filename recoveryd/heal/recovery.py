@@ -19,6 +19,7 @@ from recoveryd.core import (
     ConflictError,
     DiskError,
     Event,
+    LedgerError,
     LeftAloneError,
     Outcome,
     RecoverydError,
@@ -30,11 +31,10 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, diagnose
 from recoveryd.disk import recovery_lock
+from recoveryd.heal.cut_texts import remove_cut_texts, write_cut_texts
 from recoveryd.heal.propose import Proposal, Proposer
-from recoveryd.heal.propose_shorter import remove_cut_texts, write_cut_texts
 from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.stop_turn import TurnStopper
-from recoveryd.ledger import LedgerError
 from recoveryd.tell import Callbacks, marked, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.clients import Prompt
-from recoveryd.core import KINDS, Failure, Kind, Outcome, Resumed, Session
+from recoveryd.core import KINDS, Failure, Kind, Outcome, Session
+from recoveryd.ledger import Resumed
 
 FRESH_S = 60.0  # seconds after a failure in which going on is what the user expects
 A_DAY = 10  # resumes of a session in 24 hours

@@ -21,7 +21,7 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.disk import recovery_lock
-from recoveryd.heal.propose_shorter import remove_cut_texts
+from recoveryd.heal.cut_texts import remove_cut_texts
 from recoveryd.ledger import Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})

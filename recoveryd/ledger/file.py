@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from recoveryd.core import BusyError, Entry, Kind, Outcome, RecoverydError, failpoint
+from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
 from recoveryd.disk import private_files
-from recoveryd.ledger.schema import SCHEMA_VERSION, LedgerError, bring_forward, create_tables, remove_copies, unusable
+from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "as_text", "as_value"]
 

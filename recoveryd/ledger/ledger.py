@@ -22,13 +22,14 @@ from recoveryd.core import (
     Entry,
     Failure,
     Kind,
+    LedgerError,
     NotFoundError,
     Outcome,
     PastRecovery,
     failpoint,
     is_session_id,
 )
-from recoveryd.ledger.file import SCHEMA_VERSION, LedgerError, LedgerFile, as_text, as_value
+from recoveryd.ledger.file import SCHEMA_VERSION, LedgerFile, as_text, as_value
 from recoveryd.ledger.images import digest
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Judged", "Ledger", "LedgerError", "Record", "new_id"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from recoveryd.core import BusyError, StoreError
+from recoveryd.core import BusyError, LedgerError, StoreError
 from recoveryd.disk import BUSY_S, Database, in_time
-from recoveryd.ledger.file import LedgerError, LedgerFile, check
+from recoveryd.ledger.file import LedgerFile, check
 from recoveryd.ledger.ledger import Ledger
 
 MAX_ROW = 1 << 30

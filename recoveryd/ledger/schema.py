@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError
+from recoveryd.core import LedgerError
 from recoveryd.disk import private_files
 
 _FIRST = (
@@ -54,10 +54,6 @@ _STEPS = (
     ("ALTER TABLE place ADD COLUMN client TEXT",),  # whose store it is; null: not recorded
 )
 SCHEMA_VERSION = len(_STEPS)
-
-
-class LedgerError(RecoverydError):
-    """The ledger can't be read or written. Nothing is repaired without it."""
 
 
 def create_tables(db: sqlite3.Connection, application_id: int) -> None:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from recoveryd.core import Resumed
 from recoveryd.ledger.file import LedgerFile, as_text, as_value
 
 _KEPT_S = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A session was told to go on after a recovery. `time` in seconds since the epoch.
+
+    `answered`: `SessionStatus.last_answer` when the recovery was begun.
+    """
+
+    recovery: str
+    time: float
+    thinking_off: bool
+    answered: int | None = None
 
 
 class SeenSessions:

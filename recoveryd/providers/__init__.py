@@ -19,7 +19,7 @@ from recoveryd.providers.find import (
 )
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
-from recoveryd.providers.sentences.classify import candidates, classify, excerpt
+from recoveryd.providers.sentences.classify import candidates, classify
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from recoveryd.providers.sentences.rows import squeeze
 
@@ -33,7 +33,6 @@ __all__ = [
     "binds_thinking",
     "candidates",
     "classify",
-    "excerpt",
     "other_cause",
     "provider_of",
     "rules_for",

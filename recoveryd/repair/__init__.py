@@ -6,10 +6,10 @@ Imports `core` and the port of the providers; clients' wires and editors are han
 from __future__ import annotations
 
 from recoveryd.repair.fixes import Settings
+from recoveryd.repair.inputs import PlanInput, ShortenInput
 from recoveryd.repair.left_to_client import LeftToClient
-from recoveryd.repair.plan import PlanInput, objections, plan
-from recoveryd.repair.shorten import Shorter, shorten
-from recoveryd.repair.shorten_steps import ShortenInput
+from recoveryd.repair.plan import objections, plan
+from recoveryd.repair.shorten import ShorterPlan, shorten
 from recoveryd.repair.thinking_explained import explain_thinking
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "PlanInput",
     "Settings",
     "ShortenInput",
-    "Shorter",
+    "ShorterPlan",
     "explain_thinking",
     "objections",
     "plan",

@@ -33,7 +33,7 @@ class _Scales:
     def weight(self, body: Json) -> int:
         known = self._known.get(id(body))
         if known is None:
-            known = self._known[id(body)] = body, heavy_bytes(body) if self.by_bytes else weight(body)
+            known = self._known[id(body)] = body, part_in_bytes(body) if self.by_bytes else weight(body)
         return known[1]
 
 
@@ -63,7 +63,7 @@ class Measure:
 
     def part(self, value: Any, block: Block) -> float:
         """Return what a part of a block takes."""
-        return (heavy_bytes(value) if self.scales.by_bytes else characters(value)) * self.rate(block)
+        return (part_in_bytes(value) if self.scales.by_bytes else characters(value)) * self.rate(block)
 
     def tokens(self, block: Block) -> float:
         return self.scales.weight(block.body) * self.rate(block)
@@ -266,13 +266,13 @@ def in_bytes() -> Measure:
     return Measure(0.0, {}, 1.0, measured=True, exact=True, scales=_Scales(by_bytes=True))
 
 
-def heavy_bytes(value: Any) -> int:
+def part_in_bytes(value: Any) -> int:
     """Return the bytes of a part of a request, about: of images those of their base64."""
     if isinstance(value, str):
         escaped = value.count("\n") + value.count('"') + value.count("\\")
         return escaped + (len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
     if isinstance(value, Mapping):
-        return sum(len(key) + 6 + heavy_bytes(item) for key, item in value.items())
+        return sum(len(key) + 6 + part_in_bytes(item) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return sum(map(heavy_bytes, value))
+        return sum(map(part_in_bytes, value))
     return 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.core import (
@@ -10,11 +10,8 @@ from recoveryd.core import (
     Block,
     Claims,
     Edit,
-    Editor,
-    Failure,
     Kind,
     Refusal,
-    Refused,
     Request,
     Session,
     Violation,
@@ -23,8 +20,9 @@ from recoveryd.core import (
     without_collector,
 )
 from recoveryd.providers import Provider
-from recoveryd.repair.fixes import REPAIRS, Settings
-from recoveryd.repair.search import ALL_KINDS, Search
+from recoveryd.repair.fixes import REPAIRS
+from recoveryd.repair.inputs import PlanInput
+from recoveryd.repair.search import Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +32,6 @@ class Plan:
     edits: tuple[Edit, ...]
     kinds: tuple[Kind, ...]
     claims: Claims
-
-
-@dataclass(frozen=True, slots=True)
-class PlanInput:
-    """All that a plan is made from.
-
-    `wires`: how the client may send it; a plan is right under each. `editor` makes the one of a session that is edited
-    so far. `kinds`: those that may be repaired; each edit of a plan answers a violation of one of them. `claims` and
-    `known` are those of an earlier plan for the same failure, and the kinds that it found: once something is edited,
-    the place that the error names is another one, and what the error is about may be healed while the rest is not.
-    `binds`: the model may tie its thinking to all that stands before it.
-    """
-
-    session: Session
-    failure: Failure
-    evidence: Refused
-    settings: Settings
-    wires: Sequence[Wire]
-    provider: Provider
-    editor: Callable[[Session], Editor]
-    claims: Claims | None = None
-    kinds: frozenset[Kind] = ALL_KINDS
-    known: tuple[Kind, ...] = ()
-    binds: bool = True
 
 
 @without_collector()

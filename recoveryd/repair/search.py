@@ -30,11 +30,13 @@ from recoveryd.core import (
 )
 from recoveryd.providers import Provider
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
+from recoveryd.repair.inputs import ALL_KINDS
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
 FEW = 5  # refused turns up to which the cheapest plan for all of them is searched for
-ALL_KINDS = frozenset(Kind)
+
+
 Key = tuple[Kind, object]
 
 

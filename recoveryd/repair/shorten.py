@@ -26,8 +26,9 @@ from recoveryd.core import (
 )
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
-from recoveryd.repair.measure import Measure, heavy_bytes, in_bytes, measure
-from recoveryd.repair.shorten_steps import Saving, ShortenInput, Work
+from recoveryd.repair.inputs import ShortenInput
+from recoveryd.repair.measure import Measure, in_bytes, measure, part_in_bytes
+from recoveryd.repair.shorten_steps import Saving, ShorterSoFar
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
@@ -42,9 +43,11 @@ _FEW_BYTES = 50_000  # of a conversation: fewer are too many for no server, so t
 
 
 @dataclass(frozen=True, slots=True)
-class Shorter:
-    """Edits after which a session fits. `before`, `after`, `target` and `limit` are tokens (of a refusal by its bytes,
-    bytes); `limit` is 0 where none is known. `output`: the tokens of the limit that were asked for the answer."""
+class ShorterPlan:
+    """What `shorten` found: edits after which a session fits. `before`, `after`, `target` and `limit` are tokens (of a
+    refusal by its bytes, bytes); `limit` is 0 where none is known. `output`: the tokens of the limit that were asked
+    for the answer.
+    """
 
     edits: Edits
     before: int
@@ -60,7 +63,7 @@ class Shorter:
 
 
 @without_collector()
-def shorten(case: ShortenInput) -> Shorter | Refusal:
+def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     """Find the least that makes the next request fit; checked against the measure and the provider's rules."""
     request = case.wires[0].build(case.session)
     if request.unsendable:
@@ -76,7 +79,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     obstacle = _obstacle(case, size, limit, before)
     if obstacle is not None:
         return obstacle
-    work = Work(case, size, target, request)
+    work = ShorterSoFar(case, size, target, request)
     work.add([given_back])
     if by_bytes:
         _take(work, [steps.oldest_media])
@@ -90,7 +93,7 @@ def shorten(case: ShortenInput) -> Shorter | Refusal:
     edits = merged(work.edits, _lower_usage(work, request) if words else (), case.session)
     known = case.size.most_bytes if by_bytes else case.size.limit
     told = size.unweighed()
-    return Shorter(edits, round(before), round(work.total), round(target), known, told, by_bytes, case.size.output)
+    return ShorterPlan(edits, round(before), round(work.total), round(target), known, told, by_bytes, case.size.output)
 
 
 def _limit(case: ShortenInput) -> int:
@@ -100,7 +103,7 @@ def _limit(case: ShortenInput) -> int:
     return case.size.limit - case.size.output if case.size.limit else 0
 
 
-def _too_long(work: Work) -> Refusal:
+def _too_long(work: ShorterSoFar) -> Refusal:
     unit = "" if work.case.size.by_bytes else " tokens"
     left = f"even without all that may go it would have about {_said(work.case, work.total)} of "
     help_ = "choose a model that takes more, or start a new session" if unit else "start a new session"
@@ -119,7 +122,7 @@ def _said(case: ShortenInput, amount: float) -> str:
     return in_words(amount, by_bytes=case.size.by_bytes)
 
 
-def _lower_usage(work: Work, request: Request) -> Edits:
+def _lower_usage(work: ShorterSoFar, request: Request) -> Edits:
     """Set the stored usage right; `request` is what the answers tell of."""
     tokens, whole = work.measure, work.total
     if work.case.size.by_bytes:
@@ -163,7 +166,7 @@ def _target_bytes(case: ShortenInput, request: Request, size: Measure) -> float:
     before = size.total(request)
     if case.by_hand:
         return case.share * before
-    media = sum(heavy_bytes(list(case.provider.sources(block.body))) for block in request.blocks() if block.part_id)
+    media = sum(part_in_bytes(list(case.provider.sources(block.body))) for block in request.blocks() if block.part_id)
     aim = min(MAX_BYTES, before) / (_FURTHER if case.tried else 2)
     return aim if before - media <= aim else _ESTIMATED * before
 
@@ -219,7 +222,7 @@ def _without_room(case: ShortenInput, size: Measure) -> str:
     )
 
 
-def _make_room(work: Work, limit: float) -> None:
+def _make_room(work: ShorterSoFar, limit: float) -> None:
     """Take all steps, until the target is met; else the extract instead of those behind the first."""
     if work.fits:
         return
@@ -244,7 +247,9 @@ def _make_room(work: Work, limit: float) -> None:
 
 
 def _take(
-    work: Work, sorts: Sequence[Callable[[Work], Iterable[Saving]]], known: Sequence[Sequence[Saving]] = ()
+    work: ShorterSoFar,
+    sorts: Sequence[Callable[[ShorterSoFar], Iterable[Saving]]],
+    known: Sequence[Sequence[Saving]] = (),
 ) -> None:
     """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little.
 
@@ -261,7 +266,7 @@ def _take(
         known = ()
 
 
-def _sound(work: Work, request: Request) -> Refusal | None:
+def _sound(work: ShorterSoFar, request: Request) -> Refusal | None:
     """Add the edits that others bring about: thinking that is bound to what was edited goes, an open turn is closed.
 
     `request` is what the first wire builds of the session as it is stored.

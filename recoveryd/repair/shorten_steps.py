@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from recoveryd.core import Block, Edits, Request, Session, Shortener, Size, Usage, Wire, merged
+from recoveryd.core import Block, Edits, Request, Session, Shortener, merged
 from recoveryd.core import edited as with_edits
-from recoveryd.providers import Provider
 from recoveryd.repair.extract import extract_before
+from recoveryd.repair.inputs import ShortenInput
 from recoveryd.repair.measure import Measure
 from recoveryd.repair.outline import Outline
 
@@ -20,33 +20,6 @@ _LEAST_KEPT = 8_000  # characters of a thing that is cut
 _CLEARED = 33  # characters of the words in the place of an output
 _EXTRACT = 0.04  # of the target: the extract
 SLACK = 0.01  # of the target, for what words in the place of others take
-
-
-@dataclass(frozen=True, slots=True)
-class ShortenInput:
-    """All that a plan is made from. `editor` makes the one of a session that is edited so far.
-
-    `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
-    was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
-    provider ties thinking to all before it. `by_itself`: the edits that the client is about to make.
-    `cleared_since`: outputs were cleared since the refusal; `refused`: it was refused for its length; `tried`: how
-    often it was made shorter in vain.
-    """
-
-    session: Session
-    wires: Sequence[Wire]
-    provider: Provider
-    editor: Callable[[Session], Shortener]
-    usages: Sequence[Usage]
-    size: Size
-    share: float
-    without_base: bool = False
-    by_hand: bool = False
-    binds: bool = False
-    by_itself: Edits = ()
-    cleared_since: bool = False
-    refused: bool = True
-    tried: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +39,8 @@ class Saving:
 
 
 @dataclass(slots=True)
-class Work:
-    """A session edited so far, and what it would send.
+class ShorterSoFar:
+    """A session as the steps have made it shorter so far, and what it would send.
 
     `taken` is what was done since the request was built last: `total` is an estimate then.
     """
@@ -169,7 +142,7 @@ def enough_of_the_oldest(
     return done
 
 
-def cut_what_is_huge(work: Work, limit: float) -> None:
+def cut_what_is_huge(work: ShorterSoFar, limit: float) -> None:
     """Cut each thing that is a quarter of the limit alone, the longest first, and no more of it than has to go."""
     found = [(work.measure.tokens(block), block) for block in work.outline.cuttable()]
     for tokens, block in sorted((pair for pair in found if pair[0] > ALONE * limit), key=lambda pair: -pair[0]):
@@ -191,7 +164,7 @@ def _length(block: Block) -> int:
     return sum(len(str(item.get("text", ""))) for item in texts)
 
 
-def oldest_media(work: Work) -> Iterable[Saving]:
+def oldest_media(work: ShorterSoFar) -> Iterable[Saving]:
     """List the images and files."""
     for one in work.outline.placed:
         sources = list(work.case.provider.sources(one.block.body)) if one.block.part_id else []
@@ -203,7 +176,7 @@ def _take_out_media(block: Block, editor: Shortener) -> Edits:
     return editor.take_out_media([block], lambda _: None, "the request had too many bytes")
 
 
-def old_outputs(work: Work, spare: int = 2) -> Iterable[Saving]:
+def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:
     """List the outputs of tools before the last two turns, but for the newest."""
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
@@ -214,17 +187,17 @@ def old_outputs(work: Work, spare: int = 2) -> Iterable[Saving]:
     return []
 
 
-def present_outputs(work: Work, spare: int = 3) -> Iterable[Saving]:
+def present_outputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:
     """List all outputs of tools that are left but the last three."""
     return [_cleared(work, block) for block in work.outline.outputs(last=spare)]
 
 
-def _cleared(work: Work, block: Block) -> Saving:
+def _cleared(work: ShorterSoFar, block: Block) -> Saving:
     saves = work.measure.part(block.body.get("content"), block) - _CLEARED * work.measure.rate(block)
     return Saving(block, saves, lambda editor: editor.clear_output(block))
 
 
-def old_inputs(work: Work, spare: int = 3) -> Iterable[Saving]:
+def old_inputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:
     """List the long inputs of tools, but for the last `spare`."""
     for block in work.outline.calls(last=spare):
         texts = [text for text in _texts(block.body.get("input")) if len(text) > LONGEST_INPUT]
@@ -242,7 +215,7 @@ def _texts(value: object) -> list[str]:
     return [text for item in value for text in _texts(item)] if isinstance(value, list) else []
 
 
-def oldest_thinking(work: Work) -> Iterable[Saving]:
+def oldest_thinking(work: ShorterSoFar) -> Iterable[Saving]:
     """List thinking from the start, which leaves what a provider binds in order; not that of the open turn."""
     for block in work.outline.thinking():
         yield Saving(block, work.measure.tokens(block), partial(_set_aside, block))
@@ -256,7 +229,7 @@ def _set_aside(block: Block, editor: Shortener) -> Edits:
     return editor.set_aside([block], "set_aside_old_thinking")
 
 
-def replace_by_extract(work: Work) -> bool:
+def replace_by_extract(work: ShorterSoFar) -> bool:
     """Put a compaction in the client's own form in the place of all before a point: as much of the end as fits stays,
     the rest is told in short.
     """

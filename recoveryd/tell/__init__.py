@@ -5,11 +5,11 @@ Imports `core`, `clients`, `settings`, `ledger` and `repair`.
 
 from __future__ import annotations
 
-from recoveryd.tell.actions import actions_of, by_place, no_longer_seen, sentence
+from recoveryd.tell.actions import by_place, no_longer_seen, sentence
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.event_words import marked
-from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy, repairable
+from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
@@ -27,7 +27,6 @@ __all__ = [
     "Notifier",
     "Teller",
     "Toast",
-    "actions_of",
     "by_place",
     "can_show",
     "cause",
@@ -38,7 +37,6 @@ __all__ = [
     "no_longer_seen",
     "places",
     "remedy",
-    "repairable",
     "safely",
     "sentence",
     "show_undone",

@@ -99,11 +99,6 @@ ACTIONS: Mapping[str, Deed] = {
 }
 
 
-def actions_of(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """List what was done, one name for each deed."""
-    return tuple(edit.action for edit in deeds(edits))
-
-
 def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> str:
     """Write actions as one sentence: "Took out 2 thinking blocks the provider no longer accepts, closed the open turn".
 

@@ -22,11 +22,6 @@ def cause(kind: Kind | None) -> str:
     return kind_info(kind).cause
 
 
-def repairable(kind: Kind | None) -> bool:
-    """Whether recoveryd has an edit for this kind at all."""
-    return bool(kind_info(kind).remedy)
-
-
 def next_step(kind: Kind | None, way_back: str) -> str:
     """Tell what its user can do where nothing is repaired, as a clause. `way_back`: as of `Client`."""
     return ", or ".join(filter(None, (kind_info(kind).instead, way_back)))

@@ -17,7 +17,7 @@ from recoveryd.core.editor import Marks
 from recoveryd.core.length import Size
 from recoveryd.core.model import Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair import ShortenInput, Shorter, shorten
+from recoveryd.repair import ShortenInput, ShorterPlan, shorten
 from tests.bench.harness import Figure
 from tests.support.build import SessionBuilder, reasoning
 from tests.support.long_sessions import FIRST, bash, spent
@@ -39,7 +39,7 @@ def _plan(name: str, session: Session, limit: int, action: str) -> Figure:
     began = time.process_time()
     made = shorten(case)
     took = time.process_time() - began
-    assert isinstance(made, Shorter)
+    assert isinstance(made, ShorterPlan)
     assert action in {edit.action for edit in made.edits}
     began = time.process_time()
     for message in session.messages:

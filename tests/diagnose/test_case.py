@@ -11,7 +11,7 @@ from recoveryd import heal
 from recoveryd.core.errors import RefusedError
 from recoveryd.core.model import Kind, Outcome, Refused
 from recoveryd.diagnose import Case, diagnose
-from recoveryd.heal import by_hand
+from recoveryd.diagnose.case import case_from_ledger
 from tests.support.trees import Bench, Tree
 
 
@@ -42,7 +42,7 @@ def test_a_recovery_of_the_ledger_is_about_the_message_that_failed(tree: Tree, b
     """By its time, too: a client that listens is known by the message and when it was made."""
     session = tree.stuck()
     event = bench.attempt(tree, session)
-    case = by_hand.case_from_ledger(tree.store, bench.ledger.get(event.id))
+    case = case_from_ledger(tree.store, bench.ledger.get(event.id))
     assert case.refused == Refused(Kind.TOOL_RESULT_MISSING)
     assert (case.failure.message, case.failure.time) == (event.message, tree.failure(session).time)
     assert (case.recovery, case.outcome, case.event.detail) == (event.id, Outcome.HEALED, event.detail)

@@ -11,8 +11,9 @@ import pytest
 from recoveryd.clients.client import Prompt
 from recoveryd.clients.opencode.prompting import last_prompt, prompt_body, resumed_by, stopped
 from recoveryd.core.failure_kinds import KINDS
-from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Resumed, Session
+from recoveryd.core.model import Failure, Kind, Message, Outcome, Part, Session
 from recoveryd.heal.resume_policy import A_DAY, Leave, Resume, Situation, decide_resume
+from recoveryd.ledger.seen_and_resumed import Resumed
 
 NOW = 1_795_000_000.0
 MODEL = {"providerID": "anthropic", "modelID": "claude"}

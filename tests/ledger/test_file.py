@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.core.errors import BusyError
+from recoveryd.core.errors import BusyError, LedgerError
 from recoveryd.core.model import Change
-from recoveryd.ledger.ledger import SCHEMA_VERSION, Ledger, LedgerError
+from recoveryd.ledger.ledger import SCHEMA_VERSION, Ledger
 from tests.ledger.test_ledger import begin, failure, heal
 
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.core.errors import NotFoundError
+from recoveryd.core.errors import LedgerError, NotFoundError
 from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, PastRecovery
 from recoveryd.ledger.images import digest
-from recoveryd.ledger.ledger import Handled, Judged, Ledger, LedgerError, Record, new_id
+from recoveryd.ledger.ledger import Handled, Judged, Ledger, Record, new_id
 from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.ledger.upkeep import Upkeep
 from tests.support.examples import examples

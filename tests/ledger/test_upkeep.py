@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.core.errors import BusyError, NotFoundError, RefusedError
+from recoveryd.core.errors import BusyError, LedgerError, NotFoundError, RefusedError
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.ledger import schema
-from recoveryd.ledger.ledger import SCHEMA_VERSION, Handled, Ledger, LedgerError, Record
+from recoveryd.ledger.ledger import SCHEMA_VERSION, Handled, Ledger, Record
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.schema import bring_forward
 from recoveryd.ledger.seen_and_resumed import SeenSessions

@@ -17,7 +17,7 @@ from recoveryd.core.editor import Marks
 from recoveryd.core.length import Size
 from recoveryd.core.model import Part, Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair import ShortenInput, Shorter, shorten
+from recoveryd.repair import ShortenInput, ShorterPlan, shorten
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning, tool
 from tests.support.judge import body
@@ -94,7 +94,7 @@ def _longest(part: Part) -> int:
 
 
 @cache
-def _planned(seed: int) -> tuple[Session, Shorter | Refusal]:
+def _planned(seed: int) -> tuple[Session, ShorterPlan | Refusal]:
     session = _session(seed)
     rng = random.Random(-seed)
     failure = as_failure(session, {"name": "APIError", "data": {"message": "x"}})
@@ -105,7 +105,7 @@ def _planned(seed: int) -> tuple[Session, Shorter | Refusal]:
     return session, shorten(ShortenInput(session, (WORDS,), ANTHROPIC, editor, usages, Size(asked, limit), SHARE))
 
 
-def _of(made: Shorter, action: str) -> list[str]:
+def _of(made: ShorterPlan, action: str) -> list[str]:
     return [str(edit.part_id) for edit in made.edits if edit.action == action and not edit.companion]
 
 
@@ -146,5 +146,7 @@ def test_the_least_harm_is_done_first_and_no_more_than_is_needed(first: int) -> 
 
 
 def test_the_sessions_by_chance_meet_every_step() -> None:
-    met = {edit.action for seed in range(60) if isinstance(made := _planned(seed)[1], Shorter) for edit in made.edits}
+    met = {
+        edit.action for seed in range(60) if isinstance(made := _planned(seed)[1], ShorterPlan) for edit in made.edits
+    }
     assert {"clear_output", "cut_input", "set_aside_old_thinking", "compact"} <= met

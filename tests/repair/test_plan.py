@@ -20,7 +20,8 @@ from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.providers.anthropic.rules import check
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
-from recoveryd.repair.plan import Plan, PlanInput, objections, plan
+from recoveryd.repair.inputs import PlanInput
+from recoveryd.repair.plan import Plan, objections, plan
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples

@@ -17,14 +17,15 @@ from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core import deed_names
 from recoveryd.core.editor import Marks
 from recoveryd.core.edits import edited
 from recoveryd.core.length import Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
-from recoveryd.repair import ShortenInput, Shorter, shorten
+from recoveryd.repair import ShortenInput, ShorterPlan, shorten
 from recoveryd.repair.measure import measure
-from recoveryd.tell import actions_of, no_longer_seen
+from recoveryd.tell import no_longer_seen
 from tests.e2e.strict import Strict
 from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
@@ -61,17 +62,17 @@ def _long(session: Session, form: str = "new", **fields: Any) -> ShortenInput:
     return replace(case, **fields)
 
 
-def _shorter(case: ShortenInput) -> Shorter:
+def _shorter(case: ShortenInput) -> ShorterPlan:
     made = shorten(case)
-    assert isinstance(made, Shorter), made
+    assert isinstance(made, ShorterPlan), made
     return made
 
 
-def _sent(session: Session, made: Shorter, form: str = "new") -> dict[str, Any]:
+def _sent(session: Session, made: ShorterPlan, form: str = "new") -> dict[str, Any]:
     return body(_wire(form).build(edited(session, made.edits)), thinking=True)
 
 
-def _actions(made: Shorter) -> Counter[str]:
+def _actions(made: ShorterPlan) -> Counter[str]:
     return Counter(edit.action for edit in made.edits if not edit.companion)
 
 
@@ -133,7 +134,7 @@ def test_an_output_that_is_cut_is_whole_in_its_file_whatever_else_is_done_to_its
     stored = json.dumps([part.data for message in edited(session, made.edits).messages for part in message.parts])
     [(file, whole)] = editor.wholes(made.edits).items()
     assert file in stored and len(whole) >= 230_000
-    assert {"cut_output", "clear_output", "cut_input"} <= set(actions_of(made.edits))
+    assert {"cut_output", "clear_output", "cut_input"} <= set(deed_names(made.edits))
     assert no_longer_seen(session, made.edits).startswith("; no longer seen: write 1; cut: write")
 
 

@@ -15,7 +15,7 @@ from recoveryd.core.model import Message, Part, Session
 from recoveryd.core.request import Request
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair.fixes import Settings
-from recoveryd.repair.plan import PlanInput
+from recoveryd.repair.inputs import PlanInput
 from tests.e2e import content_rules, thinking_rules
 from tests.e2e.strict import Refusal, Strict, merged
 from tests.support.build import MODEL, api_error

@@ -8,11 +8,13 @@ import re
 import pytest
 from hypothesis import given
 
+from recoveryd.core.edits import deed_names
+from recoveryd.core.failure_kinds import is_repairable
 from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
-from recoveryd.tell.actions import ACTIONS, actions_of, sentence
+from recoveryd.tell.actions import ACTIONS, sentence
 from recoveryd.tell.event_words import buttons, deeds_by_line, notice
-from recoveryd.tell.failure_words import cause, remedy, repairable
+from recoveryd.tell.failure_words import cause, remedy
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
 from tests.support.judge import stuck
@@ -62,9 +64,9 @@ def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:
 def test_two_parts_of_one_deed_count_once() -> None:
     closed = [Edit("m", "p1", STEP, "close_turn", companion=True), Edit("m", "p2", TEXT, "close_turn")]
     asked = [Edit("n", None, {"role": "user"}, "placeholder", companion=True), Edit("n", "p3", TEXT, "placeholder")]
-    assert actions_of(closed) == ("close_turn",)
-    assert actions_of([*closed, *asked]) == ("close_turn", "placeholder")
-    assert actions_of([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
+    assert deed_names(closed) == ("close_turn",)
+    assert deed_names([*closed, *asked]) == ("close_turn", "placeholder")
+    assert deed_names([Edit("m", "p1", STEP, "split_step")]) == ("split_step",)
 
 
 @examples(30)
@@ -74,7 +76,7 @@ def test_every_plan_can_be_told(rng: random.Random) -> None:
     case = stuck(as_session(generated.planted), generated.thinking)
     made = plan(case.case) if case else None
     if isinstance(made, Plan):
-        actions = actions_of(made.edits)
+        actions = deed_names(made.edits)
         assert set(actions) <= ACTIONS.keys()
         assert sentence(actions, made.kinds[0])
 
@@ -83,7 +85,7 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
     for kind in Kind:
         assert re.fullmatch(r"(an?|the|thinking|half|reasoning) [^.]*[^.,]", cause(kind)) or cause(kind)[0].islower()
         assert remedy(kind).endswith(".") and not remedy(kind).endswith("..")
-        assert remedy(kind).startswith("Nothing is edited") is not repairable(kind)
+        assert remedy(kind).startswith("Nothing is edited") is not is_repairable(kind)
     assert cause(None) and remedy(None)
 
 

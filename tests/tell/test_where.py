@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from recoveryd.core.edits import deeds
+from recoveryd.core.edits import deed_names, deeds
 from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
-from recoveryd.tell.actions import actions_of, sentence
+from recoveryd.tell.actions import sentence
 from recoveryd.tell.event_words import notice, where_line
 from recoveryd.tell.toast import BODY_LENGTH
 from recoveryd.tell.where import places
@@ -112,7 +112,7 @@ def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> No
     case = stuck(as_session(generated.planted), generated.thinking)
     made = plan(case.case) if case else None
     if case is not None and isinstance(made, Plan):
-        found, actions = places(case.session, made.edits), actions_of(made.edits)
+        found, actions = places(case.session, made.edits), deed_names(made.edits)
         assert len(found) == len(actions) > 0
         prompts = sum(m.role == "user" for m in case.session.messages) + 1
         for place in found:

@@ -19,10 +19,10 @@ from recoveryd.clients.claude_code import (
 )
 from recoveryd.clients.claude_code.session_status import TranscriptStatus
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
-from recoveryd.clients.growing_files import GrowingFiles, by_folder
+from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
-from recoveryd.disk import tree
+from recoveryd.disk import group_by_place, tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
 _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
@@ -229,7 +229,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
 
 
 def _may_hold(folders: Found, name: str) -> bool:
-    return tree.valid_id(name) and (len(folders) != 2 or name == SUBAGENTS)
+    return tree.safe_name(name) and (len(folders) != 2 or name == SUBAGENTS)
 
 
 def _checked(file: Sequence[str]) -> Found:
@@ -252,5 +252,5 @@ def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Chang
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:
     """Make one store for each configuration folder of Claude Code."""
-    folders = by_folder(home / transcript_paths.PROJECTS for home in homes)
+    folders = group_by_place(home / transcript_paths.PROJECTS for home in homes)
     return [ClaudeCodeTranscripts(root, others) for root, *others in folders]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recoveryd.clients import json_lines, json_text
+from recoveryd.clients import javascript, json_lines
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -112,7 +112,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
             continue
         kind, uuid = _text(data, "type"), data.get("uuid")
         if kind in _CHAINED and isinstance(uuid, str) and uuid:
-            weight += json_text.weight(text) if len(text) > _LARGE else len(text)
+            weight += javascript.weight_in_memory(text) if len(text) > _LARGE else len(text)
             if weight > most:
                 raise StoreError(f"{path} is too large: its conversation may take {most:,} bytes of memory.")
             lines[uuid] = Line(uuid, data, text, lines[uuid].number if uuid in lines else number)
@@ -136,7 +136,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
     if text.startswith(_REQUEST) or (number and text.startswith(_MARK)):
         return None
     try:
-        data = json_text.parse_json(text)
+        data = javascript.parse_json(text)
     except ValueError:
         return None
     except RecursionError:
@@ -149,7 +149,7 @@ def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
 def parse(raw: bytes) -> dict[str, Any] | None:
     """Read a transcript's line as Claude Code does; None for what is no JSON object, or nested too deeply."""
     try:
-        data = json_text.parse_json(raw)
+        data = javascript.parse_json(raw)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

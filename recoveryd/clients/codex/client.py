@@ -12,7 +12,6 @@ from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
-from recoveryd.clients.growing_files import by_folder
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
 from recoveryd.core import (
@@ -26,6 +25,7 @@ from recoveryd.core import (
     Session,
     Wire,
 )
+from recoveryd.disk import group_by_place
 
 _LOADING_S = 1.0  # `codex exec` begins its turn 0.1 s after it has read the thread (measured)
 
@@ -46,7 +46,7 @@ class Codex(WithoutServer):
         if not self._settings.enabled:
             return ()
         homes = rollout_paths.there(env, self._settings.homes)
-        folders = by_folder(home / rollout_paths.SESSIONS for home in homes)
+        folders = group_by_place(home / rollout_paths.SESSIONS for home in homes)
         return [CodexThreads(root, others) for root, *others in folders]
 
     def config_problems(self) -> Iterator[ConfigProblem]:

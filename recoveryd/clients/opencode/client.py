@@ -17,11 +17,12 @@ from recoveryd.clients.opencode import (
 )
 from recoveryd.clients.opencode.configured_sdks import asks_its_maker
 from recoveryd.clients.opencode.opencode_store import of_opencode
-from recoveryd.clients.opencode.plugin_file import OpencodePlugin, config_home
+from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.clients.opencode.store_paths import config_home
 from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.clients.opencode.versions import forms_of, goes_by_ids, proven
 from recoveryd.clients.opencode.wire import wires_of

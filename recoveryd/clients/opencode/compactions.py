@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recoveryd.clients.opencode.wire.history import truthy
+from recoveryd.clients.javascript import truthy
 from recoveryd.core import Edit, Edits, Json, Message, Part, Session
 
 # Of the client's own prune: the newest outputs stay, and it does nothing for less than the second.

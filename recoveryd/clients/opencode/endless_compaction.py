@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode.prompting import stopped
-from recoveryd.clients.opencode.wire.history import truthy
 from recoveryd.core import Json, Message
 
 Parts = Callable[[str], Iterable[Json | None]]

@@ -9,15 +9,17 @@ from pathlib import Path
 from recoveryd.clients.client import Client, ShellSettings
 from recoveryd.clients.opencode import store_paths
 from recoveryd.clients.opencode.client import Opencode
-from recoveryd.clients.opencode.plugin_file import OpencodePlugin, config_home
+from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.clients.opencode.store_paths import config_home
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Store
 from recoveryd.core import Check, ConfigProblem, Failure, Wire
+from recoveryd.disk import distinct_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class ForkedOpencode(Opencode):
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those at its own place, and those that the configuration gives it by its name."""
-        paths = store_paths.distinct(path.expanduser() for path in (*self.fork.paths(env), *self._more))
+        paths = distinct_places(path.expanduser() for path in (*self.fork.paths(env), *self._more))
         data = self.fork.data(env).resolve() if isinstance(self.fork, Fork) else None
         return [OpencodeSqlite(path, client=self.name, title=self.title, data=data) for path in paths]
 

@@ -63,11 +63,6 @@ DAY_MS = 86_400_000
 _TIMED = re.compile("msg_[0-9a-f]{12}")
 
 
-def code_units(text: str) -> bytes:
-    """Make a key that sorts as the client does: JavaScript compares UTF-16 code units."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
 def id_time(identifier: str, now_ms: int) -> int | None:
     """Tell when a message's id was made, in milliseconds since the epoch; None when it does not say.
 

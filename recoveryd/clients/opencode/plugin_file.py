@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,10 +76,3 @@ def _source() -> str:
     from importlib.resources import files  # late: an idle daemon reads none
 
     return files("recoveryd.clients.opencode").joinpath("plugin.js").read_text("utf-8")
-
-
-def config_home(env: Mapping[str, str]) -> Path:
-    """Return the folder that programs of this user keep their settings in."""
-    base = env.get("XDG_CONFIG_HOME", "")
-    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
-    return Path(base) if Path(base).is_absolute() else home / ".config"

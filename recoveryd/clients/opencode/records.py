@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recoveryd.clients import json_text
+from recoveryd.clients import javascript
 from recoveryd.core import Edit, Json, Message, Part, Session, StoreError
-from recoveryd.disk import valid_id
+from recoveryd.disk import safe_name
 
 TITLE = "OpenCode"  # what people call it
 # Release builds (latest, beta, prod) use `opencode.db`, an older beta its own; `local` is a build from source, `stable`
@@ -44,10 +44,10 @@ _BROKEN = object()
 
 
 def _value(raw: bytes, what: str) -> Any:
-    if len(raw) > MAX_RECORD // 200 and json_text.weight(raw) > MAX_RECORD:
+    if len(raw) > MAX_RECORD // 200 and javascript.weight_in_memory(raw) > MAX_RECORD:
         raise StoreError(f"{what} holds too many values to be read.")
     try:
-        return json_text.parse_json(raw)
+        return javascript.parse_json(raw)
     except RecursionError:
         raise StoreError(f"{what} is nested too deeply to be read.") from None
     except ValueError:
@@ -83,7 +83,7 @@ def targets(session: Session, edits: Iterable[Edit]) -> Iterator[tuple[Edit, Mes
     latest = {edit.record: edit for edit in edits}
     new = {edit.message_id for edit in latest.values() if edit.part_id is None and edit.after is not None}
     for edit in latest.values():
-        if not valid_id(edit.message_id) or not (edit.part_id is None or valid_id(edit.part_id)):
+        if not safe_name(edit.message_id) or not (edit.part_id is None or safe_name(edit.part_id)):
             raise StoreError(f"An edit of session {session.id} names an id that can't be one: {edit.record}.")
         stored = messages.get(edit.message_id) if edit.part_id is None else parts.get(edit.part_id)
         elsewhere = isinstance(stored, Part) and stored.message_id != edit.message_id

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.ids import between
-from recoveryd.clients.opencode.wire.history import left_out, truthy
+from recoveryd.clients.opencode.wire.history import left_out
 from recoveryd.core import Block, Edit, Edits, Json, Message, Part, deeds
 
 CUT = "cut_output", "cut_paste"  # of these the whole is put into a file

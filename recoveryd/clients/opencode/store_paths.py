@@ -1,11 +1,10 @@
-"""Tell where OpenCode keeps its data, and which of its files are databases."""
+"""Tell where OpenCode keeps its data and its settings, and which of its files are databases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from recoveryd.clients.growing_files import by_folder
 from recoveryd.clients.opencode.records import CHANNELS
 
 
@@ -18,15 +17,17 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
 
 
 def data_home(env: Mapping[str, str]) -> Path:
-    """Return the folder below which the client keeps its data: `XDG_DATA_HOME`, else `~/.local/share`."""
+    """Return the folder below which OpenCode keeps its data: `XDG_DATA_HOME`, else `~/.local/share`."""
     base = env.get("XDG_DATA_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     return Path(base) if Path(base).is_absolute() else home / ".local" / "share"
 
 
-def distinct(paths: Iterable[Path]) -> list[Path]:
-    """List the paths that lead to different places, each as it was named first."""
-    return [first for first, *_ in by_folder(paths)]
+def config_home(env: Mapping[str, str]) -> Path:
+    """Return the folder below which OpenCode keeps its settings: `XDG_CONFIG_HOME`, else `~/.config`."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    return Path(base) if Path(base).is_absolute() else home / ".config"
 
 
 def databases(folder: Path) -> list[Path]:

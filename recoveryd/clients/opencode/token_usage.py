@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recoveryd.clients.opencode.wire.history import truthy
+from recoveryd.clients.javascript import truthy
 from recoveryd.core import Failure, Message, Session, Usage
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recoveryd.core import Kind, RecordedError, Refused, clean
+from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.other_causes import of_a_limit
@@ -61,17 +61,6 @@ def candidates(error: RecordedError) -> tuple[Kind, ...]:
 def named_ids(error: RecordedError) -> tuple[str, ...]:
     """List the ids of tool calls that the error names, each once, in the order of the text."""
     return named.named_calls(error.texts)
-
-
-def excerpt(error: RecordedError, length: int = 200) -> str:
-    """Return the first words of an error, unescaped, on one line and without control characters.
-
-    A sentence goes before a word, and a code is told only where there is nothing else.
-    """
-    texts = [clean(text, instead=" ") for text in error.texts if text != error.name]
-    sentences = [text for text in texts if len(text) > 12 and " " in text]
-    words = [text for text in texts if " " in text or not text.isascii()]  # Chinese has no blanks
-    return clean(next(filter(None, (*sentences, *words, *texts)), ""), length)
 
 
 @lru_cache(maxsize=16)

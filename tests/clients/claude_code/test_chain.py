@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from recoveryd.clients import json_text
+from recoveryd.clients import javascript
 from recoveryd.clients.claude_code import transcript
 from recoveryd.core import StoreError
 from tests.support.transcript import Transcript, dump, text
@@ -81,12 +81,12 @@ def test_what_was_sent_is_kept_for_the_client_alone_and_not_even_parsed(monkeypa
     for number in (1, 3):
         made.lines.insert(number, {"type": "api-request", "params": {"messages": ["x" * 1000]}})
     parsed: list[int] = []
-    real = json_text.parse_json
+    real = javascript.parse_json
 
     def parse(raw: bytes) -> object:
         parsed.append(len(raw))
         return real(raw)
 
-    monkeypatch.setattr(json_text, "parse_json", parse)
+    monkeypatch.setattr(javascript, "parse_json", parse)
     assert said(made.raw()) == ["a", "b", "c", "d"]
     assert parsed and max(parsed) < 1000

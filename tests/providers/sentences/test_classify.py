@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
+from recoveryd.core.error_text import excerpt
 from recoveryd.core.model import Kind
 from recoveryd.providers.find import LIKELY, SURE
-from recoveryd.providers.sentences.classify import candidates, excerpt, named_ids
+from recoveryd.providers.sentences.classify import candidates, named_ids
 from recoveryd.providers.sentences.rows import Row, squeeze
 from tests import confusion
 from tests.confusion import forms

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients import json_text
-from recoveryd.clients.opencode import ids as ids_module
+from recoveryd.clients import javascript
+from recoveryd.clients.javascript import code_unit_order
 from recoveryd.clients.opencode import records as opencode
 from recoveryd.clients.store import About
 from recoveryd.core import PAGE, Json, Message, NotFoundError, Part, Session, StoreError
@@ -39,7 +39,7 @@ class Reader:
         try:
             with os.scandir(self.root.joinpath(*below)) as entries:
                 for entry in entries:
-                    if tree_module.valid_id(entry.name) and entry.is_dir(follow_symlinks=False):
+                    if tree_module.safe_name(entry.name) and entry.is_dir(follow_symlinks=False):
                         with suppress(FileNotFoundError):
                             yield entry.name, entry.stat(follow_symlinks=False).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
@@ -51,7 +51,7 @@ class Reader:
         """Find the folder of a session's messages: `message/<session>`, in older trees
         `message/<project>/<session>`.
         """
-        if tree_module.valid_id(session_id):
+        if tree_module.safe_name(session_id):
             if os.path.lexists(f"{self.root}/message/{session_id}"):
                 return ("message", session_id)
             for project, _ in self.folders("message"):
@@ -83,7 +83,7 @@ class Reader:
 
     def about(self, session_id: str) -> About:
         """Read title, folder and parent of a session. An unknown session is an empty `About`. StoreError."""
-        found = self.session_file(session_id) if tree_module.valid_id(session_id) else None
+        found = self.session_file(session_id) if tree_module.safe_name(session_id) else None
         if found is None:
             return About()
         try:
@@ -100,13 +100,13 @@ class Reader:
     def greatest_id(self, session_id: str) -> str:
         """Return the id of its messages that sorts last, from the names of its files; "" when there is none."""
         with suppress(NotFoundError):
-            return max(tree.ids(tree.names(self.root, *self.where(session_id))), default="")
+            return max(tree.json_names(tree.names(self.root, *self.where(session_id))), default="")
         return ""
 
     def parts(self, message_id: str) -> Iterator[Json | None]:
         """Read the parts of a message, one after the other, as they are now; None for one that is no JSON object."""
         with suppress(FileNotFoundError), tree.folder(self.root, "part", message_id) as fd:
-            for part_id in tree.ids(tree.listing(fd)):
+            for part_id in tree.json_names(tree.listing(fd)):
                 path = self.path(("part", message_id), part_id)
                 yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
@@ -131,7 +131,7 @@ class Reader:
     def unreadable(self, session_id: str, *, whole: bool) -> bool:
         """Whether a part of its newest messages, or of the `whole` session, is no JSON."""
         with suppress(NotFoundError):
-            ids = tree.ids(tree.names(self.root, *self.where(session_id)))
+            ids = tree.json_names(tree.names(self.root, *self.where(session_id)))
             return any(map(self._holds_unreadable, reversed(ids if whole else ids[-PAGE:])))
         return False
 
@@ -184,7 +184,7 @@ class _Records:
         """Read every record of a folder. Returns their ids, in the order of the client."""
         try:
             with tree.folder(self._reader.root, *folder) as fd:
-                ids = tree.ids(tree.listing(fd))
+                ids = tree.json_names(tree.listing(fd))
                 for record in ids:
                     self._read(fd, folder, record)
         except FileNotFoundError:
@@ -224,7 +224,7 @@ class _Records:
             for raw, data in [self.found[here, part]]
         ]
         # The client sorts by the id inside; it is the name of the file unless somebody made the file by hand.
-        stored.sort(key=lambda part: ids_module.code_units(_text(part.data or {}, "id") or part.id))
+        stored.sort(key=lambda part: code_unit_order(_text(part.data or {}, "id") or part.id))
         return Message(message, self.data(folder, message), tuple(stored), self.found[folder, message][0])
 
     def _read(self, fd: int, folder: Folder, record: str) -> None:
@@ -237,7 +237,7 @@ class _Records:
         known, _ = self.found.get((folder, record), (b"", None))
         if known == raw != b"":
             return
-        self._weight += json_text.weight(raw) - json_text.weight(known)
+        self._weight += javascript.weight_in_memory(raw) - javascript.weight_in_memory(known)
         if self._weight > self._reader.max_session:
             limit = self._reader.max_session
             raise StoreError(f"The session of {path} is too large: it may take {limit:,} bytes of memory.")

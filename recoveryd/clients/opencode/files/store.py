@@ -22,7 +22,7 @@ from recoveryd.clients.opencode.files.replace_ids import Move
 from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
-from recoveryd.disk import file_transaction, tree
+from recoveryd.disk import distinct_places, file_transaction, tree
 from recoveryd.disk import tree as tree_module
 
 Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -68,7 +68,7 @@ class OpencodeFiles:
             if last.startswith(".") or not folders:
                 return ()
             last = folders.pop()
-        return (last,) if tree_module.valid_id(last) and len(folders) < 2 else ()
+        return (last,) if tree_module.safe_name(last) and len(folders) < 2 else ()
 
     def exists(self) -> bool:
         return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
@@ -135,7 +135,7 @@ class OpencodeFiles:
         seen: set[str] = set()
         for name, changed in self._reader.folders("message"):
             # All of OpenCode's session ids begin so; any other folder has to be opened to tell.
-            flat = name.startswith("ses") or tree.ids(tree.names(self.root, "message", name))
+            flat = name.startswith("ses") or tree.json_names(tree.names(self.root, "message", name))
             above = ("message",) if flat else ("message", name)
             for session, time_ns in [(name, changed)] if flat else self._reader.folders(*above):
                 if session not in seen:
@@ -151,7 +151,7 @@ class OpencodeFiles:
                 def read(message_id: str) -> Json | None:
                     return self._reader.message(fd, where, message_id)
 
-                newest = ids_module.newest_first(tree.ids(tree.listing(fd)), read, int(self._clock() * 1000))
+                newest = ids_module.newest_first(tree.json_names(tree.listing(fd)), read, int(self._clock() * 1000))
                 return look_module.look(self.id, session_id, newest, self._reader.parts)
         except (FileNotFoundError, NotFoundError):
             return SessionStatus()
@@ -187,7 +187,7 @@ class OpencodeFiles:
         messages = self._entries(self._reader.where(session_id))
         about = self._reader.session_file(session_id)
         entries = [*messages, *(self._entries(about[0], about[1] + tree.SUFFIX) if about else ())]
-        for message_id in tree.ids([name for name, *_ in messages]):
+        for message_id in tree.json_names([name for name, *_ in messages]):
             entries += self._entries(("part", message_id))
         return Stamp(max((mtime for _, mtime, *_ in entries), default=0), tuple(entries))
 
@@ -196,11 +196,11 @@ class OpencodeFiles:
         `root`.
         """
         where = self._reader.where(session_id)
-        messages = tree.ids(tree.names(self.root, *where))
+        messages = tree.json_names(tree.names(self.root, *where))
         found = []
         for folder in [where, *(("part", message_id) for message_id in messages)]:
             names = tree.names(self.root, *folder)
-            known = {identifier + tree.SUFFIX for identifier in tree.ids(names)}
+            known = {identifier + tree.SUFFIX for identifier in tree.json_names(names)}
             found += ["/".join((*folder, name)) for name in names if not name.startswith(".") and name not in known]
         return sorted(found)
 
@@ -279,7 +279,7 @@ class OpencodeFiles:
         beside = [real for path, real in there.items() if path != own and _written(real)]
         found = ((changed, session) for session, changed, _ in self._sessions()) if beside else ()
         last, newest = max(found, default=(0, ""))
-        messages = tree.ids(tree.names(self.root, *self._reader.where(newest))) if newest else []
+        messages = tree.json_names(tree.names(self.root, *self._reader.where(newest))) if newest else []
         return next((path for path in beside if _written(path) > last and schema.has_messages(path, messages)), None)
 
     def _entries(self, folder: tuple[str, ...], only: str | None = None) -> list[Listed]:
@@ -316,4 +316,4 @@ def find_stores(data_dirs: Sequence[Path], env: Mapping[str, str]) -> list[Openc
     `data_dirs` are further places: a data folder of OpenCode (`.../opencode`) or its `storage` folder itself.
     """
     roots = [f if f.name == "storage" else f / "storage" for f in store_paths.data_folders(env, data_dirs)]
-    return [OpencodeFiles(root) for root in store_paths.distinct(roots)]
+    return [OpencodeFiles(root) for root in distinct_places(roots)]

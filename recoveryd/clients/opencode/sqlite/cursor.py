@@ -86,7 +86,7 @@ class Cursor:
         self._place = self._database.read(work)
         if parts_due:
             self._parts_read = time.monotonic()
-        return [session for session in found if tree.valid_id(session)]
+        return [session for session in found if tree.safe_name(session)]
 
 
 def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: int) -> Iterator[str]:

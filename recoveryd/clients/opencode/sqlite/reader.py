@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from recoveryd.clients import json_text
+from recoveryd.clients import javascript
 from recoveryd.clients.opencode import ids, records
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.sqlite import rows
@@ -61,11 +61,11 @@ class RowReader:
         while page:
             after = page[-1]
             page = self._read(lambda db, after=after: [str(i) for (i,) in db.execute(SESSIONS, (after, PAGE))])  # type: ignore[misc]
-            yield from filter(tree.valid_id, page)
+            yield from filter(tree.safe_name, page)
 
     def sessions_since(self, since_ms: int, now_ms: int) -> list[str]:
         """List the sessions of messages made since."""
-        return self._read(lambda db: sorted(filter(tree.valid_id, sessions_since(db, since_ms, now_ms))))
+        return self._read(lambda db: sorted(filter(tree.safe_name, sessions_since(db, since_ms, now_ms))))
 
     def images(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read the images of these rows, from one state of the database; None for one that is not there."""
@@ -89,18 +89,18 @@ class RowReader:
             newest = (self._message(row) for row in found if row is not None)
             return look_module.look(self._store, session_id, newest, parts)
 
-        return self._read(work) if tree.valid_id(session_id) else SessionStatus()
+        return self._read(work) if tree.safe_name(session_id) else SessionStatus()
 
     def about(self, session_id: str) -> About:
         """Read title, folder and parent of a session. An unknown session is an empty `About`."""
-        if not tree.valid_id(session_id):
+        if not tree.safe_name(session_id):
             return About()
         row = self._read(lambda db: db.execute(ABOUT, (session_id,)).fetchone())
         return About(_text(row[0]), _text(row[1]), _text(row[2]) or None) if row else About()
 
     def greatest_id(self, session_id: str) -> str:
         """Return the id of its messages that sorts last; "" when there is none."""
-        if not tree.valid_id(session_id):
+        if not tree.safe_name(session_id):
             return ""
         return self._read(lambda db: str(db.execute(GREATEST, (session_id,)).fetchone()[0]))
 
@@ -110,7 +110,7 @@ class RowReader:
 
     def unreadable(self, session_id: str, *, whole: bool) -> bool:
         """Whether a part of its newest messages, or of the `whole` session, is no JSON."""
-        if not tree.valid_id(session_id):
+        if not tree.safe_name(session_id):
             return False
         many = -1 if whole else model.PAGE
         return self._read(lambda db: db.execute(UNREADABLE, (session_id, many)).fetchone() is not None)
@@ -123,7 +123,7 @@ class RowReader:
             messages = list(self._limited("message", db.execute(MESSAGES, (session_id,)), session_id))
             if about is None and not messages:
                 raise self._missing(session_id)
-            size = sum(json_text.weight(rows.data_bytes(row["data"])) for row in messages)
+            size = sum(javascript.weight_in_memory(rows.data_bytes(row["data"])) for row in messages)
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
@@ -138,7 +138,7 @@ class RowReader:
                 revert=self._revert(session_id, revert),
             )
 
-        if not tree.valid_id(session_id):
+        if not tree.safe_name(session_id):
             raise self._missing(session_id)
         return self._read(work)
 
@@ -154,7 +154,7 @@ class RowReader:
             newest = max(time for time in (*times, 0) if isinstance(time, int))
             return Stamp(newest * 1_000_000, (*facts, about))
 
-        if not tree.valid_id(session_id):
+        if not tree.safe_name(session_id):
             raise self._missing(session_id)
         return self._read(work)
 
@@ -170,7 +170,7 @@ class RowReader:
     ) -> Iterator[rows.Row]:
         for values in found:
             row = rows.row_by_column(table, values, self._path)
-            size += json_text.weight(rows.data_bytes(row["data"]))
+            size += javascript.weight_in_memory(rows.data_bytes(row["data"]))
             if size > self._max_session:
                 limit = self._max_session
                 raise StoreError(

@@ -26,7 +26,7 @@ def row_key(table: str, identifier: str) -> str:
 def split_key(record: str) -> tuple[str, str]:
     """Cut the key of a row of OpenCode's database into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
-    if table not in RECORDS or not tree.valid_id(identifier):
+    if table not in RECORDS or not tree.safe_name(identifier):
         raise StoreError(f"{record!r} is no record of this store.")
     return table, identifier
 

@@ -18,7 +18,7 @@ from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
-from recoveryd.disk import BUSY_S, Database, tree
+from recoveryd.disk import BUSY_S, Database, distinct_places, tree
 
 
 class OpencodeSqlite:
@@ -238,4 +238,4 @@ def find_stores(
         own, *others = store_paths.databases(folder)
         found += [own, *(path for path in others if os.path.lexists(path))]
     found += [path.expanduser() for path in databases]
-    return [OpencodeSqlite(path, data=data_folders[0]) for path in store_paths.distinct(found)]
+    return [OpencodeSqlite(path, data=data_folders[0]) for path in distinct_places(found)]

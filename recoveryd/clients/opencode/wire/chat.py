@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recoveryd.clients.javascript import javascript_json
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import SdkWire, block
 from recoveryd.core import Block, Json
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.javascript import javascript_json
+from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block
 from recoveryd.core import Block, Json, Turn
 

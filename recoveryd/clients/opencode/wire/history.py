@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import PAGE, Message, Part, Session
 
@@ -111,11 +112,6 @@ def _names_tail(message: Message) -> bool:
 
 def _summary(message: Message) -> bool:
     return message.role == "assistant" and truthy(message.data.get("summary")) and truthy(message.data.get("finish"))
-
-
-def truthy(value: object) -> bool:
-    """Whether a value is true as JavaScript has it: an empty object or list counts."""
-    return isinstance(value, (Mapping, list)) or bool(value)
 
 
 def left_out(message: Message) -> bool:

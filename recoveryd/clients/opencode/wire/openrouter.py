@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from recoveryd.clients.javascript import javascript_json
 from recoveryd.clients.opencode.wire.chat import ChatWire
-from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import SentMessage, block, unmerged
 from recoveryd.core import Block, Json, Turn
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from recoveryd.clients.javascript import javascript_json
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.clients.opencode.wire.history import left_out
 from recoveryd.clients.opencode.wire.media import CannotSend, attachment, file, is_picture_or_pdf
@@ -299,12 +300,6 @@ def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json
         return words, beside
     text = [] if form.omits_empty_output and not output else [{"type": "text", "text": words}]
     return [*text, *(shown for shown in within if shown is not None)], beside
-
-
-def javascript_json(value: Any) -> str:
-    """Write a value as JavaScript writes it as JSON."""
-    words = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", words)
 
 
 def steps(parts: Sequence[Part]) -> Iterator[list[Part]]:

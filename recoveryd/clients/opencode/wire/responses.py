@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from recoveryd.clients.javascript import javascript_json
 from recoveryd.clients.opencode.wire.media import CannotSend
-from recoveryd.clients.opencode.wire.prompt import Piece, javascript_json
+from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import SdkWire, SentMessage, block
 from recoveryd.core import Block, Json, Request, Session, Turn
 

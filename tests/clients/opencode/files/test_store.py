@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients import json_text
+from recoveryd.clients import javascript
 from recoveryd.clients.opencode import generations, records
 from recoveryd.clients.opencode.files import reader
 from recoveryd.clients.opencode.files.store import find_stores
@@ -92,9 +92,9 @@ def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(
 
 
 def test_texts_with_letters_that_take_more_weigh_more() -> None:
-    assert json_text.weight(b"a" * 100) == 100
-    assert json_text.weight(b"[1,2]") == 5 + 2 * 32
-    assert json_text.weight("aaa😀".encode()) == 4 * 7
+    assert javascript.weight_in_memory(b"a" * 100) == 100
+    assert javascript.weight_in_memory(b"[1,2]") == 5 + 2 * 32
+    assert javascript.weight_in_memory("aaa😀".encode()) == 4 * 7
 
 
 @pytest.mark.parametrize("type_", [[], {}, None, 5, True])

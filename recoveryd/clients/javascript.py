@@ -1,12 +1,18 @@
-"""JSON as a program in JavaScript reads it: broken UTF-8 becomes U+FFFD, NaN is none, a number has any length."""
+"""Values as a program in JavaScript has them: JSON as it reads and writes it, what is true, how texts sort. Pure.
+
+Broken UTF-8 becomes U+FFFD there, NaN is no JSON, and a number has any length.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from recoveryd.core import HALF
 
-def weight(raw: bytes) -> int:
+
+def weight_in_memory(raw: bytes) -> int:
     """Estimate how many bytes the JSON text of a record takes in memory: those of its text, and 32 for each value that
     may be in it.
 
@@ -36,3 +42,19 @@ def _no_constant(name: str) -> Any:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def truthy(value: object) -> bool:
+    """Whether a value is true as JavaScript has it: an empty object or list counts."""
+    return isinstance(value, (Mapping, list)) or bool(value)
+
+
+def javascript_json(value: Any) -> str:
+    """Write a value as JSON, as JavaScript does."""
+    words = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", words)
+
+
+def code_unit_order(text: str) -> bytes:
+    """Make a key that sorts texts as JavaScript does, which compares UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
