@@ -103,7 +103,7 @@ def _fork(name: str, title: str, database: str, variable: str) -> _Known:
 
     return _Known(
         title=title,
-        there=lambda config, env: known().path(env).exists() or bool(_databases(config, name)),
+        there=lambda config, env: os.path.lexists(known().path(env)) or bool(_databases(config, name)),
         make=make,
         content=lambda: opencode_content,
         folder=database,
@@ -247,7 +247,7 @@ class Whose:
     def name(self, store_id: str) -> str:
         """Return the name by which programs know the client."""
         found = next((store.client for store in self._stores if store.id == store_id), None)
-        named = (one.name for one in self._config.opencode.stores if str(one.path.resolve()) == store_id)
+        named = (one.name for one in self._config.opencode.stores if os.path.realpath(one.path) == store_id)
         return found or next(map(_fork_of, named), None) or self._recorded.get(store_id) or _by_place(store_id)
 
     def title(self, store_id: str) -> str:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from recoveryd.clients.store import Stamp
 from recoveryd.core import Change, Entry, NotFoundError, RefusedError, StoreError
-from recoveryd.disk import tree
+from recoveryd.disk import is_folder, real_path, tree
 
 Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
 
@@ -29,10 +29,10 @@ class GrowingFiles(ABC, Generic[Found]):
     noun: str
 
     def __init__(self, root: Path, others: Sequence[Path] = ()) -> None:
-        self.root = root.resolve()
+        self.root = real_path(root)
         self.id = str(self.root)
         # What the client keeps beside it is in the folder of its name, also where that is a symlink.
-        self.home, *self._other_homes = dict.fromkeys(path.parent.resolve() for path in (root, *others))
+        self.home, *self._other_homes = dict.fromkeys(real_path(path.parent) for path in (root, *others))
         self.lock_path = self.root
         self.watch_path = self.root
         self._files: dict[str, Found] = {}  # sessions and where they are
@@ -62,7 +62,7 @@ class GrowingFiles(ABC, Generic[Found]):
         return (self.home, *self._other_homes)
 
     def exists(self) -> bool:
-        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+        return is_folder(self.root)
 
     def live(self) -> str | None:
         try:

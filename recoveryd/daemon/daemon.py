@@ -243,10 +243,13 @@ class Daemon:
         self._tick_later()
         self._log_once.safely("places", self._find_again)
         self._watcher.check()
-        for problem in self._watcher.problems():
-            self._log_once.say(("watch", problem), problem)
+        self._log_once.safely("watch", self._say_problems)
         for store in self.stores.values():
             self._sweep_later(store, again=True)
+
+    def _say_problems(self) -> None:
+        for problem in self._watcher.problems():
+            self._log_once.say(("watch", problem), problem)
 
     def _find_again(self) -> None:
         """Find stores that are new, and symlinks that were pointed elsewhere."""

@@ -1,16 +1,29 @@
-"""Tell which paths lead to the same place on the disk, by whatever links."""
+"""Tell where paths lead, and which of them to the same place on the disk, by whatever links."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
+
+
+def real_path(path: Path) -> Path:
+    """Follow the symlinks of a path, as far as they lead anywhere. Raises nothing: one may lead round in a circle, or
+    to a disk that does not answer.
+    """
+    return Path(os.path.realpath(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there. Of what can't be looked at (a mount that is dead, say) that is not known: False."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
 
 
 def group_by_place(paths: Iterable[Path]) -> list[list[Path]]:
     """Group paths by the place that they lead to."""
     found: dict[Path, list[Path]] = {}
     for path in paths:
-        found.setdefault(path.resolve(), []).append(path)
+        found.setdefault(real_path(path), []).append(path)
     return list(found.values())
 
 

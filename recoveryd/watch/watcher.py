@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from watchdog import events
 from watchdog.observers import Observer
 
 from recoveryd.clients import Store
-from recoveryd.disk import TEMPORARY
+from recoveryd.disk import TEMPORARY, is_folder
 from recoveryd.watch import folders
 from recoveryd.watch.busy_files import LOOK_S, Burst
 from recoveryd.watch.events import FOLDERS, MOVES, RECORDS, WRITES, Handler, Wanted
@@ -92,7 +93,21 @@ class Watcher:
         self.stop()
 
     def check(self) -> None:
-        """Attach again wherever a folder appeared, was replaced or is no longer watched. Cheap when all is well."""
+        """Attach again wherever a folder appeared, was replaced or is no longer watched. Cheap when all is well.
+
+        Raises nothing: what goes wrong is among the `problems`, and the next event or check tries again.
+        """
+        self._safely(self._check)
+
+    def _safely(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self._failed["check"] = (0.0, f"Watching could not be resumed: {type(error).__name__}: {error}")
+        else:
+            self._failed.pop("check", None)
+
+    def _check(self) -> None:
         fresh: list[str] = []
         with self._lock:
             if self._stopped or not self._observe():
@@ -126,16 +141,14 @@ class Watcher:
             self._wake.clear()
             if self._stopped:
                 return
-            try:
-                over = self._look_at_bursts()
-                if woken or over:
-                    self.check()
-                for burst in over:
-                    self._touch(burst.changed())  # while it was attached to
-            except Exception as error:  # the next event, or the daemon's tick, tries again
-                self._failed["check"] = (0.0, f"Watching could not be resumed: {type(error).__name__}: {error}")
-            else:
-                self._failed.pop("check", None)
+            self._safely(partial(self._go_on, woken=woken))
+
+    def _go_on(self, *, woken: bool) -> None:
+        over = self._look_at_bursts()
+        if woken or over:
+            self._check()
+        for burst in over:
+            self._touch(burst.changed())  # while it was attached to
 
     def _look_at_bursts(self) -> list[Burst]:
         """Tell what was written in each burst, and return and drop the bursts that are over."""
@@ -178,7 +191,7 @@ class Watcher:
                 self._failed.pop(str(root), None)
             else:
                 wanted[str(root)] = wanted.get(str(root), FOLDERS) | files
-            above = str(next(place for place in root.parents if place.is_dir()))
+            above = str(next(place for place in root.parents if is_folder(place)))
             wanted.setdefault(above, FOLDERS)
         self._roots = roots
         self._places = frozenset(str(place) for root in map(Path, roots) for place in (root, *root.parents))

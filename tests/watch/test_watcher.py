@@ -200,6 +200,27 @@ def test_two_stores_are_watched_side_by_side_and_one_that_leaves_does_not_stop_t
         touches.until((stores[0].id, None))
 
 
+def test_a_path_that_the_system_does_not_look_at_stops_no_other_store(tmp_path: Path, store: OpencodeFiles) -> None:
+    """A name that is too long stands for a mount that is dead, and for a folder that may not be entered."""
+    odd = OpencodeFiles(tmp_path / ("x" * 300) / "storage")
+    with watching(odd, store) as (watcher, touches):
+        write(store, "ses_1", "msg_1.json")
+        touches.until((store.id, "ses_1"))
+        assert watcher.problems() == []
+
+
+def test_a_check_that_fails_is_a_problem_and_the_next_one_tries_again(
+    store: OpencodeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watching(store) as (watcher, _):
+        with monkeypatch.context() as patch:
+            patch.setattr(watcher, "_wanted", lambda: 1 / 0)
+            watcher.check()
+            assert any("ZeroDivisionError" in problem for problem in watcher.problems())
+        watcher.check()
+        assert watcher.problems() == []
+
+
 def test_a_symlinked_root_is_watched_where_it_leads(tmp_path: Path) -> None:
     (tmp_path / "real" / "message").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real")

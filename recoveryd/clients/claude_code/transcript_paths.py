@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
+from recoveryd.disk import is_folder, real_path
 
 PROJECTS = "projects"
 SUBAGENTS = "subagents"
@@ -24,7 +25,7 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     named = env.get("CLAUDE_CONFIG_DIR", "")
     own = Path(named) if Path(named).is_absolute() else home / ".claude"
-    return list(dict.fromkeys(folder.expanduser().resolve() for folder in (own, *configured)))
+    return list(dict.fromkeys(real_path(folder.expanduser()) for folder in (own, *configured)))
 
 
 def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
@@ -34,7 +35,7 @@ def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path
 
 def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
     """Whether this machine has sessions of Claude Code, or is told of some."""
-    return bool(settings.config_dirs) or any((home / PROJECTS).is_dir() for home in homes(env))
+    return bool(settings.config_dirs) or any(is_folder(home / PROJECTS) for home in homes(env))
 
 
 def session_of(names: Sequence[str]) -> str | None:

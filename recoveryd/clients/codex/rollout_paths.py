@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from recoveryd.disk import is_folder, real_path
+
 SESSIONS, ARCHIVE, LOCKS = "sessions", "archived_sessions", "thread-writer-locks"
 _THREAD = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Once its user took turns back, a thread goes on in a file with one more id in its name (seen on 0.169.0).
@@ -18,7 +20,7 @@ def homes(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]
     named = env.get("CODEX_HOME", "")
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     found = [Path(named) if Path(named).is_absolute() else home / ".codex", *(path.expanduser() for path in configured)]
-    return list(dict.fromkeys(path.resolve() for path in found))
+    return list(dict.fromkeys(map(real_path, found)))
 
 
 def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
@@ -28,7 +30,7 @@ def places(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path
 
 def there(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
     """List the homes of Codex that this machine has."""
-    return [home for home in homes(env, configured) if home.is_dir()]
+    return [home for home in homes(env, configured) if is_folder(home)]
 
 
 def thread_of(name: str) -> str | None:

@@ -23,7 +23,7 @@ from recoveryd.clients.codex.newest_turn import NewestTurns
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
-from recoveryd.disk import tree
+from recoveryd.disk import is_folder, tree
 
 _HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
 _TITLE = 60  # characters
@@ -51,7 +51,7 @@ class CodexThreads(GrowingFiles[Found]):
     def writes_to(self) -> tuple[Path, ...]:
         """The threads' folder, and that of archived ones once it is there: nothing else of the home, which has keys."""
         archive = self.home / rollout_paths.ARCHIVE
-        return (self.root, archive) if archive.is_dir() else (self.root,)
+        return (self.root, archive) if is_folder(archive) else (self.root,)
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = rollout_paths.thread_of(names[-1]) if len(names) <= _DEPTH + 1 else None

@@ -10,6 +10,7 @@ from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.stores import find_stores
 from recoveryd.core import BusyStoreError, ConfigProblem
+from recoveryd.disk import real_path
 
 
 def config_problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
@@ -26,9 +27,9 @@ def config_problems(settings: OpencodeSettings) -> Iterator[ConfigProblem]:
 
 
 def _folder(folder: Path) -> Iterator[ConfigProblem]:
-    key, real = "opencode.data_dirs", folder.resolve()
+    key, real = "opencode.data_dirs", real_path(folder)
     held = (
-        store.root.resolve()
+        real_path(store.root)
         for store in find_stores(OpencodeSettings(data_dirs=(folder,)), os.environ)
         if store.exists()
     )

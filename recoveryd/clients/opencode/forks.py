@@ -19,7 +19,7 @@ from recoveryd.clients.opencode.wire.form import FORK, NEW
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Store
 from recoveryd.core import Check, ConfigProblem, Failure, Wire
-from recoveryd.disk import distinct_places
+from recoveryd.disk import distinct_places, real_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class ForkedOpencode(Opencode):
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those at its own place, and those that the configuration gives it by its name."""
         paths = distinct_places(path.expanduser() for path in (*self.fork.paths(env), *self._more))
-        data = self.fork.data(env).resolve() if isinstance(self.fork, Fork) else None
+        data = real_path(self.fork.data(env)) if isinstance(self.fork, Fork) else None
         return [OpencodeSqlite(path, client=self.name, title=self.title, data=data) for path in paths]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:

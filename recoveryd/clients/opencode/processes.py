@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from recoveryd.clients.store import Store
+from recoveryd.disk import real_path
 
 if TYPE_CHECKING:
     import psutil
@@ -48,9 +49,9 @@ def data_folder(env: Mapping[str, str]) -> Path | None:
 
 def leads(data: Path, store: Path) -> bool:
     """Whether a data folder is that of a store, which may be linked to from there. Raises OSError."""
-    if store.parent == data.resolve() or store == (data / "storage").resolve():
+    if store.parent == real_path(data) or store == real_path(data / "storage"):
         return True
-    return any(path.resolve() == store for path in data.glob("opencode*.db") if path.is_symlink())
+    return any(real_path(path) == store for path in data.glob("opencode*.db") if path.is_symlink())
 
 
 def is_client(name: str, argv: Sequence[str], names: Collection[str] = NAMES) -> bool:

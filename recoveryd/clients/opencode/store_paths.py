@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.clients.opencode.records import CHANNELS
+from recoveryd.disk import real_path
 
 
 def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> list[Path]:
@@ -13,7 +14,7 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
     configured.
     """
     folders = [data_home(env) / "opencode", *(path.expanduser() for path in configured)]
-    return list(dict.fromkeys(path.resolve() for path in folders))
+    return list(dict.fromkeys(map(real_path, folders)))
 
 
 def data_home(env: Mapping[str, str]) -> Path:

@@ -22,7 +22,7 @@ from recoveryd.clients.opencode.files.replace_ids import Move
 from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
-from recoveryd.disk import distinct_places, file_transaction, tree
+from recoveryd.disk import distinct_places, file_transaction, is_folder, real_path, tree
 from recoveryd.disk import tree as tree_module
 
 Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
@@ -47,8 +47,8 @@ class OpencodeFiles:
         max_session: int = records.MAX_SESSION,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.root = root.resolve()
-        self.home = root.parent.resolve()
+        self.root = real_path(root)
+        self.home = real_path(root.parent)
         self.id = str(self.root)
         self.lock_path = self.root
         self.watch_path = self.root / "message"
@@ -71,7 +71,7 @@ class OpencodeFiles:
         return (last,) if tree_module.safe_name(last) and len(folders) < 2 else ()
 
     def exists(self) -> bool:
-        return os.path.isdir(self.root)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+        return is_folder(self.root)
 
     def live(self) -> str | None:
         try:
@@ -273,7 +273,7 @@ class OpencodeFiles:
         was last written for: it takes all of them over.
         """
         own, *_ = named = store_paths.databases(self.home)
-        there = {path: path.resolve() for path in named if os.path.lexists(path)}  # asked often, and few are there
+        there = {path: real_path(path) for path in named if os.path.lexists(path)}  # asked often, and few are there
         if own in there and _written(there[own]) and schema.keeps_sessions(there[own]):
             return there[own]
         beside = [real for path, real in there.items() if path != own and _written(real)]

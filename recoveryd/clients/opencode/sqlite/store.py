@@ -18,7 +18,7 @@ from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
-from recoveryd.disk import BUSY_S, Database, distinct_places, tree
+from recoveryd.disk import BUSY_S, Database, distinct_places, is_folder, real_path, tree
 
 
 class OpencodeSqlite:
@@ -43,10 +43,10 @@ class OpencodeSqlite:
         data: Path | None = None,
     ) -> None:
         self.client = client
-        self.root = path.resolve()
+        self.root = real_path(path)
         self.id = str(self.root)
         self.lock_path = self.watch_path = self.root.parent
-        self._beside, self._data = path.parent.resolve(), data
+        self._beside, self._data = real_path(path.parent), data
         self.watch_files = (self.root, Path(f"{self.root}-wal"))
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
@@ -60,7 +60,7 @@ class OpencodeSqlite:
     @property
     def home(self) -> Path:
         """The client's data folder. A variable may name a database anywhere; its log tells where the client is."""
-        return self._beside if self._data is None or (self._beside / "log").is_dir() else self._data
+        return self._beside if self._data is None or is_folder(self._beside / "log") else self._data
 
     @property
     def writes_to(self) -> tuple[Path, ...]:
