@@ -18,6 +18,16 @@ _NODES = 2_000
 _ROUNDS = 5
 # Fields of an answer that repeat what was sent: pydantic's, and Groq's.
 _REPEATED = frozenset({"input", "failed_generation"})
+# The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; LiteLLM's words
+# for a message.
+_REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""
+_NEXT = r"""\{\s{0,9}['"]type['"]\s{0,3}:\s{0,3}['"]\w{1,40}['"],\s{0,9}['"]loc['"]\s{0,3}:"""
+_ECHO = re.compile(
+    rf"({_REPORT}).*?(?={_NEXT}|\Z)"
+    r"|(\binput_value=).*?(?=, input_type=|\Z)"
+    r"|(\binvalid (?:\w{1,12} )?message(?: passed in |=)\{).*?(?= at index \d|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _BACKSLASHES = re.compile(r"\\+")
 _FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
 _ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
@@ -87,7 +97,11 @@ def _unescape(text: str) -> str:
             text = html.unescape(text)
         if text == before:
             break
-    return unicodedata.normalize("NFKC", _NOISE.sub(" ", text))
+    return unicodedata.normalize("NFKC", _NOISE.sub(" ", _ECHO.sub(_but_echo, text)))
+
+
+def _but_echo(match: re.Match[str]) -> str:
+    return f"{match[1] or match[2] or match[3]}..."
 
 
 def _char(match: re.Match[str]) -> str:

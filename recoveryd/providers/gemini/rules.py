@@ -103,7 +103,11 @@ def _call_fault(block: Block) -> str | None:
 def accused(refused: Refused, request: Request) -> frozenset[str]:
     """List the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
     there is.
+
+    A signature that is missing is wanted of the calls behind the newest prompt alone, so the next one is taken as it is.
     """
+    if "missing" in refused.said:
+        return frozenset()
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
         return frozenset({held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ())

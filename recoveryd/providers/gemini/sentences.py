@@ -11,7 +11,8 @@ from recoveryd.providers.sentences.sizes import compiled
 SURE = read(
     """
 thinking_signature_invalid
-  Gemini: missing a thought_signature | missing thought_signature | corrupted thought signature
+  Gemini: missing a thought_signature | missing thought_signature | thought_signature {is/field is} missing
+  Gemini: corrupted thought signature
   Gemini: thought_signature (type_bytes), base64 decoding failed
   Gemini: invalid thought signature | thought signature is not valid | thought signature is invalid
 tool_result_missing

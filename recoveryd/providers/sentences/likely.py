@@ -10,6 +10,7 @@ from recoveryd.providers.sentences.rows import read
 _LIKELY = """
 none
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
+  several, of the answer's length [unless prompt, input]: {max_tokens/max_completion_tokens/max_output_tokens} # exceed
   several, of a tool's definition: tool names must be unique | toolConfig.tools
   AI SDK, before it sends anything: {image/file} mime type: * expected one of
   AI SDK, before it sends anything: file part media type * functionality not supported

@@ -24,8 +24,8 @@ _FAMILIES = (
     ),
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
-        r"|token (is )?(expired|invalid)|forbidden|access denied|credentials|request signature|signature expired"
-        r"|security token|not have access",
+        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials|request signature"
+        r"|signature expired|security token|not have access",
         "the key or the rights of the account. Log in again, or ask for access.",
     ),
     (
@@ -54,7 +54,7 @@ _FAMILIES = (
         "or start a new session.",
     ),
     (
-        r"content.?filter|content.?policy|safety|flagged|moderation|usage policy",
+        r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy",
         "the provider's filter. Put what you asked in other words.",
     ),
     (

@@ -90,6 +90,20 @@ def test_signatures_that_are_no_base64_go_alone_and_else_all_of_them() -> None:
     assert {v.field for v in GEMINI.check(whole, said(CORRUPTED, whole))} == {"signature"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+        "correctly. Additional data, function call `default_api:read` , position 2.",
+        "Function call `default_api:read` in the 4. content block is missing a `thought_signature`.",
+        "The thought_signature is missing.",
+    ],
+)
+def test_a_signature_that_is_missing_accuses_none_that_is_there(text: str) -> None:
+    of = request([words()], [call(signature=GOOD)], [result()], [call()], [result()], [words()])
+    assert said(text, of).accused == frozenset()
+
+
 def test_a_signature_in_the_alphabet_of_urls_is_whole_and_the_mark_of_none_is_no_signature() -> None:
     urlsafe = GOOD.replace("+", "-").replace("/", "_").rstrip("=")
     of = request([words()], [call(signature=UNSIGNED)], [result()], [words("on", of_model=1, signature=urlsafe)])

@@ -319,6 +319,7 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
         "Invalid 'tools[0].function.name': string does not match pattern.",
         "error reading from CLI error=unexpected end of hex escape at line 1 column 4384625",
         "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens",
+        "max_tokens (131072) exceeds the model's maximum context length 131072",
         "invalid_image_url: Failed to download image from https://example.org/a.png",
         "block_binding: Extra inputs are not permitted",
         "property 'reasoning_content' is unsupported",
@@ -379,6 +380,35 @@ def test_words_that_echo_the_request_do_not_count() -> None:
     body = {"detail": [{"loc": ["body", "stream"], "msg": "Field required", "input": {"content": MISSING}}]}
     assert kind_of(api_error("Unprocessable Entity", responseBody=json.dumps(body))) is None
     assert kind_of(api_error("Rate limit", responseHeaders={"x-debug": MISSING})) is None
+
+
+SAID = "Why does my app say: prompt is too long: 212403 tokens > 200000 maximum?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # vLLM: the report of pydantic, as Python writes it, within a text
+        json.dumps(
+            {"message": f"{[{'type': 'missing', 'loc': ('body', 'n'), 'msg': 'Field required', 'input': {'m': SAID}}]}"}
+        ),
+        f"1 validation error:\n  {{'type': 'missing', 'loc': ('body', 'n'), 'msg': 'Field required', 'input': \"{SAID}\"}}",
+        # a body that is too long to be read as JSON
+        json.dumps({"detail": [{"type": "missing", "loc": ["body"], "msg": "no", "input": ["x" * 50_000, SAID]}]}),
+        f"messages.3.content: Input should be a valid string [type=string_type, input_value={SAID!r}, input_type=str]",
+        f"litellm.BadRequestError: Invalid user message={{'role': 'user', 'content': {SAID!r}}} at index 3. Please ensure",
+    ],
+)
+def test_words_of_the_conversation_within_a_text_do_not_count(text: str) -> None:
+    assert kind_of(text) is kind_of(api_error("Bad Request", responseBody=text)) is None
+
+
+def test_what_stands_behind_the_words_of_a_conversation_counts() -> None:
+    report = [
+        {"type": "missing", "loc": ("body", "n"), "msg": "Field required", "input": SAID},
+        {"type": "value_error", "loc": ("body", "messages", 2), "msg": "all messages must have non-empty content"},
+    ]
+    assert kind_of(str(report)) == Kind.EMPTY_CONTENT
 
 
 def said(row: Row) -> list[str]:
