@@ -68,7 +68,8 @@ _FAMILIES = (
         "the network. Look at the connection, then send the prompt again.",
     ),
     (
-        r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time|\b5[02]\d\b",
+        r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
+        r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         "the provider's server. Send the prompt again in a while.",
     ),
     (

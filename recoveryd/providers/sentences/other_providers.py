@@ -70,6 +70,7 @@ context_overflow
   vLLM, TGI: model's context length is only | tokens + max_new_tokens must be | tokens and max_new_tokens must not
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
+  several: tokens, but the configured context size | must be less than max_seq_len
   clients: context exceeds model limit | too large to compact
 """
 )
@@ -82,6 +83,11 @@ SIZES = compiled(
     "input length #asked exceeds the maximum allowed input length of #limit",
     "input length #asked tokens exceeds the maximum allowed length #limit tokens",
     "input length #asked exceeds context length #limit",
+    "input length #asked exceeds * maximum context length #limit",
+    "exceeded model token limit #limit requested #asked",
+    "exceeded model token limit #limit",
+    "prompt has #asked tokens but the configured context size is #limit",
+    "prompt_tokens #asked must be less than max_seq_len #limit",
     "range of input length should be 1 #limit",
     "n_keep #asked >= n_ctx #limit",
     "current length is #asked while limit is #limit",
@@ -91,6 +97,7 @@ SIZES = compiled(
     "you passed #asked input tokens and requested #output output tokens * context length is only #limit tokens",
     "must be <= #limit * given #asked inputs tokens and #output max_new_tokens",
     "context length of #limit tokens * #asked tokens from the input messages and #output tokens for the completion",
+    "maximum context length of #limit tokens",
     "sum of inputs tokens and max_new_tokens must not exceed #limit",
     "request #asked tokens exceeds the available context size #limit tokens",
     "available context size #limit tokens",
