@@ -18,8 +18,8 @@ _NODES = 2_000
 _ROUNDS = 5
 # Fields of an answer that repeat what was sent: pydantic's, and Groq's.
 _REPEATED = frozenset({"input", "failed_generation"})
-# The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; LiteLLM's words
-# for a message.
+# The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what LiteLLM
+# finds invalid.
 _REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""
 _NEXT = r"""\{\s{0,9}['"]type['"]\s{0,3}:\s{0,3}['"]\w{1,40}['"],\s{0,9}['"]loc['"]\s{0,3}:"""
 _ECHO = re.compile(

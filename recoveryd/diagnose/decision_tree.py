@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients import SessionStatus
-from recoveryd.core import Diagnosis, Failure, error_evidence
+from recoveryd.core import Diagnosis, Failure, error_evidence, excerpt
 from recoveryd.providers import classify, provider_of, turned_away
 
 
@@ -53,7 +53,12 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
         failure, refused = look.failure, None
     if _asks_another(look, failure):
         return replace(look, failure=None), None
-    return replace(look, failure=failure), Diagnosis(failure, refused, error_evidence(failure)) if refused else None
+    if refused is None:
+        return replace(look, failure=failure), None
+    evidence = error_evidence(failure)
+    if not refused.said:  # the kind is the client's own name for it: its user may know the words
+        evidence = {**evidence, "says": excerpt(failure.error)}
+    return replace(look, failure=failure), Diagnosis(failure, refused, evidence)
 
 
 def _asks_another(look: SessionStatus, failure: Failure) -> bool:

@@ -15,6 +15,7 @@ from recoveryd.providers import Provider, binds_thinking, size_of
 if TYPE_CHECKING:
     from recoveryd.repair import ShorterPlan
 
+_NOT_BORNE_OUT = "its client takes the provider's words for a conversation that is too long, and its length is not"
 _APART = 0.02  # how far what is read back may be from what was planned
 
 
@@ -71,47 +72,56 @@ def propose_shorter(
     by_hand: bool,
     tried: int = 0,
 ) -> ShorterProposal | Refusal:
-    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not.
-    `tried`: how often it was made shorter in vain.
+    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not;
+    `tried`: so often in vain.
     """
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
-    failure, said = stuck.failure, [text for error in known.earlier for text in error.texts]
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
-    logged = size_of(known.logged) if known.logged is not None else Size()
+    size = _size(stuck.failure, known)
+    told = bool(stuck.refused.said) or size.by_bytes or known.logged is not None  # else its client alone calls it so
     case = ShortenInput(
         session=session,
         wires=wires,
         provider=provider,
         editor=known.editor,
         usages=known.usages,
-        size=_size(failure, known, logged),
+        size=size,
         share=share,
-        without_base=known.without_base and not logged.asked,
+        without_base=known.without_base and not _logged(known).asked,
         by_hand=by_hand,
-        refused=stuck.refused.by_error and not by_hand,
-        binds=binds_thinking(failure, said) and not known.drops_bound,
+        refused=told and stuck.refused.by_error and not by_hand,
+        binds=_binds(stuck.failure, known),
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,
         tried=tried,
     )
     planned = shorten(case)
     if isinstance(planned, Refusal):
-        return planned
+        return planned if told or by_hand or planned.understood else replace(planned, reason=_NOT_BORNE_OUT)
     return ShorterProposal(planned, known.wholes(session, planned.edits), session, wires, provider)
 
 
 def hangs_on_settings(failure: Failure, known: Shortening) -> bool:
     """Whether the plan hangs on settings that a client which listens did not tell in time."""
-    logged = size_of(known.logged) if known.logged is not None else Size()
-    size = _size(failure, known, logged)
+    size = _size(failure, known)
     return known.unanswered and (bool(known.by_itself) or not (size.limit or size.by_bytes))
 
 
-def _size(failure: Failure, known: Shortening, logged: Size) -> Size:
+def _binds(failure: Failure, known: Shortening) -> bool:
+    said = (text for error in known.earlier for text in error.texts)
+    return binds_thinking(failure, said) and not known.drops_bound
+
+
+def _logged(known: Shortening) -> Size:
+    """Return what the client's log tells of the length."""
+    return size_of(known.logged) if known.logged is not None else Size()
+
+
+def _size(failure: Failure, known: Shortening) -> Size:
     """Return all that is known of the length: by the refusal, or else by the client's log, or its settings."""
-    size = size_of(failure.error)
+    size, logged = size_of(failure.error), _logged(known)
     if size.limit or size.by_bytes:
         return size
     if logged.by_bytes:
@@ -122,6 +132,6 @@ def _size(failure: Failure, known: Shortening, logged: Size) -> Size:
 
 def left_over(known: Shortening) -> str:
     """Tell how long what a compaction left was, and what the model takes: "8,197 of 8,000 tokens"; "" if not known."""
-    logged = size_of(known.logged) if known.logged is not None else Size()
+    logged = _logged(known)
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""

@@ -124,6 +124,33 @@ def test_what_was_asked_for_the_answer_is_told_beside_the_length(run: Run, tree:
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Too many tokens, please wait before trying again.", "rate limit"),  # Bedrock
+        ("max_tokens (64000) exceeds the limit of 32000", "setting"),
+        ("Daily token limit exceeded", "too long, and its length is not"),
+    ],
+)
+def test_what_the_client_alone_calls_too_long_is_not_cut(run: Run, tree: Tree, words: str, told: str) -> None:
+    """1.18 goes by single words ("too many tokens", "exceeds the limit of 32000", "token limit exceeded")."""
+
+    def build(session: SessionBuilder) -> None:
+        many_turns(session, random.Random(7))
+        del session.messages[-1]
+        spent(session.planted())
+        session.failed("go on", {"name": "ContextOverflowError", "data": {"message": words, "responseBody": words}})
+
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=MODEL)
+    build(made)
+    tree.keep(made)
+    before = tree.files()
+    run("scan", "--repair", "--yes", "--session", made.session["id"])
+    said = " ".join(run("explain", "--session", made.session["id"])[1].split())
+    assert tree.files() == before
+    assert told in said and words in said
+
+
+@pytest.mark.parametrize(
     ("sort", "name"), [("files", "later-paste"), ("database", "later-paste"), ("database", "huge-output")]
 )
 def test_what_was_cut_is_in_a_file_that_goes_when_it_is_undone(run: Run, tree: Tree, sort: str, name: str) -> None:

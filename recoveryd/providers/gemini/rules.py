@@ -104,7 +104,7 @@ def accused(refused: Refused, request: Request) -> frozenset[str]:
     """List the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
     there is.
 
-    A signature that is missing is wanted of the calls behind the newest prompt alone, so the next one is taken as it is.
+    A signature that is missing is wanted of the calls behind the newest prompt alone: the next one begins anew.
     """
     if "missing" in refused.said:
         return frozenset()

@@ -15,7 +15,7 @@ from functools import lru_cache
 from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
-from recoveryd.providers.sentences.other_causes import of_a_limit
+from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 
@@ -40,7 +40,9 @@ def classify(error: RecordedError) -> Refused | None:
     only = matches[0] if len(matches) == 1 else None
     kind = only.kind if only is not None else None
     if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
-        kind = error.kind  # but a name made from the status 413 says no more than "too large", and images may be that
+        # A name made from the status 413 says no more than "too large", and images may be that; one made from words of
+        # a rate limit, an account or a setting ("too many tokens") says nothing.
+        kind = error.kind if matches or other_cause(error) is None else None
     if kind is None or (kind is Kind.CONTEXT_OVERFLOW and of_a_limit(error)):
         return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
     position, field = (None, "")
