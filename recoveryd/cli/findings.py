@@ -212,9 +212,11 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     found = _proposed(recovery, case, replace(found, case=case))
     cut_off = [entry for entry in ledger.pending() if entry.session == failure.session and is_of(store, entry.store)]
     if cut_off:
-        what = "undo of" if cut_off[0].outcome is Outcome.UNDOING else "repair"
-        ended = f"its {what} {cut_off[0].id} was cut off half way; `recoveryd run` and `scan --repair` end that first"
-        return replace(found, action=f"{ended}. Then: {found.action}" if found.changes else ended)
+        what, ends = "repair", "scan --repair"
+        if cut_off[0].outcome is Outcome.UNDOING:  # which a scan leaves: it is not repaired against its user's wish
+            what, ends = "undo of", f"undo {cut_off[0].id}"
+        ended = f"its {what} {cut_off[0].id} was cut off half way; `recoveryd run` and `recoveryd {ends}` end that"
+        return replace(found, action=f"{ended} first. Then: {found.action}" if found.changes else ended)
     return found
 
 

@@ -22,7 +22,7 @@ from recoveryd.core import (
 )
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.cut_texts import remove_cut_texts
-from recoveryd.ledger import Ledger, Record, new_id
+from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
@@ -204,6 +204,8 @@ def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> lis
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
+    if not store.has(entry.session):
+        return f"The session of {entry.id} is not stored any more: its client deleted it."
     found = stored_images(store, changes)
     ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
     changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
@@ -245,7 +247,7 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     ledger.taking_back(entry.id, store.look(entry.session).last_answer)
     if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000))
-        record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.")
+        record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.", judged=OVERWRITTEN)
         record = replace(record, changes=tuple(todo), sole=store.content.sole(todo), client=store.client)
         ledger.begin(record, Outcome.UNDOING)
         doing = record.id

@@ -9,13 +9,14 @@ from recoveryd.ledger.export import export
 from recoveryd.ledger.file import LedgerFile
 from recoveryd.ledger.images import digest, joined
 from recoveryd.ledger.known_stores import KnownStores
-from recoveryd.ledger.ledger import Handled, Judged, Ledger, Record, new_id
+from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record, new_id
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.seen_and_resumed import Resumed, Resumes, SeenSessions
 from recoveryd.ledger.stats import EndedRecovery, KindStats, midnight, stats_by_kind
 from recoveryd.ledger.upkeep import Held, Upkeep
 
 __all__ = [
+    "OVERWRITTEN",
     "EndedRecovery",
     "Handled",
     "Held",

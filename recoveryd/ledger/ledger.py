@@ -44,14 +44,14 @@ _SETTLE = """INSERT OR REPLACE INTO handled
 _FINISH = """UPDATE recovery SET outcome = ?1, detail = ?2, seconds = ifnull(seconds, ?3),
     undone = CASE WHEN ?1 != 'healed' THEN
         ifnull(undone, CASE WHEN ?1 IN ('undoing', 'undone') OR outcome = 'undoing' THEN ?4 END) END WHERE id = ?5"""
-# Rules of version 0: what a forced undo wrote over, which is no repair.
+# Rules of version 0: `OVERWRITTEN`.
 _TAKEN_BACK = """SELECT id, message, outcome, undone, kind FROM recovery WHERE session = ? AND rules_version > 0
     AND (answered >= ? OR message = ?) AND (undone IS NOT NULL OR outcome IN ('healed', 'undone', 'undoing'))
     ORDER BY seq DESC LIMIT 1"""
 _REOPEN = """DELETE FROM handled
     WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
 _TRIES = """SELECT id, message, outcome, undone, kind FROM recovery
-    WHERE store = ? AND session = ? AND (answered = ? OR message = ?) AND outcome != ?
+    WHERE store = ? AND session = ? AND (answered = ? OR message = ?) AND outcome != ? AND rules_version > 0
     AND (edits > 0 OR outcome = ? OR id IN (SELECT recovery FROM resume)) ORDER BY seq"""
 
 
@@ -69,11 +69,11 @@ class Judged:
     """The state in which a recovery was decided.
 
     `answered`: `SessionStatus.last_answer`, which tells one stretch without an answer from the next; `root`: the
-    session whose title the recovery is told under.
+    session whose title the recovery is told under. `rules_version`: 0 of what is no repair (`OVERWRITTEN`).
     """
 
     session_state: str = ""
-    rules_version: int = 0
+    rules_version: int = 1
     answered: int | None = None
     root: str = ""
 
@@ -96,6 +96,9 @@ class Record:
     sole: bool | None = None
     judged: Judged = Judged()
     client: str = ""  # whose store it is
+
+
+OVERWRITTEN = Judged(rules_version=0)  # what a forced undo wrote over: kept as a recovery, and none
 
 
 def new_id() -> str:

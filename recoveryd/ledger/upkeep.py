@@ -48,10 +48,10 @@ class Upkeep:
         self._quoting = quoting
 
     def ended(self) -> list[EndedRecovery]:
-        """List all recoveries, oldest first."""
+        """List all recoveries, oldest first, without what a forced undo wrote over: it is no recovery of its own."""
         seconds = "seconds" if self._file.has("seconds") else "NULL"  # one that was not brought forward yet
         columns = f"kind, outcome, time, {seconds}, store, session"
-        rows = self._file.read(f"SELECT {columns} FROM recovery ORDER BY seq")  # noqa: S608
+        rows = self._file.read(f"SELECT {columns} FROM recovery WHERE rules_version > 0 ORDER BY seq")  # noqa: S608
         return [
             EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, as_text(store), as_text(session))
             for kind, outcome, at, took, store, session in rows

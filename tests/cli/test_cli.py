@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -332,6 +333,51 @@ def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> N
     assert (code, out) == (4, "")
     assert f"recoveryd undo {name} --force" in err
     assert run("undo", name, "--force")[0] == 0
+
+
+def test_a_forced_undo_is_counted_once(tree: Tree, run: Run) -> None:
+    """What it wrote over is kept, as a recovery in the history: that one was never made."""
+    session = tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    [made] = as_json(run, "history")
+    tree.answered(session)
+    assert run("undo", made["id"], "--force")[0] == 0
+    assert len(as_json(run, "history")) == 2
+    [line] = as_json(run, "history", "--stats")
+    assert (line["total"], line["outcomes"]) == (1, {"undone": 1})
+    assert as_json(run, "status")["ever"]["undone"] == 1
+    assert 'outcome="undone"} 1' in run("metrics")[1]
+
+
+def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    assert run("scan", "--repair")[0] == 0
+    [made] = as_json(run, "history")
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        ledger.mark(made["id"], Outcome.UNDOING)
+    assert run("scan", "--repair")[0] == 1
+    assert as_json(run, "history")[0]["outcome"] == "undoing"
+    said = as_json(run, "scan")["stuck"][0]["action"]
+    assert f"`recoveryd undo {made['id']}` end that" in said and "scan --repair" not in said
+    assert run("undo", made["id"])[0] == 0 and tree.files() == before
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_undo_of_a_deleted_session_says_so_and_how_to_end_it(tree: Tree, run: Run, left: bool) -> None:
+    """`left`: what the repair wrote is there still."""
+    session = tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    [made] = as_json(run, "history")
+    shutil.rmtree(tree.root / "message" / session)
+    next(tree.root.glob(f"session/*/{session}.json")).unlink()
+    if not left:
+        shutil.rmtree(tree.root / "part")
+    for dry in ((), ("--dry-run",)):
+        code, _, err = run("undo", made["id"], *dry)
+        assert code == 4 and "not stored any more" in err and "--force" in err
+    assert run("undo", made["id"], "--force")[0] == 0
+    assert as_json(run, "history")[-1]["outcome"] == "undone"
 
 
 def test_undo_of_a_session_that_its_user_deleted_tells_of_no_prompt(tree: Tree, run: Run) -> None:

@@ -18,7 +18,9 @@ from recoveryd.cli import common
 from recoveryd.cli.live_sessions import LiveSessions, State
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files import reader
+from recoveryd.core import Outcome
 from recoveryd.heal import lifecycle
+from recoveryd.ledger import Ledger
 from recoveryd.settings import load, paths
 from tests.conftest import Run
 from tests.daemon.test_textfile import series
@@ -102,6 +104,35 @@ class World:
     def not_understood(self) -> None:
         session = self.tree.stuck(fine, MISSING, title=self.title())
         self.do("scan", "--repair", "--yes", "--session", session)
+
+    def undone_by_force(self) -> None:
+        session = self.healed()
+        self.tree.answered(session)
+        self.do("undo", self.newest(), "--force")
+        if self.rng.random() < 0.5:
+            self.tree.refused(session, EMPTY)
+
+    def deleted(self) -> None:
+        session = self.rng.choice((self.stuck, self.healed, self.undone))()
+        shutil.rmtree(self.tree.root / "message" / session)
+        next(self.tree.root.glob(f"session/*/{session}.json")).unlink()
+        if self.rng.random() < 0.5 and (known := self.data("history", "--session", session)):
+            self.do("undo", known[0]["id"], "--force") if known[0]["outcome"] == "healed" else None
+
+    def cut_off(self) -> None:
+        """By a crash: a repair that is stored whole, or an undo of which nothing is done."""
+        self.healed()
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            ledger.mark(self.newest(), self.rng.choice((Outcome.PENDING, Outcome.UNDOING)))
+
+    def running(self) -> None:
+        self.tree.running(self.rng.choice((self.stuck, self.healed, self.undone))())
+
+    def too_long(self) -> None:
+        self.tree.stuck(fine, "prompt is too long: 212403 tokens > 200000 maximum", title=self.title())
+
+    def subagent(self) -> None:
+        self.tree.began(self.tree.ended(fine, self.title()), self.rng.choice((self.stuck, self.healed))())
 
     def unreadable(self) -> None:
         session = self.stuck()
@@ -302,6 +333,7 @@ def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
     config = load(Config, paths.config_file())
     later = LiveSessions(config, lambda: common.stores_of(config), clock=lambda: time.time() + 30)
     live = later.refresh()
+    assert bool(later.idle()) == (not status["repairs"]) == bool(status["unrepaired"])
     rows = {state: {(row.store.id, row.session) for row in live if row.state is state} for state in State}
     listed = {State.STUCK: "stuck", State.HEALED: "healed", State.IGNORED: "ignored", State.ERROR: "elsewhere"}
     young = {name: [one for one in scan[name] if one["session"] not in world.old] for name in listed.values()}
@@ -321,7 +353,9 @@ def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
 
 def what_came_of_it(world: World) -> None:
     """Recoveries, in the history, its sums, `status`, `metrics`, and one by one."""
-    history, status = world.data("history", "--limit", "999"), world.data("status")
+    everything, status = world.data("history", "--limit", "999"), world.data("status")
+    # What a forced undo wrote over is kept beside the recovery, and is none.
+    history = [one for one in everything if not one["detail"].startswith("Forced undo of ")]
     outcomes = Counter(one["outcome"] for one in history)
     assert +Counter(status["ever"]) == +Counter(status["today"]) == outcomes
     counted: Counter[str] = Counter()
@@ -332,7 +366,11 @@ def what_came_of_it(world: World) -> None:
     sums = {key: n for key, n in series(world.do("metrics")).items() if key.startswith("recoveryd_recoveries ")}
     assert sums == {" ".join(("recoveryd_recoveries", *key)): n for key, n in counts.items()}
     assert status["conflicts"] == [one["id"] for one in history if one["outcome"] == "conflict"]
-    assert {*world.do("completion", "recoveries").split()} == {one["id"] for one in history}
+    cut_off = [one["id"] for one in history if one["outcome"] in ("pending", "undoing")]
+    checks = {check["code"]: check for check in world.data("doctor")["checks"]}
+    assert status["pending"] == cut_off and [*checks["conflicts"]["recoveries"]] == (status["conflicts"] or cut_off)
+    assert f": {len(history)} recover" in checks["ledger"]["says"] or not history
+    assert {*world.do("completion", "recoveries").split()} == {one["id"] for one in everything}
     assert {*world.do("completion", "sessions").split()} == {one["session"] for one in history}
     listed = world.do("history", "--limit", "999")
     assert all(one["id"] in listed for one in history)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recoveryd.core.errors import LedgerError, NotFoundError
 from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, PastRecovery
 from recoveryd.ledger.images import digest
-from recoveryd.ledger.ledger import Handled, Judged, Ledger, Record, new_id
+from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record, new_id
 from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.ledger.upkeep import Upkeep
 from tests.support.examples import examples
@@ -204,6 +204,9 @@ class TestEntries:
         last = record(ledger, Outcome.GAVE_UP, failure("msg_5"))
         later = heal(ledger, failure("msg_6"), answered=77)
         begin(ledger, failure("msg_7"), answered=77)
+        over = Record(new_id(), failure("msg_4"), "", None, changes=(Change("key", b"x", None),), judged=OVERWRITTEN)
+        ledger.begin(over, Outcome.UNDOING)
+        ledger.finish(over.id, Outcome.UNDONE, "")
         assert [one.recovery for one in ledger.tries("st", "ses_1", 0)] == [first, second, last]
         assert ledger.tries("st", "ses_1", 77) == [
             PastRecovery(later, "msg_6", Outcome.HEALED, kind=str(ledger.get(later).kind))
