@@ -55,6 +55,11 @@ class Recorder:
         """Record that the repair was read back: no later start has to do it."""
         self._ledger.confirm(case.recovery)
 
+    def deleted(self, case: Case) -> Case:
+        """Record that there is nothing to read back any more: else it would be told as healed, at each start."""
+        self.confirm(case)
+        return case.became(Outcome.UNDONE, "Its session was deleted since.")
+
     def unconfirmed(self, store: Store) -> list[Case]:
         """List the repairs of `store` that were whole when they were made, and were not read back since."""
         entries = (entry for entry in self._ledger.unconfirmed() if is_of(store, entry.store))

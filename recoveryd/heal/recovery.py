@@ -154,6 +154,8 @@ class Recovery:
         if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
             return case.became(known.outcome, known.detail)
         failpoint.reach("confirm")
+        if case.store.exists() and not case.store.has(case.session):
+            return self._recorder.deleted(case)
         if known.outcome is Outcome.HEALED and (
             all_written(case.store, case.event.changes) or self._recorder.repaired_since(known)
         ):

@@ -179,7 +179,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise NotFoundError(
             f"The originals of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
-    store.clean(changes)
+    if not dry_run:
+        store.clean(changes)
     impossible = store.undo_obstacle(entry, changes)
     if impossible:  # with `force`, too
         raise impossible

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -622,6 +623,21 @@ def test_what_a_killed_process_had_repaired_is_read_back_by_the_next(
         time.sleep(0.5)
     assert [(event.id, event.outcome) for event in daemon.events] == [(name, Outcome.HEALED)]
     assert is_healed(tree, session) and again.events == []
+
+
+def test_a_repair_of_a_session_that_was_deleted_since_is_not_told(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEFT_S", 0.1)
+    session = tree.stuck(blank_answer, EMPTY)
+    killed = Bench(tmp_path)
+    killed.attempt(tree, session)
+    killed.ledger.close()
+    shutil.rmtree(tree.root / "message" / session)
+    shutil.rmtree(tree.root / "part")
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: [entry.confirmed for entry in daemon.history()] == [True])
+    assert daemon.events == []
 
 
 def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:

@@ -375,6 +375,8 @@ def test_the_temporary_files_of_a_crash_go(tree: Tree, bench: Bench) -> None:
     *folders, name = changes[0].key.split("/")
     left = tree.root.joinpath(*folders) / f"{file_transaction.TEMPORARY}{name}"
     left.write_bytes(b"half")
+    undo(tree.store, bench.ledger, bench.ledger.pending()[0], dry_run=True)
+    assert left.exists(), "a dry run writes nothing"
     finish_interrupted(tree.store, bench.ledger)
     assert not left.exists()
 
