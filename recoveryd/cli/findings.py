@@ -13,6 +13,7 @@ from recoveryd.core import (
     ELSEWHERE,
     KINDS,
     REFUSED,
+    TAKEN_BACK,
     UNANSWERED,
     UNREADABLE,
     ActiveError,
@@ -34,16 +35,24 @@ from recoveryd.heal import Recovery, ahead
 from recoveryd.tell import cause, evidence_line
 
 _UNEXPLAINED = {
-    UNANSWERED: "a prompt without an answer",
+    UNANSWERED: "a prompt without an answer, or a text that was put there without asking for one",
     UNREADABLE: "a session that can't be looked into",
     REFUSED: "refused for a reason that recoveryd does not know",
     ELSEWHERE: "an error that is not about the history",
+    TAKEN_BACK: "refused in a turn that was taken back since",
+}
+ENDED = {  # how those ended that are not stuck
+    UNANSWERED: "ended with a prompt that has no answer, or was to have none",
+    ELSEWHERE: "ended in an error that is not about the history",
+    TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
 }
 _NOT_UNDERSTOOD = {
-    UNANSWERED: "not understood: nothing that is stored keeps its prompt from being answered; prompt it again",
+    UNANSWERED: "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. "
+    "If that one was to be answered, prompt it again",
     REFUSED: "not understood: prompt it again. If it is refused each time, {way_back}, "
     "and please send what `recoveryd report {session}` makes",
     ELSEWHERE: "nothing is to be repaired. {about}",
+    TAKEN_BACK: "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
 }
 
 
@@ -90,13 +99,15 @@ class Finding:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it ended in an error that is not about the history: a rate limit, a lost connection, an account."""
-        return self.diagnosis.reason == ELSEWHERE
+        """Whether its newest prompt has no answer for what is not stored: a rate limit, a lost connection, an account,
+        or because none was asked for.
+        """
+        return not (self.healed or self.diagnosis.stuck)
 
     @property
     def stuck(self) -> bool:
         """Whether its next prompt would fail for what is stored."""
-        return not (self.healed or self.elsewhere)
+        return not self.healed and self.diagnosis.stuck
 
     @property
     def waits(self) -> bool:

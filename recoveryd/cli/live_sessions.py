@@ -11,7 +11,7 @@ from functools import partial
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, find
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
-from recoveryd.core import UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
+from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
 from recoveryd.doctor import repairing
 from recoveryd.heal import Recovery
@@ -190,7 +190,7 @@ def _standing(entry: Entry | None) -> str:
 
 def _of(finding: Finding) -> State:
     if finding.elsewhere:
-        return State.ERROR
+        return State.WAITING if finding.diagnosis.reason == UNANSWERED else State.ERROR
     if finding.healed:
         return State.HEALED
     return State.IGNORED if finding.ignored else State.STUCK

@@ -23,7 +23,7 @@ from recoveryd.cli.common import (
     stores_of,
     with_clients,
 )
-from recoveryd.cli.findings import Finding, find, find_ahead, show_finding
+from recoveryd.cli.findings import ENDED, Finding, find, find_ahead, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, holding, is_abandoned
@@ -288,10 +288,9 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
             print_wrapped(out, finding.outlook, 4)
     _show_ahead(out, seen)
     if seen.elsewhere and not diff:
-        one = len(seen.elsewhere) == 1
-        ended = "1 more ended in an error that is" if one else f"{len(seen.elsewhere)} more ended in errors that are"
         out.print()
-        print_wrapped(out, f"{ended} not about the history: `recoveryd explain --session ID` says more.")
+        for reason, many in Counter(finding.diagnosis.reason for finding in seen.elsewhere).items():
+            print_wrapped(out, f"{many} more {ENDED[reason]}: `recoveryd explain --session ID` says more.")
     if seen.ignored and not seen.named:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"

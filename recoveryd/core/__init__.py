@@ -11,6 +11,7 @@ from recoveryd.core.collector import without_collector
 from recoveryd.core.diagnosis import (
     ELSEWHERE,
     REFUSED,
+    TAKEN_BACK,
     UNANSWERED,
     UNREADABLE,
     Diagnosis,
@@ -75,6 +76,7 @@ __all__ = [
     "OTHER",
     "PAGE",
     "REFUSED",
+    "TAKEN_BACK",
     "UNANSWERED",
     "UNKNOWN",
     "UNREADABLE",

@@ -12,6 +12,8 @@ UNANSWERED = "unanswered_prompt"
 REFUSED = "refused_unknown"  # whose words are not known
 UNREADABLE = "unreadable"  # nothing at all is known of the session
 ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
+TAKEN_BACK = "taken_back"  # by its user, who took the refused turn back: what was refused may have gone with it
+_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Diagnosis:
     def reason(self) -> str:
         """The stable code of the reason: the kind's name, or `code`."""
         return str(self.kind or self.code)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether, as far as is known, the next prompt would fail for what is stored."""
+        return self.reason not in _NOT_STUCK
 
 
 def waiting_prompts(order: Sequence[Message]) -> list[Message]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from recoveryd.clients import SessionStatus, Store
-from recoveryd.core import ELSEWHERE, UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
+from recoveryd.core import UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import standing_repair, unread_repair
@@ -28,14 +28,9 @@ class Assessment:
     trouble: str = ""
 
     @property
-    def elsewhere(self) -> bool:
-        """Whether it ended in an error that is not about the history: a rate limit, a lost connection, an account."""
-        return self.diagnosis.reason == ELSEWHERE
-
-    @property
     def stuck(self) -> bool:
         """Whether its next prompt would fail for what is stored."""
-        return self.repaired is None and not self.elsewhere
+        return self.repaired is None and self.diagnosis.stuck
 
 
 def assess(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Assessment | None:

@@ -21,6 +21,9 @@ class Finder(Protocol):
     def unreadable(self) -> Diagnosis | None:
         """Find a part that the client can't read."""
 
+    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
+        """Find what would be refused again of a turn that its user took back."""
+
     def repaired(self, failure: Failure) -> bool:
         """Whether a failure was repaired, and what was written then is still stored: any other fault came later."""
 
@@ -70,24 +73,33 @@ def _asks_another(look: SessionStatus, failure: Failure) -> bool:
     return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
 
 
-def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder, *, spoke: bool) -> Diagnosis | None:
+def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
     """Ask one question after the other until one tells what keeps a session from going on; None when none does.
 
-    `recorded`: the diagnosis of the recorded failure, if its words are known; `spoke`: whether a provider answered with
-    that failure.
+    `recorded`: the diagnosis of the recorded failure, if its words are known.
     """
     if look.endless is not None:
         return look.endless
+    if look.kept is not None:
+        refused = find.still_refused(recorded) if recorded is not None else None
+        recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
+        if recorded is None:
+            return find_cause(*standing_failure(look.kept), find)
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None
         return broken or recorded
     if look.running and not look.silent:
         return find.cut_off() or find.unreadable()  # what came of the answer proves that nothing older is refused
-    if look.newer or (look.failure is not None and not spoke):
+    if look.newer or _not_answered(look):
         found = _unanswered(look, recorded, find)
     else:
         found = None if look.running else find.ids_started_again()
     return found or find.unreadable() or (None if look.running else find.hidden())
+
+
+def _not_answered(look: SessionStatus) -> bool:
+    """Whether the failure is of the client's own: no provider answered with it."""
+    return look.failure is not None and not look.failure.error.answered
 
 
 def _unanswered(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from recoveryd.clients import SessionStatus, Store
-from recoveryd.core import ELSEWHERE, REFUSED, Diagnosis, Failure, Session, error_evidence, excerpt
+from recoveryd.core import ELSEWHERE, REFUSED, TAKEN_BACK, Diagnosis, Failure, Session, error_evidence, excerpt
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
@@ -21,9 +21,15 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     """
     look, refused = standing_failure(store.look(session) if look is None else look)
     failure = look.failure
-    spoke = failure is not None and failure.error.answered
-    found = find_cause(look, refused, _Finder(context, store, session, look), spoke=spoke)
-    return found if found is not None or failure is None or look.newer else _refused(failure)
+    found = find_cause(look, refused, _Finder(context, store, session, look))
+    if found is not None or failure is None or look.newer:
+        return found
+    if look.kept is None:
+        return _refused(failure)
+    left, _ = standing_failure(look.kept)
+    return (
+        _refused(left.failure) if left.failure else Diagnosis(failure, None, error_evidence(failure), code=TAKEN_BACK)
+    )
 
 
 class _Finder:
@@ -47,6 +53,9 @@ class _Finder:
     def unreadable(self) -> Diagnosis | None:
         found = self._store.unreadable(self._session, whole=True)
         return without_error.unreadable(self._client, self._store, self._loaded) if found else None
+
+    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
+        return without_error.still_refused(self._client, self._store, self._loaded, recorded)
 
     def repaired(self, failure: Failure) -> bool:
         return stored_repair(self._store, self._context.ledger, failure) is not None

@@ -71,10 +71,8 @@ class Triage:
     def judge(self, store: Store, session: str) -> Verdict:
         """Decide what to do about a session now. Errors of the store pass."""
         context, (look, refused) = self.context, standing_failure(store.look(session))
-        failure = look.failure
-        spoke = failure is not None and failure.error.answered
         try:
-            found = find_cause(look, refused, _Finder(self, store, session, look), spoke=spoke)
+            found = find_cause(look, refused, _Finder(self, store, session, look))
         except _Later as later:
             return Verdict(Next.AGAIN, later.seconds)
         if found is None or found.kind is None:
@@ -211,6 +209,10 @@ class _Finder:
             return None
         self._wait()
         return without_error.unreadable(self._client, self._store, self._store.load(self._session))
+
+    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
+        self._wait()
+        return without_error.still_refused(self._client, self._store, self._store.load(self._session), recorded)
 
     def repaired(self, failure: Failure) -> bool:
         return self._triage.repaired(self._store, failure)

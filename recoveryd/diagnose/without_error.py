@@ -16,9 +16,11 @@ from recoveryd.core import (
     Failure,
     Kind,
     Refused,
+    Request,
     Session,
     Violation,
     Wire,
+    explained_by,
     moment,
     waiting_prompts,
 )
@@ -77,6 +79,42 @@ def unanswered(client: Client, store: Store, session: Session) -> Diagnosis | No
         if refused is not None:
             return Diagnosis(failure, Refused(refused.kind), {**evidence, **_told(refused)})
     return Diagnosis(failure, None, evidence)
+
+
+def still_refused(client: Client, store: Store, session: Session, recorded: Diagnosis) -> Diagnosis | None:
+    """Diagnose what stands before a turn that was refused and that its user took back, and would be refused again.
+
+    None where nothing is known to, or the fault may have been in that turn: what its error says of others (images,
+    thinking) then tells nothing of those that are left.
+    """
+    failure, refused = recorded.failure, recorded.refused
+    wires = client.wires(store, failure)
+    rules = rules_for(failure, wires)
+    if refused is None or rules is NO_RULES:
+        return None
+    at = next((at for at, message in enumerate(session.messages) if message.id == failure.message), None)
+    asked = wires[0].stored(replace(session, revert=None, messages=session.messages[:at]))
+    left = wires[0].build(session)
+    named = asked.at(*refused.position) if refused.position is not None else None
+    explains = explained_by(refused.kind)
+    blamed = [v for v in rules.check(asked, rules.claims(refused, asked, named)) if v.kind in explains]
+    sent = {message for turn in left.turns for message, _ in turn.origins}
+    if blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
+        return recorded
+    bare = Refused(refused.kind)
+    if rules.claims(bare, left, None) != Claims():  # it would accuse what may be sound
+        return None
+    for thinking in (True, False):
+        if explains.isdisjoint(v.kind for v in rules.check(left, Claims(thinking=frozenset({thinking})))):
+            return None
+    return replace(recorded, refused=bare)
+
+
+def _messages(request: Request, violation: Violation) -> list[str]:
+    """List the stored messages that a violation is of."""
+    if violation.block is not None:
+        return [violation.block.message_id]
+    return [message for message, _ in request.turns[violation.turn].origins] if violation.turn >= 0 else [""]
 
 
 def _unsendable_part(failure: Failure, parts: Mapping[str, str]) -> Diagnosis | None:

@@ -253,7 +253,7 @@ class Recovery:
         """
         found = diagnose(self.context, case.store, session.id)
         if found is not None:
-            return found.failure.message == case.failure.message
+            return found.stuck and found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
         return (written or self._by_hand or case.event.ahead) and newest == case.failure.message
 

@@ -273,9 +273,10 @@ def test_a_staged_revert_is_to_be_decided_first(run: Run, tree: Tree) -> None:
     first = next(m.id for m in tree.store.load(session).messages if m.role == "user")
     write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": first})
     before = tree.files()
-    said = " ".join(run("scan", "--repair", "--yes", "--session", session)[1].split())
-    assert "A revert is staged in it" in said
-    assert run("compact", session, "--yes")[0] == 4
+    code, out, _ = run("scan", "--repair", "--yes", "--session", session)
+    assert (code, "taken back since" in " ".join(out.split())) == (0, True)
+    code, _, err = run("compact", session, "--yes")
+    assert (code, "A revert is staged in it" in " ".join(err.split())) == (4, True)
     assert tree.files() == before
 
 

@@ -30,7 +30,7 @@ from tests.support.examples import FULL
 from tests.support.rollouts import Rollout
 from tests.support.transcript import Transcript, call
 from tests.support.transcript import text as block
-from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer
+from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer, write_over
 
 pytestmark = pytest.mark.live
 
@@ -146,6 +146,12 @@ class World:
         session = self.tree.asked(fine, ago_s=20)
         for path in (self.tree.root / "message" / session, *(self.tree.root / "message" / session).iterdir()):
             os.utime(path, (time.time() - 600, time.time() - 600))
+
+    def taken_back(self) -> None:
+        turns, words = self.rng.choice(((fine, MISSING), (blank_answer, EMPTY)))
+        session = self.tree.stuck(turns, words, title=self.title())
+        asked = [message.id for message in self.tree.store.load(session).messages if message.role == "user"]
+        write_over(next(self.tree.root.glob(f"session/*/{session}.json")), revert={"messageID": asked[-1]})
 
     def long_ago(self) -> None:
         self.old[self.stuck()] = False
@@ -337,6 +343,7 @@ def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
     rows = {state: {(row.store.id, row.session) for row in live if row.state is state} for state in State}
     listed = {State.STUCK: "stuck", State.HEALED: "healed", State.IGNORED: "ignored", State.ERROR: "elsewhere"}
     young = {name: [one for one in scan[name] if one["session"] not in world.old] for name in listed.values()}
+    rows[State.ERROR] |= rows[State.WAITING]  # a prompt without an answer
     assert {state: rows[state] for state in listed} == {state: ids(young[name]) for state, name in listed.items()}
     listed_titles = {one["session"]: one["title"] for name in listed.values() for one in young[name]}
     assert {row.session: row.title for row in live if row.session in listed_titles} == listed_titles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -16,12 +16,15 @@ from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedErro
 Parts = Callable[[str], Iterable[Json | None]]
 
 
-def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> SessionStatus:
+def look(
+    store: str, session: str, newest: Iterable[Message], parts: Parts, revert: Callable[[], Json | None]
+) -> SessionStatus:
     """Go through the newest messages (see `newest_first`) until one tells whether the session failed, runs, or was
     answered.
 
-    `parts` reads those of a message. An aborted one tells it only if the model spoke in it: an abort may also cut off a
-    refusal. A command that the user ran in the session (`!ls`) is passed over.
+    `parts` reads those of a message, `revert` what the session has of turns that its user took back. An aborted message
+    tells it only if the model spoke in it: an abort may also cut off a refusal. A command that the user ran in the
+    session (`!ls`) is passed over.
     """
     older, seen = iter(newest), list[Message]()
 
@@ -31,9 +34,24 @@ def look(store: str, session: str, newest: Iterable[Message], parts: Parts) -> S
             yield message
 
     found = _end_of(store, session, noted(), parts)
+    if found.waits and not found.running and (point := (revert() or {}).get("messageID")):
+        seen += older
+        at = next((at for at, message in enumerate(seen) if message.id == point), None)
+        if at is not None:
+            found = _without(seen[: at + 1], found, _end_of(store, session, seen[at + 1 :], parts))
     if found.failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, chain(seen, older), parts))
+
+
+def _without(behind: Sequence[Message], whole: SessionStatus, kept: SessionStatus) -> SessionStatus:
+    """Choose what tells of a session whose next prompt goes without the messages `behind`; `kept`: by those before.
+
+    What was refused in a turn that is behind may stand before it.
+    """
+    if whole.failure is None or all(message.id != whole.failure.message for message in behind):
+        return kept
+    return replace(whole, last_answer=kept.last_answer, kept=kept)
 
 
 def _endless(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Diagnosis | None:

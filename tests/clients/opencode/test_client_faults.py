@@ -100,6 +100,15 @@ def one(found: tuple[int, dict[str, Any]]) -> dict[str, Any]:
     return dict(finding)
 
 
+def unanswered(found: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    """The one prompt without an answer: nobody may have asked for one (`noReply`), so it is told and not stuck."""
+    code, data = found
+    assert (code, data["stuck"]) == (0, []), data
+    [finding] = data["elsewhere"]
+    assert finding["reason"] == "unanswered_prompt"
+    return dict(finding)
+
+
 def test_prompts_that_are_ignored_are_told_with_ids_and_times_and_healed(tree: Tree, scan: Run) -> None:
     session = old(tree, 2)
     before = tree.files()
@@ -273,8 +282,7 @@ def test_an_answer_without_any_part_is_no_interruption(tree: Tree, scan: Run) ->
         session.assistant(completed=False, bare=True)
 
     recent(tree, crashed)
-    found = one(scan())
-    assert (found["reason"], found["kind"]) == ("unanswered_prompt", None)
+    assert unanswered(scan())["kind"] is None
 
 
 def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: Tree, scan: Run) -> None:
@@ -294,7 +302,7 @@ def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: 
 
 
 @pytest.mark.parametrize("last", [text("fine"), reasoning("only a thought")])
-def test_a_prompt_that_nothing_explains_is_reported_as_not_understood(
+def test_a_prompt_that_nothing_explains_is_told_and_not_stuck(
     tree: Tree, scan: Run, triage: Callable[..., Triage], last: dict[str, Any]
 ) -> None:
     def asked(session: SessionBuilder) -> None:
@@ -304,9 +312,9 @@ def test_a_prompt_that_nothing_explains_is_reported_as_not_understood(
 
     session = recent(tree, asked)
     before = tree.files()
-    found = one(scan("--repair"))
-    assert (found["reason"], found["kind"], found["healed"]) == ("unanswered_prompt", None, False)
-    assert found["action"].startswith("not understood") and found["evidence"]["unanswered"] == [found["message"]]
+    found = unanswered(scan("--repair"))
+    assert (found["kind"], found["healed"]) == (None, False)
+    assert found["action"].endswith("prompt it again") and found["evidence"]["unanswered"] == [found["message"]]
     assert triage().judge(tree.store, session).next is Next.NOTHING
     assert tree.files() == before
 
@@ -319,7 +327,7 @@ def test_a_prompt_to_another_provider_is_not_judged(tree: Tree, scan: Run) -> No
         session.user("and then?", model=model)
 
     recent(tree, other)
-    assert one(scan())["reason"] == "unanswered_prompt"
+    unanswered(scan())
 
 
 def test_what_people_read_names_the_code_and_the_evidence(
@@ -375,7 +383,8 @@ def test_a_prompt_to_another_model_is_not_taken_for_the_one_that_was_refused_bef
     session = recent(tree, switched)
     before = tree.files()
     assert triage().judge(tree.store, session).next is Next.AGAIN
-    assert one(scan("--repair"))["reason"] == "unanswered_prompt" and tree.files() == before
+    unanswered(scan("--repair"))
+    assert tree.files() == before
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -466,7 +475,7 @@ def test_what_one_sdk_alone_fails_on_is_left_alone_under_another(tree: Tree, sca
 
     recent(tree, asked)
     before = tree.files()
-    assert one(scan("--repair"))["reason"] == "unanswered_prompt"
+    unanswered(scan("--repair"))
     assert tree.files() == before
 
 

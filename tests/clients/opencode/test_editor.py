@@ -194,7 +194,7 @@ def test_an_answer_goes_behind_a_prompt_that_nobody_answered() -> None:
     assert [message.id for message in after.messages if message.id > asked["id"]][-1] == failed["id"]
     new = after.messages[-2]
     assert (new.data["parentID"], new.data["finish"], new.data["cost"]) == (asked["id"], "stop", 0)
-    look = session_status.look("store", session.id, reversed(after.messages), lambda id_: parts_of(after, id_))
+    look = session_status.look("store", session.id, reversed(after.messages), lambda id_: parts_of(after, id_), dict)
     assert look.failure is not None and look.failure.message == failed["id"]
     assert look.last_answer < new.completed, "no model answered"
 

@@ -83,15 +83,23 @@ class Reader:
 
     def about(self, session_id: str) -> About:
         """Read title, folder and parent of a session. An unknown session is an empty `About`. StoreError."""
+        data = self._record(session_id)
+        return About(_text(data, "title"), _text(data, "directory"), _text(data, "parentID") or None)
+
+    def revert(self, session_id: str) -> Json | None:
+        """Read what is kept of a revert that is staged in a session; None where none is. StoreError."""
+        return _revert(self._record(session_id))
+
+    def _record(self, session_id: str) -> Json:
+        """Read the session's own file; {} where there is none."""
         found = self.session_file(session_id) if tree_module.safe_name(session_id) else None
         if found is None:
-            return About()
+            return {}
         try:
             with tree.folder(self.root, *found[0]) as fd:
-                data = self.message(fd, *found) or {}
+                return self.message(fd, *found) or {}
         except FileNotFoundError:
-            return About()
-        return About(_text(data, "title"), _text(data, "directory"), _text(data, "parentID") or None)
+            return {}
 
     def path(self, folder: Folder, record: str) -> str:
         """Name a record for a person: its path."""
@@ -159,7 +167,6 @@ class Reader:
             records.read_file(*about)
         records.settle()
         data = records.data(*about) if about else {}
-        revert = data.get("revert")
         return Session(
             store=store,
             id=session_id,
@@ -167,7 +174,7 @@ class Reader:
             title=_text(data, "title"),
             directory=_text(data, "directory"),
             parent=_text(data, "parentID") or None,
-            revert=revert if isinstance(revert, dict) else None,
+            revert=_revert(data),
         )
 
 
@@ -255,6 +262,11 @@ class _Records:
 def broken(path: str) -> StoreError:
     """Make the error for a file of OpenCode's that is no JSON."""
     return StoreError(f"{path} is no JSON object.", "Restore the file, or move it out of the store.")
+
+
+def _revert(data: Json) -> Json | None:
+    revert = data.get("revert")
+    return revert if isinstance(revert, dict) else None
 
 
 def _text(data: Json, key: str) -> str:

@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from recoveryd.clients.opencode import content as opencode_content
@@ -152,7 +153,8 @@ class OpencodeFiles:
                     return self._reader.message(fd, where, message_id)
 
                 newest = ids_module.newest_first(tree.json_names(tree.listing(fd)), read, int(self._clock() * 1000))
-                return look_module.look(self.id, session_id, newest, self._reader.parts)
+                revert = partial(self._reader.revert, session_id)
+                return look_module.look(self.id, session_id, newest, self._reader.parts, revert)
         except (FileNotFoundError, NotFoundError):
             return SessionStatus()
 

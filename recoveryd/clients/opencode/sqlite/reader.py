@@ -85,9 +85,13 @@ class RowReader:
                 for (data,) in db.execute(PARTS_OF, (message_id,)):
                     yield records.parse(rows.data_bytes(data), message_id)
 
+            def revert() -> Json | None:
+                about = db.execute(ABOUT, (session_id,)).fetchone()
+                return self._revert(session_id, about[3]) if about else None
+
             found = (rows.fetch(db, "message", str(i), self._path) for (i,) in db.execute(NEWEST, (session_id,)))
             newest = (self._message(row) for row in found if row is not None)
-            return look_module.look(self._store, session_id, newest, parts)
+            return look_module.look(self._store, session_id, newest, parts, revert)
 
         return self._read(work) if tree.safe_name(session_id) else SessionStatus()
 

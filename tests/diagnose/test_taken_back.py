@@ -1,0 +1,182 @@
+"""A refused turn that its user took back (`/undo` in OpenCode): the next prompt goes without it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients import Config, Store
+from recoveryd.core import Diagnosis, Outcome
+from recoveryd.diagnose import Context, Next, Triage, diagnose
+from tests.conftest import Run
+from tests.support.build import BINDS, SessionBuilder, api_error, write_sqlite
+from tests.support.cases import case
+from tests.support.database import OLD, Base
+from tests.support.generate import PICTURE
+from tests.support.parts import file, reasoning, text, tool
+from tests.support.trees import EMPTY, MISSING, SIGNATURE, Bench, Tree, write_over
+
+IMAGE = "Could not process image"
+FIRST = "messages.0.content.1.image.source.base64: The image was specified using the image/png media type, but is none"
+STEPS = ((reasoning("two"), tool(output="x")),)
+
+
+def blank(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant(text(" "))
+    session.user("next")
+    session.assistant("fine")
+
+
+def thoughts(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant(reasoning("one"), "done")
+
+
+def picture(session: SessionBuilder) -> None:
+    session.user("look", file(PICTURE))
+    session.assistant("I see")
+
+
+def fine(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant(tool(output="x"))
+    session.assistant("fine")
+
+
+def undone(tree: Tree, make: Callable[[SessionBuilder], object], words: str, *parts: Any, steps: Any = ()) -> str:
+    """A session whose last prompt was refused with these words, after these steps, and taken back then."""
+    session = tree.ended(make)
+    made = tree.made(session)
+    made.user("continue", *parts)
+    for step in steps:
+        made.assistant(*step)
+    made.assistant(error=api_error(words, 400))
+    tree.keep(made)
+    take_back(tree, session)
+    return session
+
+
+def take_back(tree: Tree, session: str, prompts: int = 1) -> str:
+    """As the client stores it; return the message that it goes back to."""
+    asked = [message.id for message in tree.store.load(session).messages if message.role == "user"][-prompts]
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": asked})
+    return asked
+
+
+def said(bench: Bench, store: Store, session: str) -> Diagnosis | None:
+    return diagnose(bench.recovery.context, store, session)
+
+
+def judged(bench: Bench, tree: Tree, session: str) -> Next:
+    later = Context(bench.ledger, Config(), bench.state, clock=lambda: time.time() + 5)
+    return Triage(later, print).judge(tree.store, session).next
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "parts"),
+    [
+        (fine, MISSING, ()),
+        (fine, "Your llama is not amused by this", ()),
+        (fine, "rate limit exceeded", ()),
+        (fine, "prompt is too long: 210000 tokens > 200000 maximum", ()),
+        (picture, IMAGE, (file(PICTURE),)),
+        (picture, FIRST.replace("messages.0", "messages.2"), (file(PICTURE),)),
+        (thoughts, SIGNATURE.replace("messages.1", "messages.3"), STEPS),
+    ],
+    ids=["nothing found", "unknown", "elsewhere", "too long", "one of two pictures", "its picture", "its thinking"],
+)
+def test_what_may_have_gone_with_it_is_not_stuck_and_nothing_is_edited(
+    tree: Tree, bench: Bench, run: Run, make: Callable[[SessionBuilder], object], words: str, parts: tuple[Any, ...]
+) -> None:
+    steps = parts if parts is STEPS else ()
+    session = undone(tree, make, words, *(() if steps else parts), steps=steps)
+    before, found = tree.files(), said(bench, tree.store, session)
+    assert found is not None and (found.reason, found.stuck) == ("taken_back", False)
+    assert judged(bench, tree, session) is Next.NOTHING
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    data = json.loads(out)
+    assert (code, data["stuck"], [one["session"] for one in data["elsewhere"]]) == (0, [], [session])
+    assert tree.files() == before
+    code, out, _ = run("explain", "--session", session)
+    assert "taken back" in out and "not refused" not in out
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(blank, EMPTY), (thoughts, SIGNATURE), (picture, FIRST)],
+    ids=["blank", "signature", "named picture"],
+)
+def test_what_stands_before_it_is_healed_and_nothing_behind_it_is_touched(
+    tree: Tree, bench: Bench, make: Callable[[SessionBuilder], object], words: str
+) -> None:
+    session = undone(tree, make, words)
+    behind = [*tree.store.load(session).messages][-2:]
+    assert judged(bench, tree, session) is Next.RECOVER
+    found = said(bench, tree.store, session)
+    assert found is not None and found.stuck and found.refused is not None
+    healed = bench.recovery.attempt(case(tree.store, found.failure, found.kind))
+    assert (healed.outcome, healed.event.changes != ()) == (Outcome.HEALED, True)
+    assert [*tree.store.load(session).messages][-2:] == behind
+
+
+def test_the_refusal_before_it_stands(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank, EMPTY)
+    first = tree.failure(session).message
+    tree.refused(session, "Your llama is not amused by this")
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and (found.reason, found.failure.message) == ("empty_content", first)
+
+
+def test_a_refusal_of_unknown_words_before_it_stands(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(fine, "Your llama is not amused by this")
+    first = tree.failure(session).message
+    tree.refused(session, MISSING)
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and (found.reason, found.failure.message) == ("refused_unknown", first)
+
+
+def test_a_prompt_without_an_answer_that_was_taken_back_is_none(tree: Tree, bench: Bench) -> None:
+    session = tree.asked(fine, ago_s=20)
+    found = said(bench, tree.store, session)
+    assert found is not None and found.reason == "unanswered_prompt"
+    take_back(tree, session)
+    assert said(bench, tree.store, session) is None
+
+
+def test_it_may_be_taken_back_while_its_repair_is_planned(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(picture, IMAGE)
+    made = tree.made(session)
+    made.user("this one", file(PICTURE))
+    made.assistant(error=api_error(IMAGE, 400))
+    tree.keep(made)
+    stuck = case(tree.store, tree.failure(session))
+    take_back(tree, session, prompts=2)
+    before = tree.files()
+    assert bench.recovery.attempt(stuck).outcome is Outcome.PENDING
+    assert tree.files() == before
+
+
+@pytest.mark.parametrize("words", [EMPTY, "Your llama is not amused by this"])
+def test_a_database_tells_it_too(tmp_path: Path, bench: Bench, words: str) -> None:
+    made = SessionBuilder(model=BINDS)
+    blank(made)
+    asked = made.user("continue")
+    made.assistant(error=api_error(words, 400))
+    made.session["revert"] = {"messageID": asked["id"]}
+    store = Base(tmp_path / "opencode.db", OLD).store
+    write_sqlite(made.planted(), tmp_path / "opencode.db")
+    found = said(bench, store, made.session["id"])
+    assert found is not None and found.reason == ("empty_content" if words == EMPTY else "taken_back")
