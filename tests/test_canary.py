@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.versions import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, version_text
 from tests import canary
 from tests.e2e.install import UnavailableError
 
@@ -31,7 +31,7 @@ def test_of_a_client_whose_every_version_is_a_line_the_newest_alone_is_kept() ->
 def test_what_is_written_is_what_doctor_reads_and_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions = list(map(spelled, TESTED))
+    versions = list(map(version_text, TESTED))
     page = f"Clients: tested on {canary.listed(versions)}. Linux."
     assert page.removeprefix("Clients: ").removesuffix(" Linux.") in canary.README.read_text(encoding="utf-8")
     for name, text in (("TESTED", canary.TESTED.read_text(encoding="utf-8")), ("README", page)):

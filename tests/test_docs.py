@@ -20,7 +20,7 @@ from recoveryd.cli.declare import Parser
 from recoveryd.cli.manual import manual, subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
-from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, proven, spelled
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, version_text, versions_tested
 from recoveryd.core.model import Kind
 from recoveryd.doctor.checks import _CHECKS, CODES
 from recoveryd.settings.load import load
@@ -93,13 +93,13 @@ def test_the_configuration_that_is_shown_is_sound_and_has_the_defaults(tmp_path:
 
 def test_the_versions_of_the_client_are_those_of_the_code() -> None:
     told = set(re.findall(r"\b1\.\d+\.\d+\b", README + PAGES["docs/guide.md"]))
-    assert told == {spelled(version) for version in (*TESTED, BY_TIME_SINCE)}
-    first, *rest, last = map(spelled, TESTED)
+    assert told == {version_text(version) for version in (*TESTED, BY_TIME_SINCE)}
+    first, *rest, last = map(version_text, TESTED)
     assert f"tested on {', '.join([first, *rest])} and {last}" in README
     for client in ("kilo", "codex", "claude_code"):
-        assert f"tested on {' and '.join(map(spelled, proven(client)))}" in README
+        assert f"tested on {' and '.join(map(version_text, versions_tested(client)))}" in README
     sources = {str(path): path.read_text(encoding="utf-8") for path in (ROOT / "recoveryd").rglob("*.py")}
-    assert [path for path, text in sources.items() if spelled(BY_TIME_SINCE) in text] == []
+    assert [path for path, text in sources.items() if version_text(BY_TIME_SINCE) in text] == []
 
 
 def test_every_command_that_the_documents_show_is_one() -> None:

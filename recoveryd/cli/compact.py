@@ -10,9 +10,9 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, known_ledger, no_session, open_ledger, stores_of
-from recoveryd.cli.findings import find
+from recoveryd.cli.findings import finding_of
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
-from recoveryd.clients import Store, holding
+from recoveryd.clients import Store, stores_having
 from recoveryd.core import (
     UNREADABLE,
     Event,
@@ -29,7 +29,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.settings import paths
-from recoveryd.tell import by_place
+from recoveryd.tell import deeds_by_place
 
 _KIND = Kind.CONTEXT_OVERFLOW
 
@@ -40,7 +40,7 @@ def compact(arguments: argparse.Namespace) -> int:
     dry = arguments.dry_run or config.dry_run
     share = arguments.target or config.compact.target
     with known_ledger() if dry else open_ledger() as ledger:
-        stores, unread = holding(stores_of(config), arguments.session)
+        stores, unread = stores_having(stores_of(config), arguments.session)
         if not stores:
             raise no_session(arguments.session, map(str, unread.values()))
         store = stores[0]
@@ -60,7 +60,7 @@ def compact(arguments: argparse.Namespace) -> int:
         }
         if isinstance(planned, Refusal):
             return _nothing(arguments, data, planned)
-        places = by_place(planned.places, planned.actions, _KIND, done=False)
+        places = deeds_by_place(planned.places, planned.actions, _KIND, done=False)
         data |= {"compacted": False, "recovery": None, "action": planned.would, "places": places}
         if not arguments.json:
             _announce(session.title or session.id, planned.would, places)
@@ -79,7 +79,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
 
     RefusedError: it is stuck on something else, which would be taken for repaired.
     """
-    found = find(store, session, Recovery(context))  # as `scan` tells it
+    found = finding_of(store, session, Recovery(context))  # as `scan` tells it
     if found is not None and found.kind is _KIND:
         return found.failure
     if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):

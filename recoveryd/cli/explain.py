@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
-from recoveryd.cli.findings import Finding, find, show_finding
+from recoveryd.cli.findings import Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
-from recoveryd.clients import Store, Whose, holding, read_error
+from recoveryd.clients import Store, Whose, read_error, stores_having
 from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, is_repairable, is_session_id, kind_info
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
-from recoveryd.providers import candidates, classify, other_cause, whose
+from recoveryd.providers import candidates, classify, families_with, other_cause
 from recoveryd.settings import paths
 from recoveryd.tell import cause, remedy
 
@@ -42,7 +42,7 @@ def explain(arguments: argparse.Namespace) -> int:
     def say(out: Console) -> None:
         print_wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
         print_wrapped(out, remedy(kind))
-        if kind is not None and (names := whose(kind)):
+        if kind is not None and (names := families_with(kind)):
             words, offer = "; ".join(sorted(names)), kind_info(kind).offer
             print_wrapped(out, f"In sessions with {words} you can {offer}" if offer else _WHOSE.format(names=words))
 
@@ -105,12 +105,12 @@ def _asked(asked: object) -> object:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    stores, unread = holding(stores_of(config), arguments.session)
+    stores, unread = stores_having(stores_of(config), arguments.session)
     if not stores:
         raise no_session(arguments.session, map(str, unread.values()), "`recoveryd scan` lists those that are stuck.")
     with known_ledger() as ledger:
         recovery = Recovery(Context(ledger, config, paths.state_dir()))
-        asked = [find(store, arguments.session, recovery) for store in stores]
+        asked = [finding_of(store, arguments.session, recovery) for store in stores]
     findings = [finding for finding in asked if finding is not None]
     stuck = [finding for finding in findings if finding.stuck]
     whose = Whose(config)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.output import local_time, print_labelled, print_wrapped
-from recoveryd.clients import Store, Whose, is_of
+from recoveryd.clients import Store, Whose, is_store_of
 from recoveryd.core import (
     ELSEWHERE,
     KINDS,
@@ -161,7 +161,7 @@ class Finding:
         }
 
 
-def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
+def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find, for a command, what a session is stuck on; None when it is not. An error on the way becomes the finding's
     action.
     """
@@ -183,16 +183,16 @@ def find(store: Store, session: str, recovery: Recovery) -> Finding | None:
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 
 
-def find_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
+def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Find what the next prompt of a session that is not stuck would be refused for; None where nothing is known."""
     try:
-        case = ahead.foresee(recovery.context, store, session) if ahead.turn_ended(store.look(session)) else None
+        case = ahead.foresee(recovery.context, store, session) if ahead.may_foresee(store.look(session)) else None
         if case is None:
             return None
         _, planned = recovery.propose(case)
         found = Finding(Diagnosis(case.failure, case.refused), store.about(session).title)
         found = replace(found, undone=undone_repair(store, recovery.context.ledger, case.failure))
-        before = ahead.repaired_before(recovery.context, case)
+        before = ahead.foreseen_before(recovery.context, case)
     except RecoverydError:  # what can't be read, or is to be left alone, is told of a session that is stuck
         return None
     if isinstance(planned, Refusal):
@@ -221,7 +221,9 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
     found = _proposed(recovery, case, replace(found, case=case))
-    cut_off = [entry for entry in ledger.pending() if entry.session == failure.session and is_of(store, entry.store)]
+    cut_off = [
+        entry for entry in ledger.pending() if entry.session == failure.session and is_store_of(store, entry.store)
+    ]
     if cut_off:
         what, ends = "repair", "scan --repair"
         if cut_off[0].outcome is Outcome.UNDOING:  # which a scan leaves: it is not repaired against its user's wish

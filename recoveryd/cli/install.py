@@ -42,14 +42,14 @@ def install(arguments: argparse.Namespace) -> int:
     state = private_files.make_folder(paths.state_dir())
     private_files.make_folder(paths.lock_dir(state))
     found = shell_settings.settings_of_shell(config, load(Config, place, {}), os.environ, state)
-    shell_settings.adopt(found, place, state, steps.say)
+    shell_settings.write_shell_settings(found, place, state, steps.say)
     clients = dict.fromkeys(Whose(config).title(store.id) for store in find_stores(config) if store.exists())
     steps.say(f"clients found: {', '.join(clients) or 'none yet; they are waited for'}")
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
     manager.start(made, steps.say)
     if arguments.plugin:
-        plugin.try_or_leave(plugin.install, config, arguments, steps.say)
+        plugin.put_or_leave_plugins(plugin.put_plugins, config, arguments, steps.say)
     shell_files.put_shell_files(steps.say)
     for note in shell_files.what_is_left_to_do():
         steps.say(f"note: {note}")
@@ -76,14 +76,14 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager.stop(steps.say)
     Background(state).stop(steps.say)
     empty = [*manager.gone(steps.say), *shell_files.take_shell_files(steps.say)]
-    plugin.try_or_leave(plugin.remove, load_sound(Config, config)[0], arguments, steps.say)
+    plugin.put_or_leave_plugins(plugin.take_plugins, load_sound(Config, config)[0], arguments, steps.say)
     leave.while_alone(state)
     plugins.remove_mailboxes(state, steps.say)
-    locks = leave.drop_locks(state)
+    locks = leave.remove_locks(state)
     kept = None if arguments.purge else leave.remove_state(state, config, steps.say)
     if arguments.purge:
         leave.remove_everything(state, config, steps.say)
-    leave.drop_empty([*empty, locks, state, config.parent])
+    leave.remove_empty_folders([*empty, locks, state, config.parent])
 
     def show(out: Console) -> None:
         if kept:

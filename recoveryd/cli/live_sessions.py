@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import partial
 
 from recoveryd.cli.common import known_ledger
-from recoveryd.cli.findings import Finding, find
+from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
 from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
@@ -162,7 +162,7 @@ class LiveSessions:
         row = partial(LiveSession, store, session, at=at, recovery=done)
         look = _look(store, session)
         if now - at >= _UNDER_WAY_S or look is None or not look.newer:
-            finding = find(store, session, recovery)
+            finding = finding_of(store, session, recovery)
             if finding is not None:
                 if finding.diagnosis.reason == UNREADABLE:
                     self._under_way[store.id, session] = now

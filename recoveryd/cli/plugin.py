@@ -30,7 +30,7 @@ def plugin(arguments: argparse.Namespace) -> int:
     base.refuse_sudo(os.environ)
     config, steps = config_of(arguments), Steps(shown=not (arguments.json or arguments.quiet))
     if arguments.what != "status":
-        work = install if arguments.what == "install" else remove
+        work = put_plugins if arguments.what == "install" else take_plugins
         if not work(config, arguments, steps.say):
             steps.say("no client that takes a plugin is here")
         if arguments.what == "remove":
@@ -55,7 +55,7 @@ def _running(one: plugins.PlacedPlugin) -> dict[str, object]:
     return {"loaded": len(one.plugin.loaded()), "missing": list(one.plugin.missing())}
 
 
-def install(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
+def put_plugins(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
     """Put the plugins into the clients that are here, telling each step; return whether there are any. RefusedError:
     one was edited.
     """
@@ -63,12 +63,12 @@ def install(config: Config, arguments: argparse.Namespace, say: base.Say) -> boo
     return _each(config, arguments, "replaced", lambda one, over: plugins.put_plugin(one, state, say, over=over))
 
 
-def remove(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
+def take_plugins(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
     """Take the plugins out of the clients again, telling each step."""
     return _each(config, arguments, "removed", lambda one, over: plugins.take_plugin(one, say, over=over))
 
 
-def try_or_leave(
+def put_or_leave_plugins(
     work: Callable[[Config, argparse.Namespace, base.Say], bool],
     config: Config,
     arguments: argparse.Namespace,

@@ -23,10 +23,10 @@ from recoveryd.cli.common import (
     stores_of,
     with_clients,
 )
-from recoveryd.cli.findings import ENDED, Finding, find, find_ahead, show_finding
+from recoveryd.cli.findings import ENDED, Finding, finding_ahead, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
-from recoveryd.clients import Config, Store, Whose, holding, is_abandoned
+from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
 from recoveryd.core import Event, Failure, NotFoundError, Outcome, RecoverydError, UsageError
 from recoveryd.diagnose import Context, undone_repair
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
@@ -123,7 +123,7 @@ def _not_here(arguments: argparse.Namespace, config: Config, whose: Whose, seen:
     """Make the error for a session that is in none of the stores that were asked for."""
     if (only := client_meant(arguments, whose)) is None:
         return no_session(arguments.session, seen.unreadable.values())
-    elsewhere, _ = holding(stores_of(config), arguments.session)
+    elsewhere, _ = stores_having(stores_of(config), arguments.session)
     hint = f"It is one of {whose.title(elsewhere[0].id)}: leave out --client." if elsewhere else ""
     return no_session(arguments.session, seen.unreadable.values(), hint, of=f" of {whose.called(only)}")
 
@@ -141,9 +141,9 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
-            finding = find(store, session, recovery)
+            finding = finding_of(store, session, recovery)
             if finding is None:
-                if seen.ahead is not None and (coming := find_ahead(store, session, recovery)) is not None:
+                if seen.ahead is not None and (coming := finding_ahead(store, session, recovery)) is not None:
                     seen.ahead.append(coming)
                 continue
             if arguments.kind and finding.kind != arguments.kind:
@@ -198,7 +198,7 @@ def _listed(
     """
     seen.names += [store.id for store in stores]
     if arguments.session:
-        found, unread = holding(stores, arguments.session)
+        found, unread = stores_having(stores, arguments.session)
         for store_id, error in unread.items():
             _unread(store_id, error, arguments, seen)
         yield from ((store, [arguments.session]) for store in found)

@@ -201,7 +201,7 @@ def is_abandoned(store: Store) -> bool:
         return False
 
 
-def holding(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
+def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
     """List the stores that have a session, and why others could not be asked, by their ids. A dead one only as the
     last.
     """

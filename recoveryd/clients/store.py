@@ -233,7 +233,7 @@ class Store(Protocol):
         """
 
 
-def is_of(store: Store, store_id: str) -> bool:
+def is_store_of(store: Store, store_id: str) -> bool:
     """Whether a recovery of the store of this id is one of `store`, also after it was moved away and linked to."""
     return store.id == store_id or store.id == os.path.realpath(store_id)
 
@@ -251,7 +251,7 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
         session_id = about.parent
 
 
-def root(store: Store, session_id: str) -> tuple[str, str]:
+def root_session(store: Store, session_id: str) -> tuple[str, str]:
     """Return the session that a person began, of which this one may be a subagent, and its title."""
     titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
     return titled[-1] if titled else (session_id, "")
@@ -259,7 +259,7 @@ def root(store: Store, session_id: str) -> tuple[str, str]:
 
 def root_title(store: Store, session_id: str) -> str:
     """Return the title of the session that a person began, of which this one may be a subagent."""
-    return root(store, session_id)[1]
+    return root_session(store, session_id)[1]
 
 
 def stored_images(store: Store, changes: Sequence[Change]) -> list[State]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Store, root
+from recoveryd.clients import SETTLE_S, Store, root_session
 from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
@@ -18,8 +18,8 @@ from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, left_alone,
 from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
-from recoveryd.settings import held, paused
-from recoveryd.tell import Callbacks, Commands, Notifier, Teller, by_place, marked, next_step
+from recoveryd.settings import paused, why_held
+from recoveryd.tell import Callbacks, Commands, Notifier, Teller, deeds_by_place, log_prefix, next_step
 
 REST_S = 3.0
 
@@ -70,7 +70,7 @@ class Healer:
         """Tell why nothing may be written to a store now, not even to finish what a crash cut off; None when it may."""
         if not self._locks.mine(store):
             return "this recoveryd does not watch it any more"
-        return held(self._config, self._context.state_dir, time.time())
+        return why_held(self._config, self._context.state_dir, time.time())
 
     def held_there(self, store: Store, session: str) -> str | None:
         """Tell why nothing may be written to a session now: its store is held, or its user wants it left alone."""
@@ -144,7 +144,7 @@ class Healer:
         if (
             stamp.newest_mtime_ns / 1e9 < self._started
             or self._looked_ahead.get(key) == stamp.digest
-            or not ahead.turn_ended(store.look(session))
+            or not ahead.may_foresee(store.look(session))
         ):
             return "done"
         if wait := self._triage.quiet.wait(key, stamp, self._config.heal_ahead_seconds):
@@ -159,7 +159,7 @@ class Healer:
 
     def _repair_ahead(self, store: Store, session: str) -> Attended:
         case = ahead.foresee(self._context, store, session)
-        if case is None or ahead.repaired_before(self._context, case):
+        if case is None or ahead.foreseen_before(self._context, case):
             return "done"
         _, planned = self._recovery.propose(case)
         if isinstance(planned, Refusal):
@@ -169,7 +169,7 @@ class Healer:
 
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
-        began, title = root(case.store, case.session)
+        began, title = root_session(case.store, case.session)
         step = next_step(case.kind, self._context.clients.of(case.store).way_back)
         detail = f"{verdict.reason} It is left alone until a prompt is answered: {step}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
@@ -215,7 +215,7 @@ class Healer:
             logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
             return
         logger.warning("session {}: {}: {}", failure.session, kind, planned.would)
-        for line in by_place(planned.places, planned.actions, kind, done=False):
+        for line in deeds_by_place(planned.places, planned.actions, kind, done=False):
             logger.warning("session {}: would be done in {}", failure.session, line)
         logger.warning("session {}: nothing is written: {}", failure.session, self._config.idle)
 
@@ -228,7 +228,7 @@ class Healer:
         if event.outcome is Outcome.PENDING:
             self._log_once.say(about, f"session {event.session}: {event.detail}")
         elif event.outcome in (Outcome.UNDONE, Outcome.UNDOING):  # by the user, who knows
-            logger.info("{}: by its user", marked(event))
+            logger.info("{}: by its user", log_prefix(event))
         elif event.outcome is not Outcome.FAILED:
             self._teller.tell(case if self._ending or event.ahead else self._resumer.go_on(case))
         else:

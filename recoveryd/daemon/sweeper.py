@@ -9,7 +9,7 @@ from itertools import chain
 
 from loguru import logger
 
-from recoveryd.clients import Store, Whose, is_of
+from recoveryd.clients import Store, Whose, is_store_of
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -104,7 +104,7 @@ class Sweeper:
         Those of sessions that are retried anyway are skipped: the retry does it.
         """
         waiting = self._healer.open(store)
-        cut_off = [entry for entry in self._ledger.pending() if is_of(store, entry.store)]
+        cut_off = [entry for entry in self._ledger.pending() if is_store_of(store, entry.store)]
         due = {entry.session for entry in cut_off}.difference(waiting)
         for session in due:
             mine = [entry.id for entry in cut_off if entry.session == session]

@@ -41,16 +41,16 @@ class Example:
     def plant(self, root: Path) -> None:
         """Write the session as it was before its last prompt."""
         for key, data in self.files.items():
-            write(root / key, data)
+            write_demo_file(root / key, data)
 
     def fail(self, root: Path, now_ms: int) -> None:
         """Write the last prompt and the empty message of its failure: first unfinished, then with the error."""
         for key, data in self.prompt.items():
-            write(root / key, data)
+            write_demo_file(root / key, data)
         unfinished = _assistant(self.id, self.failed, now_ms)
         error = {**unfinished, "time": {"created": now_ms, "completed": now_ms}, "error": self.error}
         for data in (unfinished, error, error):
-            write(root / "message" / self.id / f"{self.failed}.json", data)
+            write_demo_file(root / "message" / self.id / f"{self.failed}.json", data)
 
     def owns(self, change: Change) -> bool:
         """Whether a change is one of this session."""
@@ -66,7 +66,7 @@ class Example:
         return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
 
-def write(path: Path, data: Data) -> None:
+def write_demo_file(path: Path, data: Data) -> None:
     """Write a file of the demo's store as the client does: truncated first, not atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(dump(data))
@@ -162,7 +162,7 @@ def _assistant(session: str, message: str, now: int) -> Data:
     return {**data, "tokens": {**_TOKENS, "input": 0, "output": 0}}
 
 
-def api_error(message: str, status: int = 400, type: str = "invalid_request_error") -> Data:
+def demo_error(message: str, status: int = 400, type: str = "invalid_request_error") -> Data:
     """Make, for the demo, the error that the client records of a refusal."""
     body = json.dumps({"type": "error", "error": {"type": type, "message": message}})
     data: Data = {"message": message, "statusCode": status, "isRetryable": status != 400, "responseHeaders": {}}
@@ -259,9 +259,9 @@ def examples(now_ms: int) -> list[Example]:
         talk.user("Say hello.")
         talk.assistant("Hello!")
     limit = "This request would exceed your organization's rate limit of 30,000 input tokens per minute."
-    made += [healthy.example, busy.refused(api_error(limit, 429, "rate_limit_error"))]
+    made += [healthy.example, busy.refused(demo_error(limit, 429, "rate_limit_error"))]
     for title, kind, tell in _BROKEN:
         talk = _Conversation(title, kind, now_ms, 6)
         words = tell(talk)
-        made.append(talk.refused(api_error(words)))
+        made.append(talk.refused(demo_error(words)))
     return made

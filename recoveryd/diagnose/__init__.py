@@ -20,7 +20,7 @@ from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
-from recoveryd.diagnose.without_error import unsendable
+from recoveryd.diagnose.without_error import diagnose_unsendable
 
 __all__ = [
     "Assessment",
@@ -34,6 +34,7 @@ __all__ = [
     "assess",
     "case_from_ledger",
     "diagnose",
+    "diagnose_unsendable",
     "judged_state",
     "left_alone",
     "maybe_unread",
@@ -41,5 +42,4 @@ __all__ = [
     "tries",
     "undone_repair",
     "unread_repair",
-    "unsendable",
 ]

@@ -52,7 +52,7 @@ class _Finder:
 
     def unreadable(self) -> Diagnosis | None:
         found = self._store.unreadable(self._session, whole=True)
-        return without_error.unreadable(self._client, self._store, self._loaded) if found else None
+        return without_error.diagnose_unreadable(self._client, self._store, self._loaded) if found else None
 
     def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
         return without_error.still_refused(self._client, self._store, self._loaded, recorded)
@@ -64,15 +64,15 @@ class _Finder:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())
 
     def unsendable(self, failure: Failure | None) -> Diagnosis | None:
-        return without_error.unsendable(self._client, self._store, self._loaded, failure)
+        return without_error.diagnose_unsendable(self._client, self._store, self._loaded, failure)
 
     def hidden(self) -> Diagnosis | None:
-        return without_error.hidden(self._client, self._store, self._session)
+        return without_error.diagnose_hidden(self._client, self._store, self._session)
 
     def unanswered(self) -> Diagnosis | None:
         if self._running and self._client.under_way(self._store, self._session):
             return None
-        found = without_error.unanswered(self._client, self._store, self._loaded)
+        found = without_error.diagnose_unanswered(self._client, self._store, self._loaded)
         asked = found.failure.time if found is not None else 0
         return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 

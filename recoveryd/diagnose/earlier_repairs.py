@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Client, Store, is_of
+from recoveryd.clients import Client, Store, is_store_of
 from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import since_success
@@ -40,7 +40,7 @@ def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
 
 def _made(store: Store, entry: Entry) -> bool:
     """Whether a repair was ended whole. A copy of the store keeps what its user took back in the store itself."""
-    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and not is_of(store, entry.store))
+    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and not is_store_of(store, entry.store))
 
 
 def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:

@@ -175,7 +175,7 @@ class _Finder:
     def unsendable(self, failure: Failure | None) -> Diagnosis | None:
         if not self._to_be_read():
             return None
-        found = without_error.unsendable(self._client, self._store, self._store.load(self._session), failure)
+        found = without_error.diagnose_unsendable(self._client, self._store, self._store.load(self._session), failure)
         if found is None:
             keep_newest(self._triage.sound, self._key, self._mark)
         return found
@@ -185,7 +185,7 @@ class _Finder:
         if self._look.failure is None or self._look.newer:
             return None
         self._wait()
-        found = without_error.hidden(self._client, self._store, self._session)
+        found = without_error.diagnose_hidden(self._client, self._store, self._session)
         return found if found is not None and found.evidence["compaction"] == self._look.failure.message else None
 
     def unanswered(self) -> Diagnosis | None:
@@ -208,7 +208,7 @@ class _Finder:
             keep_newest(self._triage.read, self._key, now)
             return None
         self._wait()
-        return without_error.unreadable(self._client, self._store, self._store.load(self._session))
+        return without_error.diagnose_unreadable(self._client, self._store, self._store.load(self._session))
 
     def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
         self._wait()

@@ -27,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.providers import NO_RULES, rules_for
 
 
-def unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
+def diagnose_unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
     """Diagnose, without an error, the parts with which the client can't build the next request. `failure`: as recorded,
     if it was.
     """
@@ -42,7 +42,7 @@ def unsendable(client: Client, store: Store, session: Session, failure: Failure 
     return _unsendable_part(made, _in_the_way(session, client.wires(store, made)))
 
 
-def unreadable(client: Client, store: Store, session: Session) -> Diagnosis | None:
+def diagnose_unreadable(client: Client, store: Store, session: Session) -> Diagnosis | None:
     """Diagnose, without an error, the parts that the client can't read, so that the next prompt may fail before a word
     of it is stored.
     """
@@ -55,12 +55,12 @@ def unreadable(client: Client, store: Store, session: Session) -> Diagnosis | No
     return _unsendable_part(made, _in_the_way(session, wires))
 
 
-def hidden(client: Client, store: Store, session: str) -> Diagnosis | None:
+def diagnose_hidden(client: Client, store: Store, session: str) -> Diagnosis | None:
     """Diagnose, without an error, messages that a failed compaction hides."""
     return client.hidden(store, session) if isinstance(client, CanShorten) else None
 
 
-def unanswered(client: Client, store: Store, session: Session) -> Diagnosis | None:
+def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagnosis | None:
     """Diagnose a prompt without an answer, and what a provider would refuse of it, if anything. For where nothing else
     explains it.
     """

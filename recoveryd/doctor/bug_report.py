@@ -27,8 +27,8 @@ from recoveryd.core import (
     __version__,
     is_session_id,
 )
-from recoveryd.diagnose import Case, Context, unsendable
-from recoveryd.doctor.report_shapes import Shaper, model_shape
+from recoveryd.diagnose import Case, Context, diagnose_unsendable
+from recoveryd.doctor.report_shapes import Shaper, model_in_report
 from recoveryd.heal import Recovery
 from recoveryd.ledger import KnownStores, Ledger
 from recoveryd.providers import VERSION, classify, provider_of
@@ -110,7 +110,7 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
     made: dict[str, Any] = {"messages": shaper.session(session), "reverted": session.revert is not None}
     recovery = Recovery(Context(sources.ledger, sources.config, sources.state_dir))
     client = recovery.context.clients.of(store)
-    found_now = unsendable(client, store, session, None)
+    found_now = diagnose_unsendable(client, store, session, None)
     failure = _failure(store, session, entry) or (found_now.failure if found_now is not None else None)
     if failure is None:
         return {**made, "failure": None}
@@ -122,7 +122,7 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
         "message": shaper.messages.of(failure.message),
         "kind": kind,
         "family": None if (provider := provider_of(failure)) is None else provider.name,
-        "model": model_shape(failure.model),
+        "model": model_in_report(failure.model),
         "running": bool(store.look(session.id).running),
     }
     found = {}

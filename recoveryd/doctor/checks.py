@@ -8,6 +8,7 @@ from typing import TypeAlias
 from recoveryd.core import FAIL, Check, RecoverydError, fail
 from recoveryd.doctor import client_checks, host_checks, ledger_checks, store_checks
 from recoveryd.doctor.examined import Patient
+from recoveryd.doctor.host_checks import check_toast, check_watches
 
 # Public (`doctor --json`) and stable: what each check is about, in the order in which they are made.
 CODES: Mapping[str, str] = {
@@ -35,24 +36,24 @@ CODES: Mapping[str, str] = {
 _Maker: TypeAlias = Callable[[Patient], Iterable[Check]]
 # Who makes the checks of a code; those of the clients make the next code's as well.
 _CHECKS: Mapping[str, _Maker] = {
-    "config": host_checks.config,
-    "state_folder": host_checks.state_folder,
-    "disk": host_checks.disk,
-    "clock": host_checks.clock,
-    "stores": store_checks.stores,
-    "store": store_checks.store,
-    "strangers": store_checks.of_clients,
-    "watches": store_checks.watches,
-    "daemon": store_checks.daemon,
-    "service": host_checks.service,
-    "repairs": host_checks.repairs,
-    "pause": host_checks.pause,
-    "client": client_checks.client,
-    "plugin": client_checks.plugin,
-    "toast": client_checks.toast,
-    "ledger": ledger_checks.ledger,
-    "ledger_size": ledger_checks.size,
-    "conflicts": ledger_checks.conflicts,
+    "config": host_checks.check_config,
+    "state_folder": host_checks.check_state_folder,
+    "disk": host_checks.check_disk,
+    "clock": host_checks.check_clock,
+    "stores": store_checks.check_stores,
+    "store": store_checks.check_store,
+    "strangers": store_checks.check_by_clients,
+    "watches": check_watches,
+    "daemon": store_checks.check_daemon,
+    "service": host_checks.check_service,
+    "repairs": host_checks.check_repairs,
+    "pause": host_checks.check_pause,
+    "client": client_checks.check_clients,
+    "plugin": client_checks.check_plugins,
+    "toast": check_toast,
+    "ledger": ledger_checks.check_ledger,
+    "ledger_size": ledger_checks.check_ledger_size,
+    "conflicts": ledger_checks.check_conflicts,
 }
 
 
@@ -67,6 +68,6 @@ def examine(patient: Patient) -> Iterator[Check]:
             yield fail(code, f"This could not be checked: {error}.", "")
 
 
-def sound(checks: Iterable[Check]) -> bool:
+def none_failed(checks: Iterable[Check]) -> bool:
     """Whether no check failed."""
     return all(check.level != FAIL for check in checks)

@@ -1,4 +1,4 @@
-"""What `doctor` asks of the clients that listen, and of the desktop."""
+"""What `doctor` asks of the clients: those that listen, and our plugins in them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import os
 from collections.abc import Iterator
 
 from recoveryd.clients import Caller
-from recoveryd.core import Check, fail, ok, warn
+from recoveryd.core import Check, ok, warn
 from recoveryd.doctor.examined import Patient
 from recoveryd.service import base, plugins
-from recoveryd.tell import Desktop, Toast, can_show
 
 
-def client(patient: Patient) -> Iterator[Check]:
+def check_clients(patient: Patient) -> Iterator[Check]:
     """Check the clients that listen: their versions, and whether they are this user's."""
     for one in patient.clients.on_this_machine(os.environ):
         yield from one.check_server()
 
 
-def plugin(patient: Patient) -> Iterator[Check]:
+def check_plugins(patient: Patient) -> Iterator[Check]:
     """Check our plugins in the clients that take one: there, of this version, as they were written, and at work."""
     caller = Caller(base.command(), base.environment(os.environ), patient.state_dir)
     placed = list(plugins.list_plugins(patient.clients, caller, os.environ))
@@ -50,31 +49,3 @@ def _at_work(one: plugins.PlacedPlugin) -> Check:
         return ok("plugin", f"{one.title} runs with an older plugin.", "It loads the new one when it is started anew.")
     running = f"{len(loaded)} running" if loaded else "none running"
     return ok("plugin", f"{one.path} is in place ({running}).")
-
-
-def toast(patient: Patient) -> Iterator[Check]:
-    """Check whether a notice can be shown on this desktop; with `--toast` show one."""
-    if not patient.show_toast and (patient.config.notify.quiet or not patient.config.notify.desktop):
-        yield ok("toast", "Notices on the desktop are turned off by the configuration.")
-        return
-    if patient.show_toast:
-        problem = _show()
-        if problem:
-            yield fail("toast", f"No notice could be shown: {problem}.", "Notices are in the log meanwhile.")
-        else:
-            yield ok("toast", "A notice was shown. If you saw none, your desktop holds it back (do not disturb?).")
-        return
-    shows, why = can_show()
-    if shows:
-        yield ok("toast", "A notice can be shown on this desktop.", "To see one: recoveryd doctor --toast")
-    else:
-        yield warn("toast", f"No notice can be shown: {why}.", "Notices are in the log; `recoveryd history` lists all.")
-
-
-def _show() -> str:
-    """Show a notice. Returns why not, or ""."""
-    desktop = Desktop()
-    try:
-        return desktop.show(Toast("recoveryd", "This is what a notice looks like."))
-    finally:
-        desktop.close()

@@ -1,4 +1,4 @@
-"""What `doctor` asks of this machine: configuration, permissions, disks, clock, service."""
+"""What `doctor` asks of this machine: configuration, permissions, disks, clock, service, watched folders, desktop."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from recoveryd.doctor.examined import Patient
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
 from recoveryd.settings import ignored, paths, paused
+from recoveryd.tell import Desktop, Toast, can_show
+from recoveryd.watch import folders
 
 _MB = 1_000_000
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
@@ -25,7 +27,7 @@ _LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = f
 _SLACK = 120.0  # seconds that clocks and file systems may differ
 
 
-def config(patient: Patient) -> Iterator[Check]:
+def check_config(patient: Patient) -> Iterator[Check]:
     """Check the configuration, and what it names."""
     if patient.config_problem is not None:
         problem = patient.config_problem
@@ -41,7 +43,7 @@ def config(patient: Patient) -> Iterator[Check]:
         yield ok("config", f"There is no {patient.config_file}: all settings are the defaults.")
 
 
-def state_folder(patient: Patient) -> Iterator[Check]:
+def check_state_folder(patient: Patient) -> Iterator[Check]:
     """Check whether the state folder is writable, and readable by the user alone."""
     folder = patient.state_dir
     try:
@@ -64,7 +66,7 @@ def state_folder(patient: Patient) -> Iterator[Check]:
         yield ok("state_folder", f"{folder} is yours alone ({stat.S_IMODE(seen.st_mode):o}).")
 
 
-def disk(patient: Patient) -> Iterator[Check]:
+def check_disk(patient: Patient) -> Iterator[Check]:
     """Check the free space on the disks of the stores and of the state folder."""
     places = dict.fromkeys([_existing(patient.state_dir), *(_existing(store.root) for store in patient.stores)])
     free: dict[int, tuple[int, Path]] = {}
@@ -79,7 +81,7 @@ def disk(patient: Patient) -> Iterator[Check]:
             yield ok("disk", says)
 
 
-def clock(patient: Patient) -> Iterator[Check]:
+def check_clock(patient: Patient) -> Iterator[Check]:
     """Check that the clock is not behind what was written before."""
     times = {f"{store.root}": _newest(store.watch_files or (store.watch_path,)) for store in patient.stores}
     with suppress(RecoverydError):  # the check of the ledger says so
@@ -98,7 +100,7 @@ def clock(patient: Patient) -> Iterator[Check]:
         yield ok("clock", "The clock is not behind anything that was written before.")
 
 
-def service(_: Patient) -> Iterator[Check]:
+def check_service(_: Patient) -> Iterator[Check]:
     """Check that the service, if it is installed, runs."""
     asked = of_this_system(os.environ, _ASK_S)
     found = asked.state()
@@ -114,7 +116,7 @@ def service(_: Patient) -> Iterator[Check]:
         yield warn("service", f"The service is installed and does not run ({found}).", "recoveryd install starts it")
 
 
-def repairs(patient: Patient) -> Iterator[Check]:
+def check_repairs(patient: Patient) -> Iterator[Check]:
     """Check that nothing turns repairs off: a dry run, the configuration."""
     running = watchers(paths.lock_dir(patient.state_dir))
     idle = [holder for holder in running if holder.idle]
@@ -130,7 +132,7 @@ def repairs(patient: Patient) -> Iterator[Check]:
         yield ok("repairs", "It is no dry run, and repairs are not turned off.")
 
 
-def pause(patient: Patient) -> Iterator[Check]:
+def check_pause(patient: Patient) -> Iterator[Check]:
     """Check that repairs are not paused, and that the list of what to ignore can be read."""
     found = paused(patient.state_dir, patient.now)
     try:
@@ -154,3 +156,60 @@ def _newest(files: tuple[Path, ...]) -> float:
         with suppress(OSError):
             newest = max(newest, file.stat().st_mtime)
     return newest
+
+
+def check_watches(patient: Patient) -> Iterator[Check]:
+    """Check that the kernel lets all folders be watched."""
+    limit, instances = folders.watch_limits()
+    if not patient.living:
+        return
+    if limit is None:
+        yield ok("watches", "This system has no limit on watched folders that could be read.")
+        return
+    wanted = sum(1 if one.watch_files else folders.count_folders(str(one.watch_path)) + 1 for one in patient.living)
+    problem = folders.why_no_inotify()
+    count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
+    if problem:
+        yield fail(
+            "watches",
+            f"The kernel refuses to watch anything more: {problem} (now {instances}).",
+            "sudo sysctl fs.inotify.max_user_instances=512; a file in /etc/sysctl.d keeps it.",
+        )
+    elif wanted > limit * 0.8:
+        level = fail if wanted > limit else warn
+        yield level(
+            "watches",
+            f"{count} to watch, and this user may watch {limit:,} with all programs together.",
+            f"sudo sysctl fs.inotify.max_user_watches={max(524_288, wanted * 2)}; a file in /etc/sysctl.d keeps it. "
+            "Until then a sweep every minute finds what is not watched.",
+        )
+    else:
+        yield ok("watches", f"{count} to watch; this user may watch {limit:,}.")
+
+
+def check_toast(patient: Patient) -> Iterator[Check]:
+    """Check whether a notice can be shown on this desktop; with `--toast` show one."""
+    if not patient.show_toast and (patient.config.notify.quiet or not patient.config.notify.desktop):
+        yield ok("toast", "Notices on the desktop are turned off by the configuration.")
+        return
+    if patient.show_toast:
+        problem = _show()
+        if problem:
+            yield fail("toast", f"No notice could be shown: {problem}.", "Notices are in the log meanwhile.")
+        else:
+            yield ok("toast", "A notice was shown. If you saw none, your desktop holds it back (do not disturb?).")
+        return
+    shows, why = can_show()
+    if shows:
+        yield ok("toast", "A notice can be shown on this desktop.", "To see one: recoveryd doctor --toast")
+    else:
+        yield warn("toast", f"No notice can be shown: {why}.", "Notices are in the log; `recoveryd history` lists all.")
+
+
+def _show() -> str:
+    """Show a notice. Returns why not, or ""."""
+    desktop = Desktop()
+    try:
+        return desktop.show(Toast("recoveryd", "This is what a notice looks like."))
+    finally:
+        desktop.close()

@@ -12,7 +12,7 @@ from recoveryd.ledger import Upkeep, damage, peek
 _MB = 1_000_000
 
 
-def ledger(patient: Patient) -> Iterator[Check]:
+def check_ledger(patient: Patient) -> Iterator[Check]:
     """Check that the ledger can be read and is whole."""
     path = patient.ledger
     if not path.exists():
@@ -33,7 +33,7 @@ def ledger(patient: Patient) -> Iterator[Check]:
         yield ok("ledger", f"{path} is whole: {count} recover{'y' if count == 1 else 'ies'}.")
 
 
-def size(patient: Patient) -> Iterator[Check]:
+def check_ledger_size(patient: Patient) -> Iterator[Check]:
     """Check that the ledger is within its limit."""
     if not patient.ledger.exists():
         return
@@ -54,7 +54,7 @@ def size(patient: Patient) -> Iterator[Check]:
         yield ok("ledger_size", words)
 
 
-def conflicts(patient: Patient) -> Iterator[Check]:
+def check_conflicts(patient: Patient) -> Iterator[Check]:
     """Check that no repair was cut off, or written over by the client."""
     found = books(patient.config, patient.stores, patient.ledger, patient.now)
     if found.problem:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import cache
 from typing import Any
 
 from recoveryd.clients import Content, read_error
 from recoveryd.core import Edit, Json, Message, Part, RecordedError, Session, known_word, type_name, words
-from recoveryd.providers import LIKELY, MODEL_WORDS, SURE, squeeze
+from recoveryd.providers import MODEL_WORDS, known_sentences
 
 _ROLES = ("user", "assistant")
 _ERROR_TYPES = words(
@@ -74,7 +73,7 @@ class Shaper:
         }
         shape |= self._content.message_shape(message.data)
         if "modelID" in message.data:
-            shape["model"] = model_shape(message.data["modelID"])
+            shape["model"] = model_in_report(message.data["modelID"])
         if message.error is not None:
             shape["error"] = error_shape(read_error(message.error), self._content.error_names())
         return shape
@@ -83,7 +82,7 @@ class Shaper:
         return {"id": self.parts.of(part.id), "bytes": len(part.raw or b""), **self.part(part.data)}
 
 
-def model_shape(model: object) -> str:
+def model_in_report(model: object) -> str:
     """Write `claude-sonnet-4-5-20250929` as `claude-sonnet-4-5-#`: known words and short numbers."""
     if not isinstance(model, str):
         return type_name(model)
@@ -100,23 +99,7 @@ def error_shape(error: RecordedError, names: Collection[str]) -> dict[str, Any]:
         "name": known_word(error.name, names),
         "status": error.status if error.status is not None and 0 <= error.status < 1000 else None,
         "types": [name for name in _ERROR_TYPES if name in together],
-        "says": known_wording(together),
+        "says": known_sentences(together),
         "place": [int(n) if n else None for n in place.groups()] if place else None,
         "lengths": [len(text) for text in error.texts],
     }
-
-
-def known_wording(text: str) -> list[str]:
-    """List, for a report, the sentences of an error that recoveryd's own tables know: they hold nothing of the user's.
-    Nothing of the text itself is returned.
-    """
-    letters = squeeze(text[:100_000])
-    told = [piece for piece, squeezed in _pieces() if squeezed in letters]
-    return told or [row.words for row in (*SURE, *LIKELY) if row.find(letters)]  # of short pieces alone
-
-
-@cache
-def _pieces() -> tuple[tuple[str, str], ...]:
-    """Return the sentences of the tables without their gaps, and squeezed for comparison; short ones are left out."""
-    pieces = dict.fromkeys(piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
-    return tuple((piece, squeeze(piece)) for piece in pieces if len(squeeze(piece)) > 7)

@@ -10,10 +10,9 @@ from recoveryd.disk import is_left_over, lockers
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
 from recoveryd.settings import paths
-from recoveryd.watch import folders
 
 
-def stores(patient: Patient) -> Iterator[Check]:
+def check_stores(patient: Patient) -> Iterator[Check]:
     """Check that there is a store."""
     if patient.stores:
         yield ok(
@@ -28,7 +27,7 @@ def stores(patient: Patient) -> Iterator[Check]:
     )
 
 
-def store(patient: Patient) -> Iterator[Check]:
+def check_store(patient: Patient) -> Iterator[Check]:
     """Check that each store can be read and edited, and tell its generation."""
     for one in patient.stores:
         generation = patient.generation(one)
@@ -50,43 +49,14 @@ def store(patient: Patient) -> Iterator[Check]:
             yield ok("store", f"{about}.", about=one.id)
 
 
-def of_clients(patient: Patient) -> Iterator[Check]:
+def check_by_clients(patient: Patient) -> Iterator[Check]:
     """Check what only a client knows about its own stores (`Client.check_stores`)."""
     living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
     for client in patient.clients.all():
         yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))
 
 
-def watches(patient: Patient) -> Iterator[Check]:
-    """Check that the kernel lets all folders be watched."""
-    limit, instances = folders.watch_limits()
-    if not patient.living:
-        return
-    if limit is None:
-        yield ok("watches", "This system has no limit on watched folders that could be read.")
-        return
-    wanted = sum(1 if one.watch_files else folders.count_folders(str(one.watch_path)) + 1 for one in patient.living)
-    problem = folders.why_no_inotify()
-    count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
-    if problem:
-        yield fail(
-            "watches",
-            f"The kernel refuses to watch anything more: {problem} (now {instances}).",
-            "sudo sysctl fs.inotify.max_user_instances=512; a file in /etc/sysctl.d keeps it.",
-        )
-    elif wanted > limit * 0.8:
-        level = fail if wanted > limit else warn
-        yield level(
-            "watches",
-            f"{count} to watch, and this user may watch {limit:,} with all programs together.",
-            f"sudo sysctl fs.inotify.max_user_watches={max(524_288, wanted * 2)}; a file in /etc/sysctl.d keeps it. "
-            "Until then a sweep every minute finds what is not watched.",
-        )
-    else:
-        yield ok("watches", f"{count} to watch; this user may watch {limit:,}.")
-
-
-def daemon(patient: Patient) -> Iterator[Check]:
+def check_daemon(patient: Patient) -> Iterator[Check]:
     """Check that each store is watched by a running recoveryd."""
     idle, place = [], paths.lock_dir(patient.state_dir)
     for one in patient.living:

@@ -12,7 +12,7 @@ FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
 _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 
-def turn_ended(look: SessionStatus) -> bool:
+def may_foresee(look: SessionStatus) -> bool:
     """Whether the last turn of a session ended, and nothing was asked since.
 
     Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.
@@ -53,7 +53,7 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     return None if first is None else Case.begin(store, failure, Refused(first)).updated(ahead=True)
 
 
-def repaired_before(context: Context, case: Case) -> bool:
+def foreseen_before(context: Context, case: Case) -> bool:
     """Whether that was tried once, as every failure is, or the user took the session's last repair back."""
     failure, ledger = case.failure, context.ledger
     tried = ledger.handled(failure.store, failure.session, failure.message) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from recoveryd.clients import Store, is_of
+from recoveryd.clients import Store, is_store_of
 from recoveryd.ledger import KnownStores, Ledger
 
 
@@ -35,7 +35,7 @@ def follow_moved(store: Store, ledger: Ledger) -> None:
 def find_store(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:
     """Find the store of a recovery, also where it was moved since; None when it is not there. Writes nothing."""
     there = list(stores)
-    found = next((store for store in there if is_of(store, store_id)), None)
+    found = next((store for store in there if is_store_of(store, store_id)), None)
     if found is not None or os.path.lexists(store_id):
         return found
     wanted = KnownStores(ledger.file).places().get(store_id)

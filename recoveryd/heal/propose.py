@@ -27,9 +27,9 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
-from recoveryd.heal.propose_shorter import hangs_on_settings, left_over, propose_shorter
+from recoveryd.heal.propose_shorter import hangs_on_settings, left_over_words, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
-from recoveryd.tell import next_step, no_longer_seen, places, sentence
+from recoveryd.tell import deeds_sentence, next_step, no_longer_seen, places
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
@@ -76,7 +76,7 @@ class Proposal:
         return case.updated(actions=self.actions, detail=self.detail, places=self.places)
 
     def _said(self, *, done: bool) -> str:
-        said = sentence(self.actions, self.kind, done=done)
+        said = deeds_sentence(self.actions, self.kind, done=done)
         return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + self.also
 
     @property
@@ -109,7 +109,7 @@ class Proposer:
             return Refusal(f"{case.kind} is not among the kinds that your configuration names")
         if KINDS[case.kind].stopped:
             known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
-            told = left_over(known) if known is not None else ""
+            told = left_over_words(known) if known is not None else ""
             return Refusal(f"{told}: {KINDS[case.kind].unrepaired}" if told else KINDS[case.kind].unrepaired)
         return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)
 

@@ -130,7 +130,7 @@ def _size(failure: Failure, known: Shortening) -> Size:
     return replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
 
 
-def left_over(known: Shortening) -> str:
+def left_over_words(known: Shortening) -> str:
     """Tell how long what a compaction left was, and what the model takes: "8,197 of 8,000 tokens"; "" if not known."""
     logged = _logged(known)
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)

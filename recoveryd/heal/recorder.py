@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loguru import logger
 
-from recoveryd.clients import Client, Store, is_of, root, untouched
+from recoveryd.clients import Client, Store, is_store_of, root_session, untouched
 from recoveryd.core import (
     Change,
     Diagnosis,
@@ -21,7 +21,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, standing_repair
 from recoveryd.heal.undo import finish_interrupted, taken_back
-from recoveryd.ledger import Judged, Record, joined
+from recoveryd.ledger import Judged, Record, join_images
 from recoveryd.providers import VERSION
 
 
@@ -43,7 +43,7 @@ class Recorder:
         known, changes = self.entry(case) is not None, case.event.changes
         earlier = self.changes(case) if known else ()
         if known and written:
-            changes = joined(earlier, changes)
+            changes = join_images(earlier, changes)
         record = replace(_record(case), changes=changes, sole=case.store.content.sole(changes))
         if known:
             self._ledger.rewrite(record)
@@ -62,7 +62,7 @@ class Recorder:
 
     def unconfirmed(self, store: Store) -> list[Case]:
         """List the repairs of `store` that were whole when they were made, and were not read back since."""
-        entries = (entry for entry in self._ledger.unconfirmed() if is_of(store, entry.store))
+        entries = (entry for entry in self._ledger.unconfirmed() if is_store_of(store, entry.store))
         return [Case.of_entry(store, one, int(one.time * 1000)) for one in entries if one.kind is not None]
 
     def close(self, case: Case) -> Case:
@@ -83,7 +83,9 @@ class Recorder:
     def _judged(self, case: Case) -> Judged:
         store, session = case.store, case.session
         state, answered = judged_state(store.stamp(session), self._config), store.look(session).last_answer
-        return Judged(session_state=state, rules_version=VERSION, answered=answered, root=root(store, session)[0])
+        return Judged(
+            session_state=state, rules_version=VERSION, answered=answered, root=root_session(store, session)[0]
+        )
 
     def drop_untouched(self, case: Case) -> None:
         """Forget a recovery that was begun, if nothing of it was written."""

@@ -35,7 +35,7 @@ from recoveryd.heal.cut_texts import remove_cut_texts, write_cut_texts
 from recoveryd.heal.propose import Proposal, Proposer
 from recoveryd.heal.recorder import Recorder
 from recoveryd.heal.stop_turn import TurnStopper
-from recoveryd.tell import Callbacks, marked, safely
+from recoveryd.tell import Callbacks, log_prefix, safely
 
 ROUNDS = 3  # the first plan, and two more when the client wrote in between
 
@@ -71,7 +71,7 @@ class Recovery:
 
     def on_complete(self, event: Event) -> None:
         """Tell the parent system how a recovery ended."""
-        safely(f"{marked(event)}: on_complete", self._callbacks.on_complete, event)
+        safely(f"{log_prefix(event)}: on_complete", self._callbacks.on_complete, event)
 
     def attempt(self, case: Case, still: Callable[[], bool] = lambda: True) -> Case:
         """Repair the session of a case; the outcome is in the ledger when this returns. Raises no error of the store.
@@ -144,7 +144,7 @@ class Recovery:
         except RecoverydError as error:
             return self._failed(case, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
-            logger.exception("{}: a fault of recoveryd", marked(case.event))
+            logger.exception("{}: a fault of recoveryd", log_prefix(case.event))
             return self._failed(case, f"A fault of recoveryd: {type(error).__name__}: {error}.")
 
     def _confirm(self, case: Case) -> Case:
@@ -164,7 +164,7 @@ class Recovery:
         if case.recovery not in self._proposed and found is not None:  # made by a process that is gone: it knew why
             why = case.refused if found.refused is None else replace(found.refused, kind=case.kind)
             case = replace(case, failure=found.failure, refused=why)
-        logger.info("{}: the client wrote over the repair; it is made again", marked(case.event))
+        logger.info("{}: the client wrote over the repair; it is made again", log_prefix(case.event))
         return self._repair(case)
 
     def _not_now(self, case: Case, detail: str) -> Case:
@@ -178,7 +178,7 @@ class Recovery:
     def _failed(self, case: Case, detail: str, *, close: bool = True) -> Case:
         known = self._recorder.entry(case)
         if known is not None and known.outcome is Outcome.HEALED:
-            logger.warning("{}: could not be confirmed: {}", marked(case.event), detail)
+            logger.warning("{}: could not be confirmed: {}", log_prefix(case.event), detail)
             return case
         case = case.became(Outcome.FAILED, detail)
         return self._recorder.close(case) if close else case
@@ -213,7 +213,7 @@ class Recovery:
                 with write_cut_texts(case.store, planned.changes, planned.files):
                     case.store.apply(planned.changes)
             except ConflictError as error:
-                logger.info("{}: {} It is planned again.", marked(case.event), error.message)
+                logger.info("{}: {} It is planned again.", log_prefix(case.event), error.message)
                 continue
             written = True
             remove_cut_texts(case.store, earlier, but=self._recorder.changes(case))
@@ -243,7 +243,7 @@ class Recovery:
                 from recoveryd.repair import explain_thinking  # late
 
                 for line in explain_thinking(session, planned.edits, case.kind):
-                    logger.debug("{}: {}", marked(case.event), line)
+                    logger.debug("{}: {}", log_prefix(case.event), line)
                 return session, planned, read
 
     def _still_stuck(self, case: Case, session: Session, *, written: bool) -> bool:
@@ -260,7 +260,7 @@ class Recovery:
     def _went_on(self, case: Case, *, written: bool) -> Case:
         """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""
         if written:
-            logger.info("{}: the client wrote over the repair, and the session went on since", marked(case.event))
+            logger.info("{}: the client wrote over the repair, and the session went on since", log_prefix(case.event))
             return self._recorder.close(case.became(Outcome.HEALED))
         made = self._recorder.standing(case)
         return made or self._not_now(case, "It is not stuck on this any more: it went on, or was seen to.")
@@ -289,7 +289,7 @@ class Recovery:
         self._at_rest(case)
         if case.store.stamp(case.session) == read:
             return True
-        logger.info("{}: the client wrote while the repair was planned; it is planned again", marked(case.event))
+        logger.info("{}: the client wrote while the repair was planned; it is planned again", log_prefix(case.event))
         return False
 
     def _unproven(self, case: Case, detail: str) -> Case:
@@ -322,7 +322,7 @@ class Recovery:
         failpoint.reach("read back")
         left = proposed.objections(case.store.load(case.session))
         for reason in left:
-            logger.warning("{}: read back, the rules object: {}", marked(case.event), reason)
+            logger.warning("{}: read back, the rules object: {}", log_prefix(case.event), reason)
         return not left
 
     def _ended(self, case: Case) -> Case:

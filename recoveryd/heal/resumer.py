@@ -12,7 +12,7 @@ from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.resume_policy import Leave, Resume, Situation, decide_resume
 from recoveryd.ledger import Resumes
 from recoveryd.providers import provider_of
-from recoveryd.tell import marked
+from recoveryd.tell import log_prefix
 
 ARRIVES_S = 2.0  # the client writes a prompt within 0.1 s (measured), a loaded one in its own time
 _POLL_S = 0.02
@@ -82,13 +82,13 @@ class Resumer:
             return self._left(case, problem, asked=asked)
         if became is not Asked.REFUSED and self._arrived(case, before):
             off = " without thinking" if how.thinking_off else ""
-            logger.info("{}: resumed{}", marked(case.event), off)
+            logger.info("{}: resumed{}", log_prefix(case.event), off)
             return case.updated(resumed=True)
         return self._not_resumed(case, problem or "the client took the prompt, but did not store it")
 
     def _left(self, case: Case, reason: str, *, asked: bool) -> Case:
         """Log why a session was not prompted; only who `asked` is told."""
-        logger.info("{}: not resumed: {}", marked(case.event), reason)
+        logger.info("{}: not resumed: {}", log_prefix(case.event), reason)
         return case.updated(not_resumed=reason) if asked else case
 
     def _arrived(self, case: Case, before: SessionStatus) -> bool:
@@ -104,5 +104,5 @@ class Resumer:
         return False
 
     def _not_resumed(self, case: Case, problem: str) -> Case:
-        logger.warning("{}: could not be resumed: {}", marked(case.event), problem)
+        logger.warning("{}: could not be resumed: {}", log_prefix(case.event), problem)
         return case.updated(not_resumed=problem)

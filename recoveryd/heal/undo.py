@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Store, is_of, stored_images, untouched, wait_until_quiet
+from recoveryd.clients import Clients, Config, Store, is_store_of, stored_images, untouched, wait_until_quiet
 from recoveryd.core import (
     CUT_OFF,
     ActiveError,
@@ -49,7 +49,7 @@ def finish_interrupted(
     Only under the recovery lock: without it, what another process is just writing looks cut off. Nothing is written
     while a turn of the session runs, or its client writes to it; `at_rest`: the caller knows that it is not so.
     """
-    mine = [entry for entry in ledger.pending() if is_of(store, entry.store) and session in (None, entry.session)]
+    mine = [entry for entry in ledger.pending() if is_store_of(store, entry.store) and session in (None, entry.session)]
     return [_finish_interrupted(store, ledger, entry, at_rest=at_rest) for entry in mine]
 
 

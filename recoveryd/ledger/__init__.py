@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.ledger.export import export
 from recoveryd.ledger.file import LedgerFile
-from recoveryd.ledger.images import digest, joined
+from recoveryd.ledger.images import digest, join_images
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record, new_id
 from recoveryd.ledger.peek import damage, peek
@@ -33,7 +33,7 @@ __all__ = [
     "damage",
     "digest",
     "export",
-    "joined",
+    "join_images",
     "midnight",
     "new_id",
     "peek",

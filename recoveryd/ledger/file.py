@@ -15,7 +15,7 @@ from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, Recover
 from recoveryd.disk import private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
-__all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "as_text", "as_value"]
+__all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text", "column_value"]
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
@@ -85,7 +85,7 @@ class LedgerFile:
         """Return all rows of a query, or what a PRAGMA says."""
         with _in_words(self.path):
             self._follow()
-            return self.db.execute(query, [as_value(v) for v in values]).fetchall()
+            return self.db.execute(query, [column_value(v) for v in values]).fetchall()
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
         """Return the recoveries that the end of a query (`WHERE …`) selects."""
@@ -135,7 +135,7 @@ def _in_words(path: Path) -> Iterator[None]:
         raise LedgerError(f"The ledger {path} can't be opened: {error.strerror or error}.", _PERMISSIONS) from error
 
 
-def as_value(value: Any) -> Any:
+def column_value(value: Any) -> Any:
     """Make a value that the ledger's file takes. A text with surrogates (a key or title that was no UTF-8) becomes a
     BLOB.
     """
@@ -148,7 +148,7 @@ def as_value(value: Any) -> Any:
     return str(value)
 
 
-def as_text(value: str | bytes) -> str:
+def column_text(value: str | bytes) -> str:
     """Return the text that `as_value` was given."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
@@ -156,10 +156,10 @@ def as_text(value: str | bytes) -> str:
 def _entry(row: Sequence[Any]) -> Entry:
     """Make an `Entry` of a row of `_ENTRIES`."""
     name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed = row
-    texts = (as_text(store), as_text(session), as_text(message), as_text(title))
+    texts = (column_text(store), column_text(session), column_text(message), column_text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     deeds = tuple(json.loads(actions))
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, as_text(detail), deeds, bool(confirmed))
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, column_text(detail), deeds, bool(confirmed))
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -167,7 +167,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] and not _version(db):
             create_tables(db, _APPLICATION_ID)
-        elif check(db, path) < SCHEMA_VERSION:
+        elif check_file(db, path) < SCHEMA_VERSION:
             bring_forward(db, path)
         remove_copies(path)
         db.execute("PRAGMA synchronous = FULL")
@@ -180,7 +180,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def check(db: sqlite3.Connection, path: Path) -> int:
+def check_file(db: sqlite3.Connection, path: Path) -> int:
     """Check that the ledger's file is ours and of a known schema, and return its version. Raises `LedgerError` for one
     that is not known, and for another program's database.
     """

@@ -44,7 +44,7 @@ def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: f
     return gone
 
 
-def joined(first: Iterable[Change], second: Iterable[Change]) -> tuple[Change, ...]:
+def join_images(first: Iterable[Change], second: Iterable[Change]) -> tuple[Change, ...]:
     """Join the before- and after-images of a recovery that was written (`first`) and is written again because the
     client wrote since.
 

@@ -29,7 +29,7 @@ from recoveryd.core import (
     failpoint,
     is_session_id,
 )
-from recoveryd.ledger.file import SCHEMA_VERSION, LedgerFile, as_text, as_value
+from recoveryd.ledger.file import SCHEMA_VERSION, LedgerFile, column_text, column_value
 from recoveryd.ledger.images import digest
 
 __all__ = ["SCHEMA_VERSION", "Handled", "Judged", "Ledger", "LedgerError", "Record", "new_id"]
@@ -142,7 +142,13 @@ class Ledger:
         From now on its images are those of `record`: also the earlier ones that may still stand (see `images.joined`).
         """
         with self.file.write() as db:
-            said = (Outcome.PENDING.value, len(record.changes), _listed(record), as_value(record.detail), record.sole)
+            said = (
+                Outcome.PENDING.value,
+                len(record.changes),
+                _listed(record),
+                column_value(record.detail),
+                record.sole,
+            )
             query = "UPDATE recovery SET outcome = ?, edits = ?, actions = ?, detail = ?, sole = ? WHERE id = ?"
             db.execute(query, (*said, record.id))
             db.execute(_REOPEN, (record.id,))
@@ -181,7 +187,7 @@ class Ledger:
         until it was on the disk; the first value counts.
         """
         with self.file.write() as db:
-            if not db.execute(_FINISH, (outcome.value, as_value(detail), seconds, self._clock(), name)).rowcount:
+            if not db.execute(_FINISH, (outcome.value, column_value(detail), seconds, self._clock(), name)).rowcount:
                 raise NotFoundError(f'There is no recovery "{name}".')
             if settled:
                 db.execute(_SETTLE, (name,))
@@ -212,7 +218,7 @@ class Ledger:
         """Return what became of this failure; None if it was never handled. Known also after its images were pruned."""
         query = "SELECT outcome, session_state, rules_version FROM handled WHERE (store, session, message) = (?, ?, ?)"
         rows = self.file.read(query, (store, session, message))
-        return Handled(Outcome(rows[0][0]), as_text(rows[0][1]), rows[0][2]) if rows else None
+        return Handled(Outcome(rows[0][0]), column_text(rows[0][1]), rows[0][2]) if rows else None
 
     def tries(self, store: str, session: str, answered: int, message: str = "") -> list[PastRecovery]:
         """List what was tried on a session since its last answer (`SessionStatus.last_answer`), in the order of the
@@ -281,7 +287,7 @@ class Ledger:
         """Return all images of a recovery, in the order of `begin`; none at all once they were pruned."""
         query = "SELECT key, before, after, mode FROM image JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
         return [
-            Change(as_text(key), before, after, mode) for key, before, after, mode in self.file.read(query, (name,))
+            Change(column_text(key), before, after, mode) for key, before, after, mode in self.file.read(query, (name,))
         ]
 
     def answered(self, name: str) -> int | None:
@@ -301,7 +307,7 @@ class Ledger:
         """
         images = {change.key: digest(change.after) for change in self.changes(name)}
         query = "SELECT key, digest FROM trace JOIN recovery USING (seq) WHERE id = ? ORDER BY position"
-        return images or {as_text(key): held for key, held in self.file.read(query, (name,))}
+        return images or {column_text(key): held for key, held in self.file.read(query, (name,))}
 
     def pending(self) -> list[Entry]:
         """List what a crash left half done (pending or undoing), newest first: the order in which to take it back."""
@@ -320,15 +326,15 @@ class Ledger:
         said = (record.title, record.kind, outcome, len(record.changes), record.detail, _listed(record))
         basis = (judged.session_state, judged.rules_version, judged.answered, judged.root, record.sole)
         values = (record.id, self._clock(), of.store, of.session, of.message, *said, *basis)
-        db.execute(_INSERT, [as_value(v) for v in values])
+        db.execute(_INSERT, [column_value(v) for v in values])
         if record.client:
-            db.execute(_CLIENT, [as_value(v) for v in (of.store, record.client)])
+            db.execute(_CLIENT, [column_value(v) for v in (of.store, record.client)])
 
 
 def _keep_images(db: sqlite3.Connection, record: Record) -> None:
     failpoint.reach("ledger images")
     (seq,) = db.execute("SELECT seq FROM recovery WHERE id = ?", (record.id,)).fetchone()
-    images = [(seq, n, as_value(c.key), c.before, c.after, c.mode) for n, c in enumerate(record.changes)]
+    images = [(seq, n, column_value(c.key), c.before, c.after, c.mode) for n, c in enumerate(record.changes)]
     db.execute("DELETE FROM image WHERE seq = ?", (seq,))
     db.executemany("INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", images)
 
@@ -341,4 +347,4 @@ def _listed(record: Record) -> str:
 def _try(row: tuple[str, str | bytes, str, float | None, str | bytes]) -> PastRecovery:
     """Read what `_TRIES` and `_TAKEN_BACK` select."""
     name, message, outcome, undone, kind = row
-    return PastRecovery(name, as_text(message), Outcome(outcome), undone, as_text(kind))
+    return PastRecovery(name, column_text(message), Outcome(outcome), undone, column_text(kind))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from recoveryd.core import BusyError, LedgerError, StoreError
 from recoveryd.disk import BUSY_S, Database, in_time
-from recoveryd.ledger.file import LedgerFile, check
+from recoveryd.ledger.file import LedgerFile, check_file
 from recoveryd.ledger.ledger import Ledger
 
 MAX_ROW = 1 << 30
@@ -35,7 +35,7 @@ def damage(path: Path) -> str:
 
 def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     def checked(db: sqlite3.Connection) -> T:
-        check(db, path)
+        check_file(db, path)
         return work(db)
 
     try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from recoveryd.ledger.file import LedgerFile, as_text, as_value
+from recoveryd.ledger.file import LedgerFile, column_text, column_value
 
 _KEPT_S = 30 * 86_400.0
 
@@ -33,16 +33,19 @@ class SeenSessions:
     def remember(self, store: str, stamps: Mapping[str, str], gone: Iterable[str] = ()) -> None:
         """Keep a stamp of each session; `gone` ones are forgotten."""
         with self._file.write() as db:
-            rows = ((as_value(store), as_value(session), as_value(stamp)) for session, stamp in stamps.items())
+            rows = (
+                (column_value(store), column_value(session), column_value(stamp)) for session, stamp in stamps.items()
+            )
             db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", rows)
             db.executemany(
-                "DELETE FROM seen WHERE store = ? AND session = ?", ((as_value(store), as_value(s)) for s in gone)
+                "DELETE FROM seen WHERE store = ? AND session = ?",
+                ((column_value(store), column_value(s)) for s in gone),
             )
 
     def remembered(self, store: str) -> dict[str, str]:
         """Return the stamp of each session of the store."""
         rows = self._file.read("SELECT session, stamp FROM seen WHERE store = ?", (store,))
-        return {as_text(session): as_text(stamp) for session, stamp in rows}
+        return {column_text(session): column_text(stamp) for session, stamp in rows}
 
 
 class Resumes:
@@ -57,7 +60,7 @@ class Resumes:
         now = self._clock()
         with self._file.write() as db:
             db.execute("DELETE FROM resume WHERE time < ?", (now - _KEPT_S,))
-            row = (recovery, as_value(store), as_value(session), now, thinking_off)
+            row = (recovery, column_value(store), column_value(session), now, thinking_off)
             db.execute("INSERT OR REPLACE INTO resume VALUES (?, ?, ?, ?, ?)", row)
 
     def of(self, store: str, session: str) -> list[Resumed]:
@@ -66,4 +69,4 @@ class Resumes:
             LEFT JOIN recovery ON recovery.id = resume.recovery
             WHERE resume.store = ? AND resume.session = ? ORDER BY resume.time"""
         rows = self._file.read(query, (store, session))
-        return [Resumed(as_text(name), time, bool(off), answered) for name, time, off, answered in rows]
+        return [Resumed(column_text(name), time, bool(off), answered) for name, time, off, answered in rows]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recoveryd.core import CUT_OFF, BusyError, Change, Entry, NotFoundError, Outcome, RefusedError
-from recoveryd.ledger.file import KINDS, as_text, as_value
+from recoveryd.ledger.file import KINDS, column_text, column_value
 from recoveryd.ledger.images import DAY_S, Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.stats import EndedRecovery
@@ -53,7 +53,7 @@ class Upkeep:
         columns = f"kind, outcome, time, {seconds}, store, session"
         rows = self._file.read(f"SELECT {columns} FROM recovery WHERE rules_version > 0 ORDER BY seq")  # noqa: S608
         return [
-            EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, as_text(store), as_text(session))
+            EndedRecovery(KINDS.get(kind or ""), Outcome(outcome), at, took, column_text(store), column_text(session))
             for kind, outcome, at, took, store, session in rows
         ]
 
@@ -65,7 +65,7 @@ class Upkeep:
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:
         """List store and session of those with at least so many recoveries that wrote something."""
         query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
-        return [(as_text(store), as_text(session)) for store, session in self._file.read(query, (recoveries,))]
+        return [(column_text(store), column_text(session)) for store, session in self._file.read(query, (recoveries,))]
 
     def conflicts(self) -> list[Entry]:
         """List the recoveries that the client wrote over, newest first."""
@@ -154,9 +154,9 @@ class Upkeep:
         entries = self.forgettable(session)
         with self._file.write() as db:
             _drop_images(db, [self._number(entry.id) for entry in entries])
-            db.execute(_UNTITLED, (as_value(session),))
+            db.execute(_UNTITLED, (column_value(session),))
             query = "UPDATE recovery SET title = '', detail = ?, sole = NULL WHERE session = ?"
-            db.execute(query, (FORGOTTEN, as_value(session)))
+            db.execute(query, (FORGOTTEN, column_value(session)))
         self._shred()
         return entries
 
@@ -167,7 +167,7 @@ class Upkeep:
             " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
             CUT_OFF,
         )
-        untold = [(seq, name, as_text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
+        untold = [(seq, name, column_text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
         told = {seq: self._sole(store, self._ledger.changes(name)) for seq, name, store in untold if self._sole}
         if told:
             with self._file.write() as db:
@@ -179,9 +179,9 @@ class Upkeep:
         rows = self._file.read(
             "SELECT seq, store, time FROM recovery WHERE title != '' AND outcome NOT IN (?, ?) ORDER BY seq", CUT_OFF
         )
-        mine = {store for store in {as_text(store) for _, store, _ in rows} if self._quoting(store)}
+        mine = {store for store in {column_text(store) for _, store, _ in rows} if self._quoting(store)}
         old = now - keep_days * DAY_S
-        return [seq for seq, store, at in rows if as_text(store) in mine and (at < old or seq in gone)]
+        return [seq for seq, store, at in rows if column_text(store) in mine and (at < old or seq in gone)]
 
     def _name(self, seq: int) -> str:
         return str(self._file.read("SELECT id FROM recovery WHERE seq = ?", (seq,))[0][0])

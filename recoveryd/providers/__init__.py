@@ -7,38 +7,33 @@ from __future__ import annotations
 
 from recoveryd.providers.base import Provider
 from recoveryd.providers.find import (
-    LIKELY,
     MODEL_WORDS,
-    SURE,
     binds_thinking,
+    families_with,
     provider_of,
     rules_for,
     size_of,
-    whose,
     why_unknown,
 )
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
-from recoveryd.providers.sentences.classify import candidates, classify
+from recoveryd.providers.sentences.classify import candidates, classify, known_sentences
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
-from recoveryd.providers.sentences.rows import squeeze
 
 __all__ = [
-    "LIKELY",
     "MODEL_WORDS",
     "NO_RULES",
-    "SURE",
     "VERSION",
     "Provider",
     "binds_thinking",
     "candidates",
     "classify",
+    "families_with",
+    "known_sentences",
     "other_cause",
     "provider_of",
     "rules_for",
     "size_of",
-    "squeeze",
     "turned_away",
-    "whose",
     "why_unknown",
 ]

@@ -85,7 +85,7 @@ _MODEL_WORDS = (
 MODEL_WORDS = frozenset(_MODEL_WORDS.split())
 
 
-def whose(kind: Kind) -> tuple[str, ...]:
+def families_with(kind: Kind) -> tuple[str, ...]:
     """List in whose sessions a fault of this kind is found, in people's words."""
     return tuple(dict.fromkeys(known.whose for known in _WITH_RULES if kind in known.finds))
 

@@ -34,7 +34,7 @@ def settings_of_shell(here: Config, there: Config, env: Mapping[str, str], state
     return found
 
 
-def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
+def write_shell_settings(found: Found, config: Path, state: Path, say: Say) -> None:
     """Write what this shell tells the clients (`found`) into `config`, keeping all that is there; each secret into a
     file of its own.
 
@@ -44,11 +44,11 @@ def adopt(found: Found, config: Path, state: Path, say: Say) -> None:
         _write_places({name: one for name, one in found.items() if one}, config, state, say)
     for one in found.values():
         for file, (variable, text) in one.secrets.items():
-            if config_names(config, file):
+            if is_named_in_config(config, file):
                 _write_secret(file, variable, text, say)
 
 
-def config_names(config: Path, file: Path) -> bool:
+def is_named_in_config(config: Path, file: Path) -> bool:
     """Whether a section of a configuration names `file`; in doubt it does."""
     try:
         sections = [dict(section) for _, section in load(Config, config, {}) if isinstance(section, Section)]
@@ -65,7 +65,7 @@ def config_names(config: Path, file: Path) -> bool:
 def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
     before = config.read_bytes().decode() if config.exists() else None
     try:
-        after = with_shell_settings(before or "", found)
+        after = text_with_shell_settings(before or "", found)
         replace(Config, config, after)
     except (OSError, ValueError, ConfigError) as error:
         why = error.strerror if isinstance(error, OSError) else error
@@ -79,7 +79,7 @@ def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
     say(f"configured: {config}, since the service does not see what this shell is set to: {told}")
 
 
-def with_shell_settings(text: str, found: Found) -> str:
+def text_with_shell_settings(text: str, found: Found) -> str:
     """Write what a shell tells the clients into the text of a configuration; comments and all else stay. ValueError:
     that can't be had.
     """
@@ -116,7 +116,7 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
         raise ValueError("its form is too unusual to be changed by a program")
 
 
-def take_out(state: Path, say: Say) -> set[Path]:
+def take_out_shell_settings(state: Path, say: Say) -> set[Path]:
     """Take out of the configuration what `adopt` wrote there of a shell. Returns the configuration that it wrote to, if
     there was one.
     """

@@ -36,7 +36,7 @@ def while_alone(state: Path) -> None:
         )
 
 
-def drop_locks(state: Path) -> Path:
+def remove_locks(state: Path) -> Path:
     """Remove the locks of stores at uninstall. Returns their folder, which may be one of its own."""
     place = paths.lock_dir(state)
     for file in (*place.glob("*.run.json"), *place.glob("*.daemon.json"), *place.glob("*.lock")):
@@ -48,11 +48,11 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     """Remove the state folder, but what a configuration goes on naming, and a ledger that holds something. Returns that
     ledger.
     """
-    noted = shell_settings.take_out(state, say)
+    noted = shell_settings.take_out_shell_settings(state, say)
     ledger = paths.ledger_file(state)
     kept = count_recoveries(state) > 0
     there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
-    named = {path: one for one in {*noted, config} for path in there if shell_settings.config_names(one, path)}
+    named = {path: one for one in {*noted, config} for path in there if shell_settings.is_named_in_config(one, path)}
     elsewhere = bool((noted - {config}) & {*named.values()})
     names = []
     for path in there:
@@ -80,7 +80,7 @@ def remove_everything(state: Path, config: Path, say: Say) -> None:
         say(f"removed: {state}, with the ledger and the log")
 
 
-def drop_empty(folders: Iterable[Path]) -> None:
+def remove_empty_folders(folders: Iterable[Path]) -> None:
     """Remove the folders of recoveryd that nothing is left in."""
     for folder in folders:
         with suppress(OSError):

@@ -9,7 +9,7 @@ from recoveryd.settings import overrides, paths
 from recoveryd.settings.edit import change, create, edit_text, parse_text, replace
 from recoveryd.settings.load import check, load, load_sound, may_forbid, show
 from recoveryd.settings.logs import setup
-from recoveryd.settings.overrides import Pause, held, ignored, paused
+from recoveryd.settings.overrides import Pause, ignored, paused, why_held
 from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, written
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "check",
     "create",
     "edit_text",
-    "held",
     "ignored",
     "load",
     "load_sound",
@@ -38,5 +37,6 @@ __all__ = [
     "replace",
     "setup",
     "show",
+    "why_held",
     "written",
 ]

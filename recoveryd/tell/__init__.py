@@ -5,10 +5,10 @@ Imports `core`, `clients`, `settings`, `ledger` and `repair`.
 
 from __future__ import annotations
 
-from recoveryd.tell.actions import by_place, no_longer_seen, sentence
+from recoveryd.tell.actions import deeds_by_place, deeds_sentence, no_longer_seen
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.event_words import marked
+from recoveryd.tell.event_words import log_prefix
 from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
@@ -27,17 +27,17 @@ __all__ = [
     "Notifier",
     "Teller",
     "Toast",
-    "by_place",
     "can_show",
     "cause",
+    "deeds_by_place",
+    "deeds_sentence",
     "evidence_line",
-    "marked",
+    "log_prefix",
     "metrics",
     "next_step",
     "no_longer_seen",
     "places",
     "remedy",
     "safely",
-    "sentence",
     "show_undone",
 ]

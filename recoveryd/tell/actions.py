@@ -99,7 +99,7 @@ ACTIONS: Mapping[str, Deed] = {
 }
 
 
-def sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> str:
+def deeds_sentence(actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> str:
     """Write actions as one sentence: "Took out 2 thinking blocks the provider no longer accepts, closed the open turn".
 
     Not `done`: "Would take out ...".
@@ -141,7 +141,7 @@ def _listed(counts: Counter[str]) -> str:
     return ", ".join(tools) + (" and others" if len(counts) > 8 else "")
 
 
-def by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:
+def deeds_by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:
     """Write a line for each place: "turn 14, tool bash: ended 1 unfinished tool call as cancelled"."""
     counts = Counter(zip(places, actions, strict=False))
     return [f"{place}: {ACTIONS[action].said(n, kind, done=done)}" for (place, action), n in counts.items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loguru import logger
 
 from recoveryd.core import Event
-from recoveryd.tell.event_words import marked
+from recoveryd.tell.event_words import log_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Callbacks:
             safely(f"{session}: on_abort", other.on_abort, session)
 
         def on_complete(event: Event) -> None:
-            safely(f"{marked(event)}: on_complete", self.on_complete, event)
-            safely(f"{marked(event)}: on_complete", other.on_complete, event)
+            safely(f"{log_prefix(event)}: on_complete", self.on_complete, event)
+            safely(f"{log_prefix(event)}: on_complete", other.on_complete, event)
 
         return Callbacks(on_abort, on_complete)
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from recoveryd.clients import client_title
 from recoveryd.core import Event, Outcome, capital, clean, kind_info
-from recoveryd.tell.actions import by_place
+from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
 
 
-def marked(event: Event) -> str:
+def log_prefix(event: Event) -> str:
     """Begin each log line of a recovery alike: its session, its id, and its outcome so far."""
     return f"{event.session} {event.id} {event.outcome}"
 
@@ -20,7 +20,7 @@ def marked(event: Event) -> str:
 def headline(event: Event) -> str:
     """Write one line for the log: what was wrong, and what became of it."""
     since = "; a later prompt was refused for a reason that is not known" if event.refused_since else ""
-    return f"{marked(event)}: {cause(event.kind)} ({event.detail}){since}"
+    return f"{log_prefix(event)}: {cause(event.kind)} ({event.detail}){since}"
 
 
 def notice(
@@ -47,7 +47,7 @@ _LINES = 5  # deeds that "Show" shows
 def _healed(event: Event, go_on: str) -> str:
     degraded = " The model goes on without that thinking." if "set_aside_thinking" in event.actions else ""
     place = (
-        "" if kind_info(event.kind).shortened else where_line(event.places)
+        "" if kind_info(event.kind).shortened else places_line(event.places)
     )  # all of it was too long, no place in it
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
     rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: recoveryd undo {event.id}"
@@ -86,7 +86,7 @@ def _next_step(event: Event, go_on: str) -> str:
     return ""
 
 
-def where_line(places: Sequence[str]) -> str:
+def places_line(places: Sequence[str]) -> str:
     """Write "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
     named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
     more = len(named) - 1
@@ -94,16 +94,16 @@ def where_line(places: Sequence[str]) -> str:
     return f"{named[0]}{rest}" if named else ""
 
 
-def deeds_by_line(event: Event) -> Toast:
+def show_notice(event: Event) -> Toast:
     """Write what the button "Show" shows: the deeds of a recovery, one line each, and no content."""
-    lines = [f"• {line}" for line in by_place(event.places, event.actions, event.kind)]
+    lines = [f"• {line}" for line in deeds_by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
     logged = f"What was done: {event.session}: {body}"
     return Toast(f"What was done: {clean(event.title, 80) or event.session}", body, logged=logged)
 
 
-def buttons(
+def notice_buttons(
     event: Event, press: Callable[[str, Event], object], *, can_continue: Callable[[], bool] | None = None
 ) -> tuple[Button, ...]:
     """Make the buttons under a healed session; each calls `press(its title, event)`.

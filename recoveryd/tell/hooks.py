@@ -22,7 +22,7 @@ from loguru import logger
 from recoveryd.core import Event, clean
 from recoveryd.settings import Hooks
 from recoveryd.tell.callbacks import Callbacks, safely
-from recoveryd.tell.event_words import marked
+from recoveryd.tell.event_words import log_prefix
 
 ABORT_LIMIT_S = 2.0  # a repair waits for it
 COMPLETE_LIMIT_S = 30.0
@@ -75,7 +75,7 @@ class Commands:
         try:
             self._events.put_nowait(event_document(event))
         except queue.Full:
-            logger.warning("{}: on_complete was not run: {} wait for it already", marked(event), _WAITING)
+            logger.warning("{}: on_complete was not run: {} wait for it already", log_prefix(event), _WAITING)
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="hooks", daemon=True)

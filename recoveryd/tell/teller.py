@@ -10,7 +10,7 @@ from loguru import logger
 from recoveryd.clients import Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
-from recoveryd.tell.event_words import buttons, deeds_by_line, headline, marked, notice
+from recoveryd.tell.event_words import headline, log_prefix, notice, notice_buttons, show_notice
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
@@ -52,7 +52,7 @@ class Teller:
         client = self._clients.of(case.store)
         server = client.server
         goes_on = None if event.resumed or event.ahead else partial(server.has, failure, directory)
-        pressed = buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
+        pressed = notice_buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
         toast = notice(case.event, pressed, client.go_on(case.store, event.session), client.title)
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
@@ -61,7 +61,7 @@ class Teller:
 
     def answer(self, event: Event, title: str, says: str) -> None:
         """Show in a notice what came of a button."""
-        logger.info("{}: {}: {}", marked(event), title, says)
+        logger.info("{}: {}: {}", log_prefix(event), title, says)
         self._notifier.send(Toast(title, f"{event.title}: {says}", logged=f"{title}: {event.session}: {says}"))
 
     def undone(self, store: Store, event: Event) -> None:
@@ -74,7 +74,7 @@ class Teller:
 
     def _pressed(self, case: Case, title: str, event: Event) -> None:
         if title == "Show":
-            self._notifier.send(deeds_by_line(event))
+            self._notifier.send(show_notice(event))
         else:
             self._press(title, case)
 

@@ -16,7 +16,7 @@ import pytest
 
 import recoveryd.daemon.daemon as daemon_module
 import recoveryd.heal.lifecycle as module
-from recoveryd.cli.findings import find
+from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
@@ -197,7 +197,7 @@ def test_a_prompt_that_the_client_fails_on_is_seen_whatever_was_before_it(
     session = tree.asked(turns, 2 * 86_400)
     with Ledger(tmp_path / "of_scan.db") as ledger:
         recovery = Recovery(Context(ledger, Config(), tmp_path))
-        found = find(tree.store, session, recovery)
+        found = finding_of(tree.store, session, recovery)
     assert found is not None and found.kind is Kind.UNSENDABLE_PART
     with running(tmp_path, tree.store) as daemon:
         until(lambda: daemon.events)

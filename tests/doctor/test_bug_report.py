@@ -17,8 +17,9 @@ from recoveryd.clients import Config, Content, Whose, read_error
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
-from recoveryd.doctor.report_shapes import Shaper, error_shape, known_wording, model_shape
+from recoveryd.doctor.report_shapes import Shaper, error_shape, model_in_report
 from recoveryd.ledger.ledger import Judged, Ledger, Record
+from recoveryd.providers import known_sentences
 from recoveryd.providers.find import SURE
 from recoveryd.settings import LedgerLimits
 from tests.support.build import SessionBuilder, write_sqlite
@@ -226,8 +227,8 @@ def test_it_writes_nothing(tmp_path: Path, bench: Bench) -> None:
 @pytest.mark.parametrize("row", [row for row in SURE if row.kind is not None][::7])
 def test_what_a_provider_says_is_told_in_the_words_of_the_table(row: Any) -> None:
     words = row.words.replace("*", "ACME42SECRET").replace("#", "7")
-    assert known_wording(f"400 {words} and more")
-    assert "SECRET" not in "".join(known_wording(words))
+    assert known_sentences(f"400 {words} and more")
+    assert "SECRET" not in "".join(known_sentences(words))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_what_a_provider_says_is_told_in_the_words_of_the_table(row: Any) -> Non
     ],
 )
 def test_a_model_keeps_the_words_that_are_known(model: object, said: str) -> None:
-    assert model_shape(model) == said
+    assert model_in_report(model) == said
 
 
 JSON = st.recursive(

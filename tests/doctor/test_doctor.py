@@ -26,7 +26,7 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from recoveryd.clients.opencode.versions import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, version_text
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.store import Store
 from recoveryd.core.errors import ConfigError, RecoverydError
@@ -34,9 +34,8 @@ from recoveryd.core.health_check import Check
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
-from recoveryd.doctor import client_checks as doctor_client
 from recoveryd.doctor import host_checks
-from recoveryd.doctor.checks import CODES, examine, sound
+from recoveryd.doctor.checks import CODES, examine, none_failed
 from recoveryd.doctor.examined import Patient
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
@@ -90,7 +89,7 @@ class Nobody:
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No client, no desktop, no service manager but those a test makes."""
     monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: ())
-    monkeypatch.setattr(doctor_client, "can_show", lambda: (False, "there is no session bus"))
+    monkeypatch.setattr(host_checks, "can_show", lambda: (False, "there is no session bus"))
     monkeypatch.setattr(host_checks, "of_this_system", lambda *_: Nobody())
 
 
@@ -117,7 +116,7 @@ def everything(folder: Path) -> dict[str, Any]:
 
 def test_a_home_with_nothing_in_it_has_warnings_and_nothing_is_made(tmp_path: Path) -> None:
     checks = list(examine(patient(tmp_path / "state", OpencodeFiles(tmp_path / "storage"))))
-    assert sound(checks)
+    assert none_failed(checks)
     assert one("stores", patient(tmp_path / "state")).level == "warn"
     assert list(tmp_path.iterdir()) == []
 
@@ -134,7 +133,7 @@ def test_every_check_has_a_code_words_and_where_it_is_not_ok_a_way_on(tmp_path: 
     assert list(dict.fromkeys(check.code for check in checks)) == list(CODES), "in the order of the list"
     assert all(check.says.endswith(".") for check in checks)
     assert all(check.next for check in checks if check.level != "ok")
-    assert sound(checks)
+    assert none_failed(checks)
 
 
 @pytest.mark.live
@@ -147,7 +146,7 @@ def test_beside_a_running_daemon_nothing_is_touched_either(tmp_path: Path, state
         try:
             assert process.stdout is not None and process.stdout.readline() == b"up\n"
             names = sorted(p.name for p in (*state.iterdir(), *base.path.parent.iterdir()))
-            assert sound(examine(patient(state, base.store)))
+            assert none_failed(examine(patient(state, base.store)))
             assert sorted(p.name for p in (*state.iterdir(), *base.path.parent.iterdir())) == names
             assert "ledger.db-wal" in names and "opencode.db-wal" in names
         finally:
@@ -160,7 +159,7 @@ class TestHost:
         checks = list(examine(patient(state, config_problem=problem)))
         [config] = [check for check in checks if check.code == "config"]
         assert config.level == "fail" and "unknown key" in config.says and config.next
-        assert len(checks) > 8 and not sound(checks)
+        assert len(checks) > 8 and not none_failed(checks)
 
     def test_a_state_folder_that_others_can_read(self, state: Path) -> None:
         state.chmod(0o755)
@@ -438,10 +437,10 @@ class TestClient:
             (
                 (*TESTED[-1][:2], TESTED[-1][2] + 1),
                 "ok",
-                f"planned as for {spelled(TESTED[-1])}, and each is read back",
+                f"planned as for {version_text(TESTED[-1])}, and each is read back",
             ),
-            ((2, 0, 1), "warn", f"planned as for {spelled(TESTED[-1])}, and each is read back"),
-            ((1, 0, 150), "warn", f"planned as for {spelled(TESTED[0])}, and each is read back"),
+            ((2, 0, 1), "warn", f"planned as for {version_text(TESTED[-1])}, and each is read back"),
+            ((1, 0, 150), "warn", f"planned as for {version_text(TESTED[0])}, and each is read back"),
         ],
     )
     def test_its_version(
@@ -460,10 +459,10 @@ class TestClient:
         monkeypatch.setattr(OpencodeServer, "listening_versions", listening_versions)
         plugins = {"kilo": [Listener("plugin:x")]}
         monkeypatch.setattr(LocalServers, "_with_plugin", lambda servers: plugins.get(servers._client, []))
-        heard = {"plugin:x": "7.7.9", server_address.DEFAULT_URL: spelled(TESTED[-1])}
+        heard = {"plugin:x": "7.7.9", server_address.DEFAULT_URL: version_text(TESTED[-1])}
         monkeypatch.setattr(LocalServers, "ask", lambda _, url, *__, **___: Answer(200, {"version": heard[url]}))
         assert [check.says for check in of("client", patient(state, kilo.store, config=settings))] == [
-            f"OpenCode {spelled(TESTED[-1])} answers; this version was tested.",
+            f"OpenCode {version_text(TESTED[-1])} answers; this version was tested.",
             "Kilo 7.7.9 answers; this version was tested.",
         ]
         heard["plugin:x"] = "8.0.0"
@@ -498,13 +497,13 @@ class TestClient:
 
     def test_a_toast(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert one("toast", patient(state)).level == "warn"
-        monkeypatch.setattr(doctor_client, "can_show", lambda: (True, ""))
+        monkeypatch.setattr(host_checks, "can_show", lambda: (True, ""))
         assert one("toast", patient(state)).level == "ok"
         off = Config(notify=Notify(desktop=False))
         assert "turned off" in one("toast", patient(state, config=off)).says
-        monkeypatch.setattr(doctor_client, "_show", lambda: "not today")
+        monkeypatch.setattr(host_checks, "_show", lambda: "not today")
         assert one("toast", patient(state, show_toast=True)).level == "fail"
-        monkeypatch.setattr(doctor_client, "_show", lambda: "")
+        monkeypatch.setattr(host_checks, "_show", lambda: "")
         assert "was shown" in one("toast", patient(state, config=off, show_toast=True)).says
 
 

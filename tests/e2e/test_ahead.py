@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.versions import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, version_text
 from tests.e2e.ahead import AHEAD, coming, played
 from tests.e2e.daemon import healing
 from tests.e2e.install import UnavailableError, versions
@@ -15,7 +15,7 @@ from tests.shapes import HEALTHY
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 
-@pytest.mark.parametrize("version", versions([spelled(version) for version in TESTED]))
+@pytest.mark.parametrize("version", versions([version_text(version) for version in TESTED]))
 def test_what_can_be_known_before_the_prompt_is_never_refused(tmp_path: Path, version: str) -> None:
     # Whether a signature is forged, only the provider knows.
     known = [shape for shape in coming(version) if "forged" not in shape.name]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
-from recoveryd.clients.opencode.versions import TESTED, spelled
+from recoveryd.clients.opencode.versions import TESTED, version_text
 from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 # Before 1.14 these have two faults: the first error names the one, the other is a signature, which nothing but the
 # provider can tell.
 TWICE = {"missing-and-forged-off", "missing-and-forged-on"}
-VERSIONS = versions([spelled(version) for version in TESTED])
+VERSIONS = versions([version_text(version) for version in TESTED])
 
 
 def shapes_of(version: str) -> list[Shape]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from recoveryd.cli.explain import _verdict as explained
-from recoveryd.cli.findings import find
+from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Config
 from recoveryd.clients.find import read_error
 from recoveryd.clients.opencode.files.store import OpencodeFiles
@@ -90,7 +90,7 @@ class Driver:
         found = verdict.diagnosis if verdict is not None and verdict.next is Next.RECOVER else None
         if found is None:
             found = _try(lambda: diagnose(self._recovery.context, store, session))
-        shown = None if rng.random() < 0.75 else find(store, session, self._recovery)
+        shown = None if rng.random() < 0.75 else finding_of(store, session, self._recovery)
         if shown is not None and "a fault of recoveryd" in shown.action:
             raise WrongError(shown.action)
         if found is None or found.kind is None:

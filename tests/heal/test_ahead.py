@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from recoveryd.cli.findings import find_ahead
+from recoveryd.cli.findings import finding_ahead
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.form import OLD
 from recoveryd.core.model import Event, Kind, Outcome, Refusal, Session
@@ -75,7 +75,7 @@ def test_a_broken_session_is_healed_before_it_is_refused_or_left_as_it_is(
     assert (case is not None) <= refused_in_every_way(before)
     if (
         case is None
-        or not ahead.turn_ended(store.look(made.id))
+        or not ahead.may_foresee(store.look(made.id))
         or isinstance(bench.recovery.propose(case)[1], Refusal)
     ):
         assert store.load(made.id) == before
@@ -289,7 +289,7 @@ def test_scan_says_of_a_repair_that_was_taken_back_that_it_is_not_made_again(ben
     assert case is not None
     made = bench.recovery.attempt(case).event
     take_back(tree.store, bench.ledger, paths.lock_dir(bench.state), made.id)
-    found = find_ahead(tree.store, session, bench.recovery)
+    found = finding_ahead(tree.store, session, bench.recovery)
     assert found is not None and not found.parts
     assert found.action.startswith(f"not repaired ahead: it was healed ({made.id}), and you undid that")
 

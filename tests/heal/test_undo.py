@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.findings import find
+from recoveryd.cli.findings import finding_of
 from recoveryd.clients.store import stored_images
 from recoveryd.core import failpoint
 from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
@@ -355,7 +355,7 @@ def test_a_cut_off_repair_that_cannot_be_taken_back_now_stays_to_be_ended(
 @pytest.mark.parametrize("outcome", [Outcome.PENDING, Outcome.UNDOING])
 def test_scan_names_what_was_cut_off(tree: Tree, bench: Bench, outcome: Outcome) -> None:
     event, _ = crashed(tree, bench, ("after", "before"), outcome)
-    found = find(tree.store, event.session, bench.recovery)
+    found = finding_of(tree.store, event.session, bench.recovery)
     assert found is not None and f"{event.id} was cut off half way" in found.action and not found.healed
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.core.model import Change
-from recoveryd.ledger.images import Images, droppable, joined
+from recoveryd.ledger.images import Images, droppable, join_images
 from tests.ledger.test_ledger import DAY
 
 
@@ -29,14 +29,14 @@ def test_undoing_both_writings_leads_to_before_the_first_unless_the_client_wrote
     before: bytes | None, ours: bytes | None, client: bytes | None, last: bytes | None
 ) -> None:
     first = Change("a", before, ours, 0o600)
-    assert joined([first], []) == (first,)
-    assert joined([first], [Change("a", ours, last)]) == (Change("a", before, last, 0o600),)
+    assert join_images([first], []) == (first,)
+    assert join_images([first], [Change("a", ours, last)]) == (Change("a", before, last, 0o600),)
     if client != ours:
-        assert joined([first], [Change("a", client, last)]) == (Change("a", client, last),)
+        assert join_images([first], [Change("a", client, last)]) == (Change("a", client, last),)
 
 
 def test_a_second_writing_keeps_what_still_stands_of_the_first() -> None:
     stands, overwritten, extended = (Change(key, b"before", b"ours", 0o600) for key in "abc")
     again = [Change("b", b"client", b"ours"), Change("c", b"ours", b"more"), Change("d", None, b"new")]
-    kept = joined([stands, overwritten, extended], again)
+    kept = join_images([stands, overwritten, extended], again)
     assert kept == (stands, again[0], Change("c", b"before", b"more", 0o600), again[2])

@@ -16,7 +16,7 @@ from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.tell import freedesktop, notifier
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.event_words import buttons, deeds_by_line, notice
+from recoveryd.tell.event_words import notice, notice_buttons, show_notice
 from recoveryd.tell.notifier import Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.e2e.daemon import Daemon
@@ -77,7 +77,7 @@ def test_what_a_user_sees(screen: Screen, tmp_path: Path) -> None:
     long = "The conversation is longer than the model can take: /compact it, or start a new session."
     refused = Event("r3", "store", "ses_3", "اصلاح البناء", "", Kind.CONTEXT_OVERFLOW, Outcome.REFUSED, long)
     nothing = screen.picture(tmp_path / "nothing.png").read_bytes()
-    shown = [notice(HEALED), notice(gave_up), notice(refused), deeds_by_line(HEALED)]
+    shown = [notice(HEALED), notice(gave_up), notice(refused), show_notice(HEALED)]
     desktop = Desktop()
     assert [desktop.show(toast) for toast in shown] == [""] * len(shown)
     assert screen.displayed() == len(shown)
@@ -87,7 +87,7 @@ def test_what_a_user_sees(screen: Screen, tmp_path: Path) -> None:
     assert [toast["body"] for toast in told] == [toast.body for toast in shown]
     assert told[0]["appname"] == "recoveryd"
     with_buttons = Desktop()
-    assert with_buttons.show(notice(HEALED, buttons(HEALED, lambda *_: None, can_continue=lambda: True))) == ""
+    assert with_buttons.show(notice(HEALED, notice_buttons(HEALED, lambda *_: None, can_continue=lambda: True))) == ""
     screen.picture(tmp_path / "buttons.png")
     with_buttons.close()
     assert screen.displayed() == 0, "a button that does nothing stands"
@@ -182,7 +182,7 @@ def test_a_button_that_is_pressed_in_the_desktops_menu_is_called(screen: Screen)
     """Of two toasts the right one; then it is gone, with its thread. Nothing wakes up while it is waited for."""
     pressed: list[tuple[str, Event]] = []
     desktop = Desktop()
-    toast = notice(HEALED, buttons(HEALED, lambda *said: pressed.append(said), can_continue=lambda: True))
+    toast = notice(HEALED, notice_buttons(HEALED, lambda *said: pressed.append(said), can_continue=lambda: True))
     assert desktop.show(toast) == ""
     (talk,) = [thread for thread in threading.enumerate() if thread.name == "toast"]
     before = switches(talk.native_id)

@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.model import Failure, Kind
-from recoveryd.providers.find import binds_thinking, provider_of, whose, why_unknown
+from recoveryd.providers.find import binds_thinking, families_with, provider_of, why_unknown
 
 ANTHROPIC = "anthropic"
 
@@ -305,6 +305,9 @@ def test_who_answers_at_responses_is_openai_by_the_host_or_the_model(
 def test_nobody_is_named_for_a_fault_that_no_client_sends_there() -> None:
     """LiteLLM gets no thinking, and may want some at the head of a turn; Codex and Claude Code have items of others."""
     sent = (Kind.THINKING_SIGNATURE_INVALID, Kind.THINKING_DISABLED_VIOLATION, Kind.THINKING_FINAL_BLOCK)
-    assert all("Claude on LiteLLM" not in whose(kind) and "Claude on OpenRouter" in whose(kind) for kind in sent)
-    assert "Claude on LiteLLM" in whose(Kind.THINKING_BLOCK_ORDER)
-    assert sorted(name.split()[0] for name in whose(Kind.FOREIGN_ITEM)) == ["Claude", "models"]
+    assert all(
+        "Claude on LiteLLM" not in families_with(kind) and "Claude on OpenRouter" in families_with(kind)
+        for kind in sent
+    )
+    assert "Claude on LiteLLM" in families_with(Kind.THINKING_BLOCK_ORDER)
+    assert sorted(name.split()[0] for name in families_with(Kind.FOREIGN_ITEM)) == ["Claude", "models"]

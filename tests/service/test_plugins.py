@@ -136,7 +136,7 @@ def checked(home: Path) -> Callable[[], tuple[str, str]]:  # noqa: F811
     def check() -> tuple[str, str]:
         """The level and the words of `doctor`."""
         patient = Patient(Config(), paths.config_file(), paths.state_dir(), (), 0)
-        [found] = client_checks.plugin(patient)
+        [found] = client_checks.check_plugins(patient)
         return found.level, found.says
 
     return check

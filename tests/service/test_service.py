@@ -463,7 +463,7 @@ def test_a_configuration_keeps_what_is_in_it(text: str, tmp_path: Path) -> None:
     found = {"opencode": ShellSettings(lists, {"password_file": "/state/password"})}
     (tmp_path / "before").write_text(text)
     before = load(Config, tmp_path / "before", {})
-    made = shell_settings.with_shell_settings(text, found)
+    made = shell_settings.text_with_shell_settings(text, found)
     (tmp_path / "after").write_text(made)
     after = load(Config, tmp_path / "after", {})
     places = before.opencode.model_copy(

@@ -91,7 +91,7 @@ def _at_its_maker(planted: Planted) -> Planted:
 
 
 def _look(bench: Bench, store: Store, session: str, form: Form, looks: Looks) -> None:
-    if not store.has(session) or not ahead.turn_ended(store.look(session)):
+    if not store.has(session) or not ahead.may_foresee(store.look(session)):
         return
     looks.looked_at += 1
     case = ahead.foresee(bench.recovery.context, store, session)

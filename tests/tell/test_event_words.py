@@ -12,8 +12,8 @@ from recoveryd.core.edits import deed_names
 from recoveryd.core.failure_kinds import is_repairable
 from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
-from recoveryd.tell.actions import ACTIONS, sentence
-from recoveryd.tell.event_words import buttons, deeds_by_line, notice
+from recoveryd.tell.actions import ACTIONS, deeds_sentence
+from recoveryd.tell.event_words import notice, notice_buttons, show_notice
 from recoveryd.tell.failure_words import cause, remedy
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
@@ -32,7 +32,7 @@ def event(outcome: Outcome = Outcome.HEALED, title: str = "My session", **said: 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_one_and_several_read_as_a_person_would_say_it(action: str) -> None:
     for kind in (None, *Kind):
-        one, three = sentence([action], kind), sentence([action] * 3, kind)
+        one, three = deeds_sentence([action], kind), deeds_sentence([action] * 3, kind)
         for said in (one, three):
             assert said[0].isupper()
             assert not re.search(r"[{}]|  |[.,]$", said)
@@ -43,22 +43,23 @@ def test_one_and_several_read_as_a_person_would_say_it(action: str) -> None:
 
 def test_several_deeds_are_one_sentence() -> None:
     did = ["close_turn", "set_aside_thinking", "set_aside_thinking", "close_turn"]
-    said = sentence(did, Kind.THINKING_SIGNATURE_INVALID)
+    said = deeds_sentence(did, Kind.THINKING_SIGNATURE_INVALID)
     assert said == "Took out 2 thinking blocks the provider no longer accepts, closed 2 open turns"
-    assert sentence(["placeholder"], Kind.EMPTY_CONTENT) == "Filled 1 gap with a placeholder"
-    assert sentence([], None) == sentence([], None, done=False) == ""
+    assert deeds_sentence(["placeholder"], Kind.EMPTY_CONTENT) == "Filled 1 gap with a placeholder"
+    assert deeds_sentence([], None) == deeds_sentence([], None, done=False) == ""
 
 
 def test_what_is_yet_to_be_done_is_not_told_as_done() -> None:
-    would = sentence(["set_aside_thinking", "close_turn"], Kind.THINKING_SIGNATURE_INVALID, done=False)
+    would = deeds_sentence(["set_aside_thinking", "close_turn"], Kind.THINKING_SIGNATURE_INVALID, done=False)
     assert would == "Would take out 1 thinking block the provider no longer accepts, close the open turn"
     assert all(
-        deed.do == deed.did or deed.did not in sentence([name], None, done=False) for name, deed in ACTIONS.items()
+        deed.do == deed.did or deed.did not in deeds_sentence([name], None, done=False)
+        for name, deed in ACTIONS.items()
     )
 
 
 def test_what_nobody_objected_to_is_not_called_unaccepted() -> None:
-    assert sentence(["set_aside_thinking"], Kind.EMPTY_CONTENT) == "Took out 1 thinking block"
+    assert deeds_sentence(["set_aside_thinking"], Kind.EMPTY_CONTENT) == "Took out 1 thinking block"
 
 
 def test_two_parts_of_one_deed_count_once() -> None:
@@ -78,7 +79,7 @@ def test_every_plan_can_be_told(rng: random.Random) -> None:
     if isinstance(made, Plan):
         actions = deed_names(made.edits)
         assert set(actions) <= ACTIONS.keys()
-        assert sentence(actions, made.kinds[0])
+        assert deeds_sentence(actions, made.kinds[0])
 
 
 def test_every_kind_has_a_cause_and_a_remedy() -> None:
@@ -145,20 +146,20 @@ def test_only_a_healed_session_has_buttons_and_each_says_its_name_and_the_event(
         return True
 
     for can_continue, titles in ((None, ["Undo", "Show"]), (yes, ["Continue", "Undo", "Show"])):
-        made = buttons(event(), lambda name, told: pressed.append((name, told)), can_continue=can_continue)
+        made = notice_buttons(event(), lambda name, told: pressed.append((name, told)), can_continue=can_continue)
         assert [button.title for button in made] == titles
         assert notice(event(), made).buttons == made
     for button in made:
         button.pressed()
     assert pressed == [("Continue", event()), ("Undo", event()), ("Show", event())]
     for outcome in set(Outcome) - {Outcome.HEALED}:
-        assert buttons(event(outcome), lambda *_: None) == ()
+        assert notice_buttons(event(outcome), lambda *_: None) == ()
 
 
 def test_details_are_the_deeds_and_no_content() -> None:
     did = ("set_aside_thinking", "set_aside_thinking", "close_turn")
     where = ("turn 2, thinking", "turn 2, thinking", "end of turn 9")
-    toast = deeds_by_line(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
+    toast = show_notice(event(kind=Kind.THINKING_SIGNATURE_INVALID, actions=did, places=where))
     assert toast.news == "", "an answer to the user: shown at once, by itself"
     assert toast.title == "What was done: My session"
     assert toast.body.splitlines() == [
@@ -170,9 +171,9 @@ def test_details_are_the_deeds_and_no_content() -> None:
 
 def test_details_of_much_are_cut_and_of_nothing_known_are_the_sentence() -> None:
     places = tuple(f"turn {n}, text" for n in range(9))
-    lines = deeds_by_line(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
+    lines = show_notice(event(actions=("set_aside_blank",) * 9, places=places)).body.splitlines()
     assert (len(lines), lines[-2:]) == (7, ["and 4 more", "All of it: recoveryd show rabc"])
-    assert deeds_by_line(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
+    assert show_notice(event()).body == "Took out 1 blank text.\nAll of it: recoveryd show rabc"
 
 
 def test_a_session_that_was_told_to_go_on_asks_nothing_of_its_user() -> None:

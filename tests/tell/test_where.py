@@ -11,8 +11,8 @@ from hypothesis import given
 from recoveryd.core.edits import deed_names, deeds
 from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
-from recoveryd.tell.actions import sentence
-from recoveryd.tell.event_words import notice, where_line
+from recoveryd.tell.actions import deeds_sentence
+from recoveryd.tell.event_words import notice, places_line
 from recoveryd.tell.toast import BODY_LENGTH
 from recoveryd.tell.where import places
 from tests.support.build import SessionBuilder
@@ -98,11 +98,11 @@ def test_what_is_put_in_is_named_by_what_it_is_about() -> None:
 
 
 def test_many_places_are_the_first_and_a_number() -> None:
-    assert where_line(()) == ""
-    assert where_line(("end of turn 2",)) == "end of turn 2"
-    assert where_line(("end of turn 2", "turn 1, text")) == "turn 1, text"
-    assert where_line(("turn 1, text", "turn 2, text", "turn 1, text")) == "turn 1, text and 1 more place"
-    assert where_line(("a", "b", "c")) == "a and 2 more places"
+    assert places_line(()) == ""
+    assert places_line(("end of turn 2",)) == "end of turn 2"
+    assert places_line(("end of turn 2", "turn 1, text")) == "turn 1, text"
+    assert places_line(("turn 1, text", "turn 2, text", "turn 1, text")) == "turn 1, text and 1 more place"
+    assert places_line(("a", "b", "c")) == "a and 2 more places"
 
 
 @examples(100)
@@ -119,5 +119,5 @@ def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> No
             assert 1 <= int(place.split("turn ")[1].split(",")[0]) <= prompts
         kind = Kind.THINKING_SIGNATURE_INVALID
         names = ("r3k9x2", "st", "ses_" + "x" * 26, "", "msg_1")
-        event = Event(*names, kind, Outcome.HEALED, sentence(actions, kind), actions, places=found)
+        event = Event(*names, kind, Outcome.HEALED, deeds_sentence(actions, kind), actions, places=found)
         assert len(notice(event).body) <= BODY_LENGTH

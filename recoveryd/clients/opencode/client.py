@@ -24,7 +24,7 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.store_paths import config_home
 from recoveryd.clients.opencode.stores import find_stores
-from recoveryd.clients.opencode.versions import forms_of, goes_by_ids, proven
+from recoveryd.clients.opencode.versions import forms_of, goes_by_ids, versions_tested
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.shortening import Shortening
@@ -161,7 +161,7 @@ class Opencode:
             return None
         from recoveryd.clients.opencode import client_faults
 
-        return client_faults.hidden(store.load(session))
+        return client_faults.hidden_by_compaction(store.load(session))
 
     def next_failure(self, session: Session) -> Failure | None:
         from recoveryd.clients.opencode import client_faults
@@ -229,13 +229,15 @@ class Opencode:
     def check_server(self) -> Iterator[Check]:
         from recoveryd.clients.opencode import doctor_checks
 
-        return doctor_checks.listening(self.server, self._settings.server_url or "", self.title, proven(self.name))
+        return doctor_checks.check_versions(
+            self.server, self._settings.server_url or "", self.title, versions_tested(self.name)
+        )
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         from recoveryd.clients.opencode import doctor_checks
 
-        yield from doctor_checks.strangers([(of_opencode(store), generation) for store, generation in stores])
-        yield from doctor_checks.id_wrap(self.server, stores, now, self.title)
+        yield from doctor_checks.check_strangers([(of_opencode(store), generation) for store, generation in stores])
+        yield from doctor_checks.check_id_wrap(self.server, stores, now, self.title)
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
         if kind is Kind.WRAPPED_IDS:

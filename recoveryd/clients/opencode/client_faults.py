@@ -42,11 +42,11 @@ def cut_off(session: Session) -> Diagnosis | None:
     return Diagnosis(_failure(session, message), Refused(Kind.INTERRUPTED_TURN), interrupted_turn.open_parts(message))
 
 
-def hidden(session: Session) -> Diagnosis | None:
+def hidden_by_compaction(session: Session) -> Diagnosis | None:
     """Find out, of OpenCode's own faults, whether a failed compaction keeps what stands before its tail from being
     sent.
     """
-    failure, (failed, lost) = next_failure(session), compactions.hidden(session)
+    failure, (failed, lost) = next_failure(session), compactions.hidden_messages(session)
     if failure is None or not lost:
         return None
     evidence = {"compaction": failed, "hidden_messages": len(lost), "first": lost[0], "last": lost[-1]}

@@ -15,7 +15,7 @@ _PROTECTED, _FEWEST = 40_000, 20_000  # tokens, of four characters
 _PER_TOKEN = 4
 
 
-def failed(session: Session) -> Sequence[Part]:
+def failed_compactions(session: Session) -> Sequence[Part]:
     """List the parts of OpenCode's compactions that never got a summary, or got one of what the failure before it had
     left over. Not those before one that succeeded: that one alone says by then what is sent.
 
@@ -47,12 +47,12 @@ def _good(part: Part, made: list[Message]) -> bool:
     return bool(sound) and not (first_failed and (part.data or {}).get("tail_start_id"))
 
 
-def hidden(session: Session) -> tuple[str, list[str]]:
+def hidden_messages(session: Session) -> tuple[str, list[str]]:
     """Return the newest answer to a compaction that failed, and the messages that are not sent since: those before what
     it named as the tail. "" where it has no answer, and no messages where all are sent.
     """
     ids = [message.id for message in session.messages]
-    for part in failed(session):
+    for part in failed_compactions(session):
         tail = (part.data or {}).get("tail_start_id")
         if tail in ids and ids.index(tail) < ids.index(part.message_id):
             answers = (m.id for m in reversed(session.messages) if m.data.get("parentID") == part.message_id)

@@ -10,7 +10,7 @@ from recoveryd.clients.opencode import generations
 from recoveryd.clients.opencode.opencode_store import OpencodeStore
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.server_address import not_asked
-from recoveryd.clients.opencode.versions import BY_TIME_SINCE, spelled
+from recoveryd.clients.opencode.versions import BY_TIME_SINCE, version_text
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, RecoverydError, ok, warn
@@ -18,7 +18,7 @@ from recoveryd.core import Check, RecoverydError, ok, warn
 _LOOK_S = 1.5  # for what has to go through all sessions
 
 
-def listening(
+def check_versions(
     server: OpencodeServer, server_url: str, title: str, tested: Sequence[tuple[int, ...]]
 ) -> Iterator[Check]:
     """Check the versions of the clients that listen, against those that were `tested`, oldest first.
@@ -39,11 +39,13 @@ def listening(
 
 
 def _listens(version: tuple[int, ...], title: str, tested: Sequence[tuple[int, ...]]) -> Check:
-    named = f"{title} {spelled(version)} answers"
+    named = f"{title} {version_text(version)} answers"
     if version in tested:
         return ok("client", f"{named}; this version was tested.")
     if tested[0] < version < tested[-1]:
-        return ok("client", f"{named}. It lies between versions that were tested ({', '.join(map(spelled, tested))}).")
+        return ok(
+            "client", f"{named}. It lies between versions that were tested ({', '.join(map(version_text, tested))})."
+        )
     return _untested(version, title, tested)
 
 
@@ -51,9 +53,9 @@ def _untested(version: tuple[int, ...], title: str, tested: Sequence[tuple[int, 
     """Report a version that was not tested: no warning where only its last number is greater, as it is each week."""
     newer = version > tested[-1]
     nearest = tested[-1 if newer else 0]
-    known = f"{', '.join(map(spelled, tested))} {'was' if len(tested) == 1 else 'were'}"
-    says = f"{title} {spelled(version)} answers, which was not tested with this recoveryd ({known})."
-    says += f" Repairs are planned as for {spelled(nearest)}, and each is read back."
+    known = f"{', '.join(map(version_text, tested))} {'was' if len(tested) == 1 else 'were'}"
+    says = f"{title} {version_text(version)} answers, which was not tested with this recoveryd ({known})."
+    says += f" Repairs are planned as for {version_text(nearest)}, and each is read back."
     if newer and version[:2] == nearest[:2]:
         return ok("client", says)
     better = "A newer recoveryd may know it." if newer else f"A newer {title} is known."
@@ -71,7 +73,7 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str, title: str) -> Check:
     return ok("client", f"No {title} of yours answers (a plain TUI needs the plugin). {says}")
 
 
-def strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
+def check_strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
     """Check for files that are no records where the client takes each file for one."""
     deadline = time.monotonic() + _LOOK_S
     for one, generation in stores:
@@ -105,7 +107,7 @@ def _strange_files(one: OpencodeStore, deadline: float) -> tuple[list[str], int,
     return found, looked, True
 
 
-def id_wrap(
+def check_id_wrap(
     server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int, title: str
 ) -> Iterator[Check]:
     """Check for sessions with messages from before the ids started again, under a client that goes by ids.
@@ -126,7 +128,7 @@ def id_wrap(
         return
     some = "" if all_seen else " (there was no time to look at all of them)"
     if coped:
-        copes = f"OpenCode {spelled(BY_TIME_SINCE)} and newer cope with them."
+        copes = f"OpenCode {version_text(BY_TIME_SINCE)} and newer cope with them."
         are = f"session of {title} is" if coped == 1 else f"sessions of {title} are"
         yield ok("id_wrap", f"{coped} {are} from before 2026-08-14{some}; {copes}")
     else:
@@ -135,9 +137,9 @@ def id_wrap(
 
 
 def _minded(store: Store, generation: Generation, count: int, *, complete: bool) -> Check:
-    newer = f"Update OpenCode to {spelled(BY_TIME_SINCE)} or newer, or go on in a new session."
+    newer = f"Update OpenCode to {version_text(BY_TIME_SINCE)} or newer, or go on in a new session."
     heals = "To heal them: recoveryd scan --repair --kind wrapped_ids. "
-    heals += f"OpenCode {spelled(BY_TIME_SINCE)} and newer do not mind."
+    heals += f"OpenCode {version_text(BY_TIME_SINCE)} and newer do not mind."
     return warn(
         "id_wrap",
         f"{store.root}: {'' if complete else 'at least '}{count} session{'' if count == 1 else 's'} with messages "

@@ -199,7 +199,7 @@ class OpencodeEditor:
                 words = (part.data or {}).get("text")
                 if words is None:
                     return (Edit(part.message_id, part.id, None, "set_aside_blank"),)
-                return (self._replace(part, {"text": part_fixes.as_text(words)}, "mend_part"),)
+                return (self._replace(part, {"text": part_fixes.value_as_text(words)}, "mend_part"),)
             case "executed":
                 return (self._replace(part, part_fixes.executed_by_client(part.data or {}), "mend_call"),)
             case "state":

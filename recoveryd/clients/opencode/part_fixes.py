@@ -198,11 +198,11 @@ def sendable(data: Json, fault: str, now: int) -> Json:
             attachments = state.get("attachments")
             kept: Json = {"attachments": []} if attachments and not isinstance(attachments, list) else {}
             output = state.get("output")
-            return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else as_text(output)}}
+            return {"state": {**state, **kept, "output": NO_OUTPUT if output is None else value_as_text(output)}}
     return {}
 
 
-def as_text(value: Any) -> str:
+def value_as_text(value: Any) -> str:
     """Write a value as text, also where it is none: nothing that a tool or a person said is dropped."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

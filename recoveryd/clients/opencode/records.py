@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} can't be stored")
 
 
-def targets(session: Session, edits: Iterable[Edit]) -> Iterator[tuple[Edit, Message | Part | None]]:
+def records_of_edits(session: Session, edits: Iterable[Edit]) -> Iterator[tuple[Edit, Message | Part | None]]:
     """Pair each edit with the stored record that it replaces; the last one counts where two mean the same record.
 
     StoreError: an edit in a message that neither is there nor comes with them, and an id that can't be one.

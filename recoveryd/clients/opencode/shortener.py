@@ -41,7 +41,10 @@ class OpencodeShortener(OpencodeEditor):
         return self._parts
 
     def give_back(self) -> Sequence[Edits]:
-        failed = ((Edit(part.message_id, part.id, None, "give_back"),) for part in compactions.failed(self.session))
+        failed = (
+            (Edit(part.message_id, part.id, None, "give_back"),)
+            for part in compactions.failed_compactions(self.session)
+        )
         return [*failed, *self._excerpts_of_what_is_whole()]
 
     def _excerpts_of_what_is_whole(self) -> Iterator[Edits]:

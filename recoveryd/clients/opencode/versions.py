@@ -11,19 +11,19 @@ from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
 from recoveryd.clients.store import Store
 
 
-def proven(client: str) -> tuple[tuple[int, ...], ...]:
+def versions_tested(client: str) -> tuple[tuple[int, ...], ...]:
     """Read from tested.json which versions of a client the tests ran, oldest first; `tests.canary --write` adds."""
     versions = json.loads(pkgutil.get_data("recoveryd", "tested.json") or b"{}")[client]
     return tuple(tuple(map(int, version.split("."))) for version in versions)
 
 
-TESTED = proven("opencode")
+TESTED = versions_tested("opencode")
 _NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
 # It takes the newest message by time and not by id: its maintainers say so (issue 42583), and all of TESTED were run.
 BY_TIME_SINCE = (1, 18, 15)
 
 
-def spelled(version: tuple[int, ...]) -> str:
+def version_text(version: tuple[int, ...]) -> str:
     """Write a version as people do: "1.2.1"."""
     return ".".join(map(str, version))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
@@ -63,6 +63,20 @@ def candidates(error: RecordedError) -> tuple[Kind, ...]:
 def named_ids(error: RecordedError) -> tuple[str, ...]:
     """List the ids of tool calls that the error names, each once, in the order of the text."""
     return named.named_calls(error.texts)
+
+
+def known_sentences(text: str) -> list[str]:
+    """List the sentences of the tables, or pieces of them, that a text holds: words of ours, and nothing of its own."""
+    letters = squeeze(text[:100_000])
+    told = [piece for piece, squeezed in _pieces() if squeezed in letters]
+    return told or [row.words for row in (*SURE, *LIKELY) if row.find(letters)]  # of short pieces alone
+
+
+@cache
+def _pieces() -> tuple[tuple[str, str], ...]:
+    """Return the sentences of the tables without their gaps, and squeezed for comparison; short ones are left out."""
+    pieces = dict.fromkeys(piece.strip() for row in (*SURE, *LIKELY) for piece in re.split(r"[*#{}]", row.words))
+    return tuple((piece, squeeze(piece)) for piece in pieces if len(squeeze(piece)) > 7)
 
 
 @lru_cache(maxsize=16)

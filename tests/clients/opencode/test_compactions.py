@@ -48,11 +48,11 @@ def test_what_a_failed_compaction_hid_is_sent_again() -> None:
     session = as_session(_half_compacted(tail_start_id="TAIL").planted())
     assert "said early" not in _sent(session, "new")
     ids = [message.id for message in session.messages]
-    assert compactions.hidden(session) == (ids[5], ids[:2])
+    assert compactions.hidden_messages(session) == (ids[5], ids[:2])
     back = _given_back(session)
     assert "said early" in _sent(back, "new")
     assert "What did we do so far?" not in _sent(back, "new")
-    assert compactions.hidden(back) == ("", [])
+    assert compactions.hidden_messages(back) == ("", [])
 
 
 def test_a_summary_of_what_a_failure_had_left_over_is_no_good_one() -> None:
@@ -62,7 +62,7 @@ def test_a_summary_of_what_a_failure_had_left_over_is_no_good_one() -> None:
     s.assistant("nothing was said", summary=True, parentID=marker)
     s.user("and now?")
     session = as_session(s.planted())
-    assert compactions.hidden(session)[1]
+    assert compactions.hidden_messages(session)[1]
     assert "said early" in _sent(_given_back(session), "new")
 
 
@@ -72,8 +72,8 @@ def test_the_old_clients_stop_trying_again() -> None:
     s.user("and now?")
     s.failed()
     session = as_session(s.planted())
-    assert [part.type for part in compactions.failed(session)] == ["compaction"]
-    assert list(compactions.failed(_given_back(session))) == []
+    assert [part.type for part in compactions.failed_compactions(session)] == ["compaction"]
+    assert list(compactions.failed_compactions(_given_back(session))) == []
 
 
 def test_one_that_failed_before_a_good_one_hides_nothing() -> None:
@@ -85,8 +85,8 @@ def test_one_that_failed_before_a_good_one_hides_nothing() -> None:
     marker = s.user({"type": "compaction", "auto": True, "tail_start_id": tail["id"]})
     s.assistant("all in short", summary=True, parentID=marker["id"])
     session = as_session(s.planted())
-    assert compactions.hidden(session) == ("", [])
-    assert list(compactions.failed(session)) == []
+    assert compactions.hidden_messages(session) == ("", [])
+    assert list(compactions.failed_compactions(session)) == []
 
 
 def test_a_good_compaction_is_kept() -> None:
@@ -97,8 +97,8 @@ def test_a_good_compaction_is_kept() -> None:
     s.assistant("all in short", summary=True, parentID=marker["id"])
     s.user("and now?")
     session = as_session(s.planted())
-    assert list(compactions.failed(session)) == []
-    assert compactions.hidden(session) == ("", [])
+    assert list(compactions.failed_compactions(session)) == []
+    assert compactions.hidden_messages(session) == ("", [])
 
 
 def test_a_compaction_that_runs_right_now_is_none_that_failed() -> None:
@@ -109,7 +109,7 @@ def test_a_compaction_that_runs_right_now_is_none_that_failed() -> None:
         marker = s.user({"type": "compaction", "auto": True})
         if running == "answered":
             s.assistant(summary=True, parentID=marker["id"], completed=False, finish=None)
-        assert list(compactions.failed(as_session(s.planted()))) == [], running
+        assert list(compactions.failed_compactions(as_session(s.planted()))) == [], running
 
 
 @pytest.mark.parametrize(

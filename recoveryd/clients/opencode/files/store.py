@@ -212,7 +212,7 @@ class OpencodeFiles:
         """
         where = self._reader.where(session.id)
         changes = []
-        for edit, stored in records.targets(session, edits):
+        for edit, stored in records.records_of_edits(session, edits):
             if edit.part_id is None:
                 ids, path = {"id": edit.message_id, "sessionID": session.id}, (*where, edit.message_id)
             else:

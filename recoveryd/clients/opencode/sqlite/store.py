@@ -162,7 +162,7 @@ class OpencodeSqlite:
         """
         now = int(self._clock() * 1000)
         found: list[Change] = []
-        for edit, stored in records.targets(session, _with_parts(session, edits)):
+        for edit, stored in records.records_of_edits(session, _with_parts(session, edits)):
             table, identifier = ("message", edit.message_id) if edit.part_id is None else ("part", edit.part_id)
             before = stored.raw if stored else None
             if edit.after is None:
