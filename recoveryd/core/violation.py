@@ -31,7 +31,8 @@ class Claims:
     tool loop with thinking on is wrong with it off: so a request must be right in both.
     """
 
-    accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of media, of whole items
+    accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of what is signed, of whole items
+    media: frozenset[str] = frozenset()  # part ids of images and documents; what else a part sends is not meant
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
     images: frozenset[tuple[str, int]] = frozenset()  # part id, and the place of the image in its content
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result

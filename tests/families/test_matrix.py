@@ -7,6 +7,7 @@ and pairs: all by `python -m tests.families --without-client` and `python -m tes
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Claims, Kind, Refusal, Session, edited
+from recoveryd.core import Claims, Kind, Refusal, Session, deed_names, edited
 from recoveryd.providers import rules_for
 from tests.e2e.heals import words
 from tests.families import switching
@@ -34,6 +35,9 @@ from tests.families.judged import (
 )
 from tests.families.table import FAMILIES, UNREASONED, Family
 from tests.shapes import SHAPES, Shape
+from tests.support.build import SessionBuilder, reasoning, tool
+from tests.support.generate import PICTURE
+from tests.support.parts import file
 from tests.support.values import as_session
 
 LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
@@ -114,6 +118,44 @@ def test_an_error_that_says_nothing_of_why_changes_nothing_where_nothing_is_empt
     )
     assert isinstance(made, Refusal)
     assert not made.understood
+
+
+SIGNATURE = "messages.1.content.0: Invalid `signature` in `thinking` block"
+OF_A_CALL = {  # what is said of a call, or of what it carries
+    "gemini": ("Corrupted thought signature.", "drop_signature"),
+    "gemini-2": ("Corrupted thought signature.", "drop_signature"),
+    "copilot": (SIGNATURE, "set_aside_thinking"),
+    "openrouter": (SIGNATURE, "set_aside_thinking"),
+    "openrouter-kimi": (
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+        "invent_reasoning",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", OF_A_CALL)
+def test_what_is_said_of_a_call_is_not_said_of_the_picture_that_it_brought(family: str) -> None:
+    words, action = OF_A_CALL[family]
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    call = tool("read", {"filePath": "/a.png"}, "Image read", attachments=[file(PICTURE)])
+    builder.assistant(*([] if action == "invent_reasoning" else [reasoning("I look")]), call)
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    carried = [replace(m, parts=tuple(p for p in m.parts if p.type != "reasoning")) for m in session.messages]
+    made = planned(FAMILIES[family], replace(session, messages=tuple(carried)), "new", words)
+    assert not isinstance(made, Refusal), made
+    assert action in deed_names(made)
+    assert "take_out_media" not in deed_names(made)
+
+
+def test_a_picture_that_gemini_can_not_read_takes_no_signature_with_it() -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant(reasoning("I look"), tool("read", {}, "Image read", attachments=[file(PICTURE)]))
+    session = as_session(FAMILIES["gemini"].dressed(builder.planted()))
+    made = planned(FAMILIES["gemini"], session, "new", "Unable to process input image.")
+    assert not isinstance(made, Refusal), made
+    assert deed_names(made) == ("take_out_media",)
 
 
 def _mended(text: str) -> str:

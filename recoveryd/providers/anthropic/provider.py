@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.anthropic import endpoint, media
@@ -65,7 +65,8 @@ class Anthropic:
         from recoveryd.providers.anthropic import rules
 
         unfinished = (b for b in request.blocks() if b.unfinished and b.body.get("tool_use_id") in refused.ids)
-        return Claims(rules.accused(refused, request, named), unfinished=frozenset(b.part_id for b in unfinished))
+        told = rules.claims(refused, request, named)
+        return replace(told, unfinished=frozenset(b.part_id for b in unfinished))
 
     def bound(self, before: Request, after: Request) -> list[Block]:
         from recoveryd.providers.anthropic.bound_thinking import unbound

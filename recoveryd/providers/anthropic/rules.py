@@ -34,8 +34,8 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
     return sorted(found, key=lambda v: v.turn)
 
 
-def accused(refused: Refused, request: Request, named: Block | None) -> frozenset[str]:
-    """Return the thinking block that an error of Anthropic's names and all behind it; all there is when it names none
+def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
+    """Accuse the thinking block that an error of Anthropic's names and all behind it; all there is when it names none
     that can be found.
 
     Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
@@ -43,15 +43,12 @@ def accused(refused: Refused, request: Request, named: Block | None) -> frozense
     if kind_info(refused.kind).signature:
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
-        return frozenset(thinking[thinking.index(named.part_id) :] if named is not None and known else thinking)
-    if refused.kind is not Kind.MEDIA_REJECTED:
-        return frozenset()
-    if any(v.kind is refused.kind for v in check(request, Claims())):
-        return frozenset()
-    gone = _out_of_reach(refused, request)
-    if gone:
-        return gone
-    return frozenset({named.part_id} if named is not None and any(True for _ in sources(named.body)) else ())
+        rejected = thinking[thinking.index(named.part_id) :] if named is not None and known else thinking
+        return Claims(accused=frozenset(rejected))
+    if refused.kind is not Kind.MEDIA_REJECTED or any(v.kind is refused.kind for v in check(request, Claims())):
+        return Claims()
+    unread = {named.part_id} if named is not None and any(True for _ in sources(named.body)) else ()
+    return Claims(media=_out_of_reach(refused, request) or frozenset(unread))
 
 
 def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
@@ -120,8 +117,8 @@ def _nested(body: Json) -> Sequence[Json]:
 
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
-    for block in turn.blocks if claims.accused or claims.unfinished else ():
-        if block.part_id in claims.accused and not block.is_thinking and any(True for _ in sources(block.body)):
+    for block in turn.blocks if claims.media or claims.unfinished else ():
+        if block.part_id in claims.media and any(True for _ in sources(block.body)):
             meant = tuple(source for source in sources(block.body) if source.get("type") in ("url", "file"))
             reason = "the provider can't fetch it" if meant else "the provider can't read it"
             yield Violation(Kind.MEDIA_REJECTED, index, block, reason, sources=meant)

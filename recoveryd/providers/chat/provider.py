@@ -77,7 +77,7 @@ class Chat(BindsNothing):
         if refused.kind is not Kind.MEDIA_REJECTED:
             return Claims()
         bad = (b.part_id for b in request.blocks() if any(self.media_fault(s, request) for s in self.sources(b.body)))
-        return Claims(accused=frozenset(bad))
+        return Claims(media=frozenset(bad))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it

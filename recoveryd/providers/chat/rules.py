@@ -99,5 +99,5 @@ def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterato
             yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
         if block.type != "tool_use" and half_character(block.body):
             yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
-        if block.part_id in claims.accused and any(True for _ in sources(block.body)):
+        if block.part_id in claims.media and any(True for _ in sources(block.body)):
             yield Violation(Kind.MEDIA_REJECTED, index, block, "it is no image that the provider can read")

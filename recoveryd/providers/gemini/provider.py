@@ -61,7 +61,7 @@ class Gemini(BindsNothing):
             return Claims()
         from recoveryd.providers.gemini import rules
 
-        return Claims(accused=rules.accused(refused, request))
+        return rules.claims(refused, request)
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.gemini import media

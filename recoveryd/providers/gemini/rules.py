@@ -83,9 +83,7 @@ def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
         reason = "the provider rejects this thought signature, or one that it does not name"
         yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason, field=SIGNATURE)
     for source in media.sources(block.body):
-        problem = media.media_fault(source) or (
-            "the provider can't read it" if block.part_id in claims.accused else None
-        )
+        problem = media.media_fault(source) or ("the provider can't read it" if block.part_id in claims.media else None)
         if problem is not None:
             yield Violation(Kind.MEDIA_REJECTED, index, block, problem)
             break
@@ -100,20 +98,21 @@ def _call_fault(block: Block) -> str | None:
     return "the input of a tool call is no object" if given is not None and not isinstance(given, Mapping) else None
 
 
-def accused(refused: Refused, request: Request) -> frozenset[str]:
-    """List the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
+def claims(refused: Refused, request: Request) -> Claims:
+    """Tell the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
     there is.
 
     A signature that is missing is wanted of the calls behind the newest prompt alone: the next one begins anew.
     """
     if "missing" in refused.said:
-        return frozenset()
+        return Claims()
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
-        return frozenset({held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ())
+        only = {held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ()
+        return Claims(media=frozenset(only))
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
-    return frozenset(block.part_id for block in torn or signed)
+    return Claims(accused=frozenset(block.part_id for block in torn or signed))
 
 
 def _is_base64(text: str) -> bool:
