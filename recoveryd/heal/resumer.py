@@ -7,7 +7,7 @@ import time
 from loguru import logger
 
 from recoveryd.clients import Asked, SessionStatus
-from recoveryd.core import Outcome, RecoverydError
+from recoveryd.core import ActiveError, Outcome, RecoverydError
 from recoveryd.diagnose import Case, Context, left_alone
 from recoveryd.heal.resume_policy import Leave, Resume, Situation, decide_resume
 from recoveryd.ledger import Resumes
@@ -74,10 +74,15 @@ class Resumer:
 
     def _prompt(self, case: Case, directory: str, how: Resume, before: SessionStatus, *, asked: bool) -> Case:
         def sending() -> None:
+            if case.store.look(case.session) != before:  # a client at work takes seconds, in which its user may go on
+                raise ActiveError("the session went on meanwhile")
             self._resumes.add(case.recovery, case.store.id, case.session, thinking_off=how.thinking_off)
 
         server, text = self._clients.of(case.store).server, self._config.resume_text
-        became, problem = server.prompt(case.failure, directory, how.how, text, case.recovery, sending)
+        try:
+            became, problem = server.prompt(case.failure, directory, how.how, text, case.recovery, sending)
+        except ActiveError as error:
+            return self._left(case, error.message, asked=asked)
         if became in (Asked.NOBODY, Asked.BUSY):
             return self._left(case, problem, asked=asked)
         if became is not Asked.REFUSED and self._arrived(case, before):

@@ -23,7 +23,7 @@ from recoveryd.ledger.seen_and_resumed import Resumes
 from recoveryd.settings.overrides import ignore
 from tests.support.build import BINDS, text
 from tests.support.cases import case_of
-from tests.support.fake_client import Fake, listening
+from tests.support.fake_client import Asked, Fake, listening
 from tests.support.trees import Tree
 
 
@@ -190,3 +190,20 @@ def test_the_cap_counts_tries_that_wrote_nothing(scene: Scene) -> None:
     assert [one.recovery for one in scene.ledger.tries(store, scene.session, 5)] == ["r1"]
     assert scene.ledger.tries(store, scene.session, 6) == []
     assert [resumed.answered for resumed in Resumes(scene.ledger.file).of(store, scene.session)] == [5]
+
+
+def test_it_is_not_prompted_once_its_user_went_on_while_the_client_was_asked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client at work takes seconds for its answers, and the prompt may have been given to another one."""
+    answer = scene.fake.answer
+
+    def slowly(asked: Asked) -> tuple[int, bytes]:
+        if asked.path == "/session/status":
+            scene.tree.answered(scene.session)
+        return answer(asked)
+
+    monkeypatch.setattr(scene.fake, "answer", slowly)
+    event = scene.resume(asked=True)
+    assert (event.resumed, event.not_resumed) == (False, "the session went on meanwhile")
+    assert scene.prompts() == [] and scene.resumes() == []
