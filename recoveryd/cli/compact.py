@@ -95,7 +95,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
 def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refusal) -> int:
     said = f"{refusal.reason[:1].upper()}{refusal.reason[1:]}."
     if refusal.understood:
-        raise RefusedError(said)
+        raise RefusedError(said, "Try again in a moment." if refusal.again_s else "")
     result = {**data, "compacted": False, "recovery": None, "action": refusal.reason, "places": []}
     return render(Result(result, lambda out: print_wrapped(out, said)), as_json=arguments.json)
 

@@ -244,6 +244,8 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
         reason = "a turn of it is running, or was cut off; look again when it has ended"
     if reason is None and isinstance(planned, Refusal):
         reason = planned.reason
+    if isinstance(planned, Refusal) and planned.again_s:
+        return replace(found, action=f"not now: {reason}; scan again in a moment")
     if reason is not None or isinstance(planned, Refusal):
         return replace(found, action=f"not repaired: {reason}")
     return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=case.recovery)

@@ -207,10 +207,19 @@ class Healer:
 
     def _foretell(self, case: Case) -> None:
         """Log once what a repair would do, edit by edit."""
-        failure, kind = case.failure, case.kind
-        if not self._log_once.new((case.store.id, failure.message), self._config.idle):
+        failure, kind, about = case.failure, case.kind, (case.store.id, case.failure.message)
+        if not self._log_once.new(about, self._config.idle):
             return
-        _, planned = self._recovery.propose(case)
+        try:
+            _, planned = self._recovery.propose(case)
+        except RecoverydError:
+            self._log_once.forget(about)  # nothing was told yet
+            raise
+        if isinstance(planned, Refusal) and planned.again_s:
+            self._log_once.forget(about)
+            logger.warning("session {}: {}; it is asked again", failure.session, planned.reason)
+            self.later(case.store, case.session, planned.again_s)
+            return
         if isinstance(planned, Refusal):
             logger.warning("session {}: {}: would be left alone: {}", failure.session, kind, planned.reason)
             return

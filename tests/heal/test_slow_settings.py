@@ -12,6 +12,7 @@ import pytest
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core.model import Event, Outcome
 from recoveryd.heal.propose import Proposer
+from tests.conftest import Run
 from tests.support.build import MODEL, SessionBuilder
 from tests.support.long_sessions import LONG, spent
 from tests.support.running import running, until
@@ -95,3 +96,32 @@ def test_a_daemon_looks_again_by_itself(tmp_path: Path, tree: Tree, monkeypatch:
         until(lambda: daemon.events)
     assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
     assert "of 150k tokens" in daemon.events[0].detail
+
+
+@pytest.mark.parametrize("slow", [1, 999])
+def test_a_dry_run_asks_again_before_it_says_what_it_would_do(
+    tmp_path: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch, lines: list[str], slow: int
+) -> None:
+    monkeypatch.setattr(OpencodeServer, "settings", Slow(slow).settings)
+    wait = Proposer._wait
+    monkeypatch.setattr(Proposer, "_wait", lambda *asked: min(wait(*asked), 0.05))
+    with running(tmp_path, tree.store, dry_run=True):
+        session = tree.stuck(_turns("talk"), "Prompt exceeds max length", model=MODEL)
+        before = tree.files()
+        until(lambda: any("nothing is written" in line for line in lines))
+    asked = [line for line in lines if "did not tell its settings, on which this hangs; it is asked again" in line]
+    assert 1 <= len(asked) <= 5
+    assert not any("would be left alone" in line for line in lines)
+    assert tree.files() == before
+    assert any(session in line and "are sent now" in line for line in lines)
+
+
+def test_a_command_says_that_it_is_to_be_asked_again(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpencodeServer, "settings", Slow(999).settings)
+    session = tree.stuck(_turns("talk"), "Prompt exceeds max length", model=MODEL)
+    for how in ((), ("--dry-run",), ("--repair", "--yes")):
+        code, out, _ = run("scan", "--session", session, *how)
+        assert (code, "settings, on which this hangs" in " ".join(out.split())) == (1, True)
+        assert "not repaired" not in out
+    code, _, err = run("compact", session, "--yes")
+    assert (code, "Try again in a moment" in " ".join(err.split())) == (4, True)
