@@ -286,6 +286,7 @@ class Event:
     ahead: bool = False  # nothing was refused yet: it was kept from that
     again_s: float = 0.0  # after so many seconds it is looked at again, where nothing came of it; 0: at the next sweep
     until_written: bool = False  # nothing is to be done before the client writes to the session again
+    repeated: bool = False  # the same came of the same failure before, and was told
 
 
 @dataclass(frozen=True, slots=True)

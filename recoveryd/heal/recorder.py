@@ -24,6 +24,8 @@ from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, join_images
 from recoveryd.providers import VERSION
 
+_RECENT = 20  # recoveries of a session that are looked at
+
 
 class Recorder:
     """Records cases in the ledger, each under the id of its recovery."""
@@ -77,8 +79,20 @@ class Recorder:
             judged = self._judged(case)
         except RecoverydError:
             judged = Judged(rules_version=VERSION, answered=0)
+        known = self._recorded(case)
+        if known is not None:  # what changed in the session since does not matter: one record a failure
+            case = case.updated(id=known.id, repeated=True)
+            self._ledger.drop(known.id)
         self._ledger.record(replace(_record(case), judged=judged, actions=()), event.outcome)
         return case
+
+    def _recorded(self, case: Case) -> Entry | None:
+        """Return the record of the same end of this failure, if that is what came of it last."""
+        event = case.event
+        said = (entry for entry in self._ledger.history(_RECENT, event.session) if entry.message == event.message)
+        last = next((entry for entry in said if entry.store == event.store), None)
+        now = event.kind, event.outcome, event.detail
+        return last if last is not None and not last.edits and (last.kind, last.outcome, last.detail) == now else None
 
     def _judged(self, case: Case) -> Judged:
         store, session = case.store, case.session

@@ -39,8 +39,11 @@ class Teller:
 
     def tell(self, case: Case, *, logged: bool = False) -> None:
         """Tell everywhere what a case came to: as a notice only if it is news, in the log unless it was `logged`."""
-        self.told += 1
         event = case.event
+        if event.repeated:
+            logger.debug("{}", headline(event))
+            return
+        self.told += 1
         well = event.outcome is Outcome.HEALED and not event.refused_since
         level = "DEBUG" if logged else "INFO" if well else "WARNING"
         logger.log(level, "{}", headline(event))

@@ -45,6 +45,7 @@ from tests.support.judge import refusal, stuck
 from tests.support.long_sessions import LONG, spent
 from tests.support.parts import api_error, reasoning, text, tool
 from tests.support.plant import write_sqlite, write_tree
+from tests.support.running import running, until
 from tests.support.trees import (
     EMPTY,
     MISSING,
@@ -815,3 +816,37 @@ def test_what_is_cut_a_second_time_leaves_no_file_of_the_first(
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
     assert list(folder.iterdir()) == []
     assert {path: content for path, (content, _) in tree.files().items()} == {p: c for p, (c, _) in before.items()}
+
+
+def test_what_is_left_alone_is_on_one_record_however_often_the_client_writes(tree: Tree, bench: Bench) -> None:
+    """A client that is slow goes on writing after the failure (the title of the prompt, say): it is looked at again."""
+    session = tree.stuck(words=SIGNATURE)
+    events = []
+    for title in ("one", "two", "three"):
+        write_over(next((tree.root / "session").rglob(f"{session}.json")), title=title)
+        events.append(bench.attempt(tree, session))
+    assert [(event.outcome, event.repeated) for event in events] == [
+        (Outcome.NOT_UNDERSTOOD, False),
+        (Outcome.NOT_UNDERSTOOD, True),
+        (Outcome.NOT_UNDERSTOOD, True),
+    ]
+    [entry] = bench.ledger.history(9)
+    assert {event.id for event in events} == {entry.id} and entry.title == "three"
+    tree.refused(session, SIGNATURE)
+    assert not bench.attempt(tree, session).repeated
+    assert len(bench.ledger.history(9)) == 2
+
+
+def test_what_came_of_it_is_told_once(tree: Tree, tmp_path: Path) -> None:
+    with running(tmp_path, tree.store) as daemon:
+        session = tree.stuck(words=SIGNATURE)
+        until(lambda: daemon.events)
+        [first] = daemon.history()
+        write_over(next((tree.root / "session").rglob(f"{session}.json")), title="another")
+        os.utime(tree.root / "message" / session)
+        newest = max((tree.root / "message" / session).iterdir())
+        newest.write_bytes(newest.read_bytes())
+        until(lambda: daemon.history()[0].title == "another")
+        [again] = daemon.history()
+    assert (again.id, again.outcome) == (first.id, Outcome.NOT_UNDERSTOOD)
+    assert [event.id for event in daemon.events] == [first.id]
