@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 from recoveryd.core import RecoverydError
 from recoveryd.disk.flush import fsync, write_all
 
+_ASIDE = ".recoveryd-"
+_LONG_S = 3600.0  # nothing takes so long to be written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -60,7 +63,7 @@ def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = 
     It is made for this in the same folder, private until it is complete, and gets `mode` then. `new`: nothing is
     replaced, but FileExistsError raised. `lasting` and errors as `write`.
     """
-    aside = path.with_name(f".recoveryd-{os.urandom(5).hex()}")
+    aside = path.with_name(f"{_ASIDE}{os.urandom(5).hex()}")
     fd = os.open(aside, _NEW, 0o600)
     try:
         try:
@@ -81,6 +84,14 @@ def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = 
         raise
     if lasting:
         _sync_folder(path.parent)
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove what `beside` had begun in a folder of ours when its process was killed. Raises OSError."""
+    for left in folder.glob(f"{_ASIDE}*"):
+        with suppress(FileNotFoundError):
+            if left.lstat().st_mtime < time.time() - _LONG_S:
+                left.unlink()
 
 
 def _sync_folder(path: Path) -> None:

@@ -84,10 +84,14 @@ def bring_forward(db: sqlite3.Connection, path: Path) -> None:
 
 
 def remove_copies(path: Path) -> None:
-    """Remove the copies of a ledger that was brought forward: they hold what a user may have had forgotten since."""
+    """Remove the copies of a ledger that was brought forward: they hold what a user may have had forgotten since.
+
+    Also those, and other files of ours, that a crash left before they were complete.
+    """
     for version in range(1, SCHEMA_VERSION):
         with suppress(FileNotFoundError):
             _aside(path, version).unlink()
+    private_files.remove_left_over(path.parent)
 
 
 def unusable(path: Path, version: int | None) -> LedgerError:

@@ -10,12 +10,14 @@ import logging
 import os
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from loguru import logger
 
-from recoveryd.core import shown
+from recoveryd.core import RecoverydError, shown
+from recoveryd.disk import private_files
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -60,11 +62,19 @@ def _add_file(path: Path, level: str) -> None:
             retention=_KEEP,
             encoding="utf-8",
             errors="backslashreplace",
-            opener=lambda name, flags: os.open(name, flags, 0o600),
+            watch=True,  # it may be removed, and another daemon puts a full one aside
+            opener=_opened,
         )
         path.chmod(0o600)
     except OSError as error:
         logger.warning("The log file {} can't be written ({}); this is all there is.", path, error.strerror or error)
+
+
+def _opened(name: str, flags: int) -> int:
+    """Open the log for its owner alone, in a folder for its owner alone: loguru makes one that is gone for all."""
+    with suppress(RecoverydError):
+        private_files.make_folder(Path(name).parent)
+    return os.open(name, flags, 0o600)
 
 
 def _clean(record: Record) -> None:

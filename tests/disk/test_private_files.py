@@ -131,3 +131,14 @@ class TestBeside:
         with pytest.raises(ValueError, match="no"), private_files.beside(tmp_path / "db"):
             raise ValueError("no")
         assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_had_begun_is_removed_once_nobody_writes_it_any_more(home: Path) -> None:
+    with private_files.beside(home / "file") as (_, begun):
+        left = home / ".recoveryd-0123456789"
+        left.write_bytes(b"half")
+        private_files.remove_left_over(home)
+        assert left.exists() and begun.exists()
+        os.utime(left, (0, 0))
+        private_files.remove_left_over(home)
+        assert begun.exists() and not left.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -199,3 +200,13 @@ def test_one_that_can_not_be_made_anew_is_tried_again(ledger: Ledger) -> None:
             heal(ledger)
     place.unlink()
     heal(ledger)
+
+
+def test_what_a_crash_left_of_a_copy_of_it_is_removed(tmp_path: Path) -> None:
+    """It holds what a user may have had forgotten since."""
+    Ledger(tmp_path / "ledger.db").close()
+    left = tmp_path / ".recoveryd-0123456789"
+    left.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    Ledger(tmp_path / "ledger.db").close()
+    assert not left.exists()

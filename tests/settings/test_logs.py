@@ -211,3 +211,16 @@ def test_the_screen_may_have_another_level_than_the_file(tmp_path: Path) -> None
         logger.warning("c")
         assert [line.split()[-1] for line in err.getvalue().splitlines()] == seen
         assert [line.split()[-1] for line in path.read_text().splitlines()] == ["b", "c"]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_is_logged_once_the_file_was_removed_is_in_a_new_one(tmp_path: Path, err: Terminal, what: str) -> None:
+    path = tmp_path / "state" / "recoveryd.log"
+    logs.setup("INFO", path, err)
+    logger.info("before")
+    path.unlink()
+    if what == "folder":
+        path.parent.rmdir()
+    logger.info("after")
+    assert path.read_text().split()[-1] == "after"
+    assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700)
