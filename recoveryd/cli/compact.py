@@ -84,7 +84,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
         return found.failure
     if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):
         repair = f"First: recoveryd scan --repair --session {session}"
-        how = repair if found.changes and not found.ignored else f"{capital(found.outlook)}."
+        how = repair if found.changes and not found.ignored else f"{capital(found.outlook).rstrip('.')}."
         raise RefusedError(f"This session is stuck on something else: {found.cause}.", how)
     made = context.clients.of(store).next_failure(store.load(session))
     if made is None:

@@ -63,6 +63,7 @@ def install(arguments: argparse.Namespace) -> int:
     return render(Result(data, show), as_json=arguments.json)
 
 
+@leave.removing()
 def uninstall(arguments: argparse.Namespace) -> int:
     """Run `recoveryd uninstall`: take away what `install` put there."""
     base.refuse_sudo(os.environ)

@@ -84,13 +84,20 @@ def put_or_leave_plugins(
 def _each(
     config: Config, arguments: argparse.Namespace, done: str, work: Callable[[plugins.PlacedPlugin, bool], None]
 ) -> bool:
-    found = _placed(config, arguments)
+    """Do something about each plugin: what can't be done about one keeps no other from it, and is raised at the end."""
+    found, problems = _placed(config, arguments), list[RecoverydError]()
     for one in found:
         over = bool(getattr(arguments, "yes", False))
         if one.state == "edited" and not over and somebody_there():
             print_wrapped(console(stderr=True), short_paths(f"{one.path} was changed, or is not from recoveryd."))
             over = agreed(f"Have it {done}?")
-        work(one, over)
+        try:
+            work(one, over)
+        except RecoverydError as error:
+            problems.append(error)
+    if problems:
+        also = (f"{error.message} {error.hint}".strip() for error in problems[1:])
+        raise type(problems[0])("\n".join((problems[0].message, *also)), problems[0].hint)
     return bool(found)
 
 

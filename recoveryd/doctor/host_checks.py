@@ -49,7 +49,12 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
     try:
         seen = folder.stat()
     except FileNotFoundError:
-        yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")
+        above = _existing(folder)
+        if os.access(above, os.W_OK | os.X_OK):
+            yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")
+        else:
+            says = f"{folder} is not there, and can't be made: {above} can't be written to."
+            yield fail("state_folder", says, "Set XDG_STATE_HOME to a folder of your own.")
         return
     if seen.st_uid != os.geteuid():
         says = f"{folder} belongs to another user (uid {seen.st_uid})."

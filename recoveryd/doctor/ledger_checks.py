@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
@@ -24,7 +25,9 @@ def check_ledger(patient: Patient) -> Iterator[Check]:
     except RecoverydError as error:
         yield fail("ledger", error.message, error.hint or "Nothing is repaired without it.")
         return
-    if found:
+    if not os.access(path, os.W_OK):
+        yield fail("ledger", f"The ledger {path} can't be written to, so nothing is repaired.", f"chmod 600 {path}")
+    elif found:
         hint = (
             "Stop recoveryd and copy the file (with its -wal and -shm) to a safe place: it holds the originals of what "
         )

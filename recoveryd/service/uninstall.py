@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recoveryd.core import BusyError, RecoverydError
@@ -34,6 +34,17 @@ def while_alone(state: Path) -> None:
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
             "End that one, and run `recoveryd uninstall` again.",
         )
+
+
+@contextmanager
+def removing() -> Iterator[None]:
+    """Raise what the system does not let be removed as a RecoverydError. For a whole `uninstall`."""
+    try:
+        yield
+    except OSError as error:
+        says = f"{error.filename} can't be removed: {error.strerror or error}."
+        hint = "Check the permissions of its folder, and run `recoveryd uninstall` again."
+        raise RecoverydError(says, hint) from error
 
 
 def remove_locks(state: Path) -> Path:

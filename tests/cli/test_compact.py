@@ -405,7 +405,7 @@ def test_where_a_repair_does_nothing_none_is_advised(run: Run, tree: Tree, how: 
     assert (code, error["code"]) == (4, "refused")
     assert f"({found['reason']})" in error["message"]
     assert explained["reason"] == found["reason"]
-    assert error["hint"].lower() == f"{explained['action']}.".lower()
+    assert error["hint"].lower() == f"{explained['action'].rstrip('.')}.".lower()
     assert "scan --repair" not in error["hint"]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,6 +18,8 @@ from recoveryd.cli import main
 from recoveryd.cli.manual import subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients.opencode import processes
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.errors import DiskError
 from recoveryd.core.model import Outcome
 from recoveryd.disk.locks import StoreLock, recovery_lock
 from recoveryd.ledger import file as ledger_file
@@ -167,6 +170,13 @@ def _undo_refused(world: World, _: pytest.MonkeyPatch) -> int:
     return world.run("undo", world.name)[0]
 
 
+def _undo_unwritten(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(OpencodeFiles, "apply", Mock(side_effect=DiskError("It can't be written to.")))
+    code, _, err = world.run("undo", world.name)
+    assert "can't be written to" in err
+    return code
+
+
 def _cut_off(world: World, _: pytest.MonkeyPatch) -> int:
     with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
         ledger.mark(world.name, Outcome.UNDOING)
@@ -224,6 +234,7 @@ ENDS: dict[Codes, Callable[[World, pytest.MonkeyPatch], int]] = {
     ("show", 0): _types("show", "NAME"),
     ("show", 3): _types("show", "rzzzz"),
     ("undo", 0): _types("undo", "NAME"),
+    ("undo", 1): _undo_unwritten,
     ("undo", 3): _types("undo", "rzzzz"),
     ("undo", 4): _undo_refused,
     ("undo", 75): _undo_meanwhile,
@@ -264,8 +275,10 @@ ENDS_ELSEWHERE = {
     ("install", 1),
     ("uninstall", 0),
     ("uninstall", 4),
+    ("uninstall", 1),
     ("uninstall", 75),
     ("plugin", 0),
+    ("plugin", 1),
     ("plugin", 4),
     ("demo", 0),
     ("demo", 1),

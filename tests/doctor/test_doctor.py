@@ -161,6 +161,12 @@ class TestHost:
         assert config.level == "fail" and "unknown key" in config.says and config.next
         assert len(checks) > 8 and not none_failed(checks)
 
+    def test_a_state_folder_that_can_not_be_made(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert one("state_folder", patient(tmp_path / "a" / "b")).level == "ok"
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+        found = one("state_folder", patient(tmp_path / "a" / "b"))
+        assert found.level == "fail" and f"{tmp_path} can't be written to" in found.says
+
     def test_a_state_folder_that_others_can_read(self, state: Path) -> None:
         state.chmod(0o755)
         assert one("state_folder", patient(state)).level == "fail"
@@ -513,6 +519,12 @@ class TestLedger:
         found = one("ledger", patient(state))
         assert found.level == "fail" and found.next
         assert of("ledger_size", patient(state)) == []
+
+    def test_one_that_can_not_be_written_to(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        Ledger(state / "ledger.db").close()
+        assert one("ledger", patient(state)).level == "ok"
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "ledger.db")
+        assert "can't be written to" in one("ledger", patient(state)).says
 
     def test_one_of_a_newer_recoveryd(self, state: Path) -> None:
         Ledger(state / "ledger.db").close()

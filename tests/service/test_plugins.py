@@ -103,6 +103,19 @@ def test_what_somebody_edited_is_not_touched_without_asking(run: Run, file: Path
     assert state_of(run) == "current"
 
 
+def test_one_that_somebody_edited_keeps_no_other_from_being_put_or_taken(run: Run, home: Path, file: Path) -> None:  # noqa: F811
+    (home / ".config/kilo").mkdir()
+    other = home / ".config/kilo/plugin/recoveryd.js"
+    file.parent.mkdir()
+    file.write_text(EDITED)
+    assert run("plugin", "install")[0] == 4 and other.exists()
+    assert run("uninstall")[0] == 0 and not other.exists()
+    assert file.read_text() == EDITED
+    other.parent.write_text("a file, where its folder belongs")
+    code, _, err = run("plugin", "install", "--yes")
+    assert code == 1 and str(other) in err and file.read_text() != EDITED
+
+
 @pytest.mark.parametrize(("answer", "state"), [("n\n", "edited"), ("y\n", "current")])
 def test_in_a_terminal_it_is_asked(run: Run, file: Path, answer: str, state: str) -> None:  # noqa: F811
     file.parent.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -272,6 +273,22 @@ def test_on_a_terminal_purge_asks(home: Path, run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     assert (run("uninstall", "--purge")[0], state(home).exists()) == (code, bool(code))
     assert "of the 1 recovery that it tells of, none can be undone any more" in " ".join(shown.getvalue().split())
+
+
+@pytest.mark.parametrize("purge", [(), ("--purge", "--yes")])
+def test_what_can_not_be_removed_is_told(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, purge: tuple[str, ...]
+) -> None:
+    state(home).mkdir(parents=True)
+    (state(home) / "recoveryd.log").touch()
+
+    def refuses(path: object, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuses)
+    monkeypatch.setattr(shutil, "rmtree", refuses)
+    code, _, err = run("uninstall", *purge)
+    assert code == 1 and f"{home}/" in err and "can't be removed: Permission denied" in err
 
 
 def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_path: Path) -> None:
