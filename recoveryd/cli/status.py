@@ -119,7 +119,7 @@ def _show_books(out: Console, books: Books, whose: Whose) -> None:
         print_field(out, "in all", _sum(books.ever))
     print_field(out, "need you", _need_you(books.need_user, whose))
     print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
-    print_field(out, "conflict", _ids(books.conflicts), "the client wrote over the repair; `recoveryd show ID`")
+    print_field(out, "conflict", _ids(books.conflicts), "it does not stand as it was written; `recoveryd show ID`")
     for _, session, title in books.capped:
         print_field(
             out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered"

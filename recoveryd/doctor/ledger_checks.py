@@ -70,7 +70,7 @@ def check_conflicts(patient: Patient) -> Iterator[Check]:
     if found.conflicts:
         ids = [entry.id for entry in found.conflicts]
         said = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
-        says = f"The client wrote over {len(ids)} of the repairs, and its version stays: {said}."
+        says = f"{len(ids)} of the repairs do not stand as they were written, and what is there stays: {said}."
         hint = f"recoveryd show {ids[0]}; recoveryd scan tells what is stuck now."
         yield Check("conflicts", WARN, says, hint, recoveries=ids)
     if not found.conflicts and not (found.pending and not watched):

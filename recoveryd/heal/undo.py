@@ -257,10 +257,15 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
         ledger.mark(doing, Outcome.UNDOING)
     try:
         store.apply(todo)
-    except StoreError as error:
+    except (StoreError, KeyboardInterrupt) as error:
         if untouched(store, todo):  # else it is left to `finish_interrupted`
             if forced:
-                ledger.finish(doing, Outcome.FAILED, error.message, settled=False)
+                ledger.finish(
+                    doing,
+                    Outcome.FAILED,
+                    error.message if isinstance(error, StoreError) else "It was interrupted.",
+                    settled=False,
+                )
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise
     ledger.undone(doing, entry.id)

@@ -290,6 +290,26 @@ def test_a_session_that_went_on_behind_what_was_cut_off_stays_as_it_is(
     assert tree.files() == before
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_an_undo_that_its_user_interrupts_before_anything_is_written_is_none(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, *, force: bool
+) -> None:
+    """Else it would be made by the next start."""
+    event = healed(tree, bench, tree.stuck(blank_answer, EMPTY))
+    if force:
+        tree.answered(event.session)
+    before = tree.files()
+
+    def stop(changes: Sequence[Change]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tree.store, "apply", stop)
+    with pytest.raises(KeyboardInterrupt):
+        undo(tree.store, bench.ledger, entry(bench, event), force=force)
+    assert bench.ledger.pending() == [] and entry(bench, event).outcome is Outcome.HEALED
+    assert tree.files() == before
+
+
 @pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
 def test_what_was_cut_off_waits_while_a_turn_runs(tree: Tree, bench: Bench, begun: Outcome) -> None:
     event, _ = crashed(tree, bench, ("after", "before"), begun)
