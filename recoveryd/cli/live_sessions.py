@@ -98,14 +98,14 @@ class LiveSessions:
                 del of_sessions[key]
 
     def idle(self) -> str:
-        """Tell why nothing is repaired now, as the end of a line; "" where all is watched and repaired."""
+        """Tell why nothing is repaired now, as a line; "" where all is watched and repaired."""
         stores, state = list(self._stores.values()), paths.state_dir()
         found = repairing(self._config, stores, state, paths.config_file(), self._clock())
         if not found.running:
-            return "; nothing is repaired, for no recoveryd runs: recoveryd start"
+            return "Nothing is repaired, for no recoveryd runs: recoveryd start"
         if found.watching and found.pause is not None:
-            return "; nothing is repaired: recoveryd unpause"
-        return f"; nothing is repaired: {found.unrepaired}" if found.unrepaired else ""
+            return "Nothing is repaired: recoveryd unpause"
+        return f"Nothing is repaired: {found.unrepaired}" if found.unrepaired else ""
 
     def changes(self, row: LiveSession) -> list[Change]:
         """Return the changes that the session's recovery made; none where the ledger has no more of them."""

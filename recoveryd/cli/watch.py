@@ -207,7 +207,8 @@ def _told(answer: Answer) -> str:
 
 def drawn(view: View, out: Console) -> RenderableType:
     """Draw the view of `watch` for a terminal of this size: half of it for the list at the most."""
-    rows, row, problems = view.rows, view.row, view.problems[:2]
+    rows, row = view.rows, view.row
+    problems = [*filter(None, [view.idle]), *view.problems[:2]]
     free = out.size.height - len(problems) - 5  # what is always there
     room = max(1, min(len(rows), free // 2))
     chosen = rows.index(row) if row in rows else 0
@@ -215,7 +216,7 @@ def drawn(view: View, out: Console) -> RenderableType:
     stuck = sum(one.state is State.STUCK for one in rows)
     count = f"{len(rows)} {'session' if len(rows) == 1 else 'sessions'}"
     return Group(
-        _line(f"recoveryd watch, {time.strftime('%H:%M:%S')}: {count}, {stuck} stuck{view.idle}", "bold"),
+        _line(f"{count}, {stuck} stuck; {time.strftime('%H:%M:%S')}, recoveryd watch", "bold"),
         *(_line(problem, "red") for problem in problems),
         _table(rows[first : first + room], row, view.whose),
         Rule(style="dim"),

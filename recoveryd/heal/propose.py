@@ -42,7 +42,8 @@ _ASKED = 5  # times, a minute in all
 class Proposal:
     """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
 
-    `detail` says what was done once it is, `would` the same before, each with `also`. `places` says of each action
+    `detail` says what was done once it is, `would` the same before, each with `also` (before it is done `first`,
+    if that is other words). `places` says of each action
     where it is done; a renaming has neither places nor edits. `lead` stands before what is done; `files` are written
     first, for the model to read. `kinds` are what the rules found wrong, also before an
     earlier proposal was written; `claims` are what the provider's error said. Both are for a second plan.
@@ -57,6 +58,7 @@ class Proposal:
     places: tuple[str, ...] = ()
     claims: Claims | None = None
     also: str = ""
+    first: str = ""
     lead: str = ""
     files: Mapping[Path, str] = field(default_factory=dict)
 
@@ -77,7 +79,9 @@ class Proposal:
 
     def _said(self, *, done: bool) -> str:
         said = deeds_sentence(self.actions, self.kind, done=done)
-        return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + self.also
+        return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + (
+            self.also if done else self.first or self.also
+        )
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -216,6 +220,7 @@ class Proposer:
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits
+        unseen = no_longer_seen(session, edits)
         return Proposal(
             changes=tuple(store.changes(session, edits)),
             actions=deed_names(edits),
@@ -225,7 +230,8 @@ class Proposer:
             edits=edits,
             places=places(session, edits),
             lead=done.lead,
-            also=f"{done.tail}{no_longer_seen(session, edits)}",
+            also=f"{done.tail(done=True)}{unseen}",
+            first=f"{done.tail(done=False)}{unseen}",
             files=done.wholes,
         )
 

@@ -41,11 +41,10 @@ class ShorterProposal:
         unit = "" if self.shorter.by_bytes else " tokens"
         return f"{self._said(self.shorter.before)}{of}{unit}: "
 
-    @property
-    def tail(self) -> str:
-        """The words behind it: "; nothing is deleted, and about 139k are sent now"."""
+    def tail(self, *, done: bool) -> str:
+        """Write the words behind it: "; nothing is deleted, and about 139k are sent now" ("would be sent then")."""
         kept = "" if self.shorter.by_bytes else "nothing is deleted, and "
-        return f"; {kept}about {self._said(self.shorter.after)} are sent now"
+        return f"; {kept}about {self._said(self.shorter.after)} {'are sent now' if done else 'would be sent then'}"
 
     def _said(self, amount: float) -> str:
         return in_words(amount, by_bytes=self.shorter.by_bytes)

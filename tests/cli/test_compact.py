@@ -102,6 +102,8 @@ TOLD = {
 @pytest.mark.parametrize("name", TOLD)
 def test_notice_and_show_tell_what_is_no_longer_seen(run: Run, tree: Tree, name: str) -> None:
     session = tree.stuck(turns(name), TOO_LONG, model=MODEL)
+    would = json.loads(run("explain", "--session", session, "--json")[1])["action"]
+    assert "would be sent then" in would and "sent now" not in would
     assert run("scan", "--repair", "--yes", "--session", session)[0] == 0
     [entry] = json.loads(run("history", "--json")[1])
     event = replace(case(tree.store, tree.failure(session)).event, outcome=Outcome.HEALED, detail=entry["detail"])

@@ -209,7 +209,7 @@ def test_one_that_waits_for_its_first_store_runs(tree: Tree) -> None:
     live = LiveSessions(Config(), list)
     live.refresh()
     try:
-        assert live.idle() == "; nothing is repaired: there is no store yet"
+        assert live.idle() == "Nothing is repaired: there is no store yet"
     finally:
         note.release()
 
@@ -219,7 +219,8 @@ def view(tree: Tree) -> View:
     title = "\x1b[31m" + "wide \u4e16\u754c " * 30
     row = partial(LiveSession, tree.store, title=title, state=State.STUCK, at=0.0, says="no way " * 60)
     problems = ["one store can't be read", "another"]
-    return View(Whose(Config()), [row(session=f"ses_{n}") for n in range(30)], problems, said="ready")
+    rows = [row(session=f"ses_{n}") for n in range(30)]
+    return View(Whose(Config()), rows, problems, "Nothing is repaired, for a reason of many words", said="ready")
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(40, 10), (80, 24), (200, 60)])
@@ -230,7 +231,8 @@ def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: View, columns
         out.print(drawn(view, out))
     drawn_lines = held.get().splitlines()
     assert len(drawn_lines) <= lines
-    assert "\x1b[31m" not in held.get() and "30 sessions" in drawn_lines[0]
+    assert "\x1b[31m" not in held.get() and "30 sessions, 30 stuck" in drawn_lines[0]
+    assert drawn_lines[1].startswith("Nothing is repaired, for")
 
 
 def test_the_selection_stays_with_its_session_and_within_the_list(view: View) -> None:

@@ -113,7 +113,7 @@ def test_a_dry_run_asks_again_before_it_says_what_it_would_do(
     assert 1 <= len(asked) <= 5
     assert not any("would be left alone" in line for line in lines)
     assert tree.files() == before
-    assert any(session in line and "are sent now" in line for line in lines)
+    assert any(session in line and "would be sent then" in line for line in lines)
 
 
 def test_a_command_says_that_it_is_to_be_asked_again(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
