@@ -7,7 +7,7 @@ names the line before it; all others say something about the session. What no le
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.clients import javascript, json_lines
@@ -16,7 +16,8 @@ from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 _CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
 _SENT = frozenset({"user", "assistant"})
 _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
-_TOLD = ("[Request interrupted by user", "<local-command-", "<bash-")
+# The client's own commands begin with their name, those that are a prompt with `<command-message>`.
+_TOLD = ("[Request interrupted by user", "<local-command-", "<bash-", "<command-name>/")
 _COMMAND = "<command-"  # begins what stands for a command that the user gave
 COMPACTED = "compact_boundary"  # a system line: what stands before it is not sent any more
 COMMAND = "local_command"  # a system line that is sent as the user's
@@ -35,6 +36,7 @@ class Line:
     data: Json
     raw: bytes
     number: int  # its place in the file
+    parent: str = ""  # the line before it; "" where none is
 
     @property
     def type(self) -> str:
@@ -115,7 +117,8 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
             weight += javascript.weight_in_memory(text) if len(text) > _LARGE else len(text)
             if weight > most:
                 raise StoreError(f"{path} is too large: its conversation may take {most:,} bytes of memory.")
-            lines[uuid] = Line(uuid, data, text, lines[uuid].number if uuid in lines else number)
+            place = lines[uuid].number if uuid in lines else number
+            lines[uuid] = Line(uuid, data, text, place, _text(data, "parentUuid"))
             directory = directory or _text(data, "cwd")
         elif kind == "last-prompt":
             leaf = _text(data, "leafUuid") or leaf
@@ -161,6 +164,7 @@ def chain(found: Transcript) -> list[Line]:
     From the newest leaf back. A parent that is not there, or was passed already, is the line before in the file. Beside
     the chain belong the other lines of an answer that is in it, and what came back from their calls.
     """
+    found = replace(found, lines=_as_compacted(found.lines))
     order = [line for line in found.lines.values() if found.sidechain or line.data.get("isSidechain") is not True]
     leaf = _leaf(found, order)
     if leaf is None:
@@ -176,6 +180,55 @@ def chain(found: Transcript) -> list[Line]:
     return _with_siblings(way[::-1], order)
 
 
+def _as_compacted(lines: Mapping[str, Line]) -> Mapping[str, Line]:
+    """Put the lines that the last compaction kept behind the line that it names for that, and leave out all else that
+    stands before it. Nothing is moved where a line that it kept is not there, or no compaction kept any.
+    """
+    ends = [line for line in lines.values() if line.data.get("subtype") == COMPACTED]
+    if not any(_keeps(line) for line in ends):
+        return lines
+    anchor, kept = _kept(ends[-1], lines)
+    if kept is None or any(uuid not in lines for uuid in kept):
+        return lines
+    order = list(lines)
+    gone = set(order[: order.index(ends[-1].uuid)]) - set(kept)
+    parents = dict(zip(kept, (anchor, *kept), strict=False))
+    order = [uuid for uuid in order if uuid not in gone and uuid not in parents]
+    at = order.index(anchor) + 1 if anchor in order else 0
+    order[at:at] = kept
+    found: dict[str, Line] = {}
+    for number, uuid in enumerate(order):
+        line = lines[uuid]
+        behind = bool(kept) and (line.parent == anchor or (line.type in _SENT and line.parent in gone))
+        found[uuid] = replace(line, number=number, parent=parents.get(uuid, kept[-1] if behind else line.parent))
+    return found
+
+
+def _keeps(line: Line) -> bool:
+    """Whether a compaction says which lines it kept."""
+    told = line.data.get("compactMetadata")
+    return isinstance(told, Mapping) and any(told.get(name) for name in ("preservedMessages", "preservedSegment"))
+
+
+def _kept(end: Line, lines: Mapping[str, Line]) -> tuple[str, list[str] | None]:
+    """Return behind which line those stand that a compaction kept, and their ids; None where they can't be told."""
+    told = end.data.get("compactMetadata")
+    listed = told.get("preservedMessages") if isinstance(told, Mapping) else None
+    if isinstance(listed, Mapping) and isinstance(listed.get("uuids"), list):
+        return _text(listed, "anchorUuid"), [uuid for uuid in listed["uuids"] if isinstance(uuid, str)]
+    piece = told.get("preservedSegment") if isinstance(told, Mapping) else None
+    if not isinstance(piece, Mapping):
+        return "", []
+    found: list[str] = []
+    at = lines.get(_text(piece, "tailUuid"))
+    while at is not None and at.uuid not in found:
+        found.append(at.uuid)
+        if at.uuid == piece.get("headUuid"):
+            return _text(piece, "anchorUuid"), found[::-1]
+        at = lines.get(at.parent)
+    return "", None
+
+
 def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
     """Find the newest line that stands behind the leaf that was noted, or behind nothing that was noted."""
     last = order[-1] if order else None
@@ -185,7 +238,7 @@ def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
     newest = noted
     behind = {noted.uuid}
     for line in order:
-        if _text(line.data, "parentUuid") in behind:
+        if line.parent in behind:
             behind.add(line.uuid)
             newest = line
     return newest
@@ -194,11 +247,10 @@ def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
 def _parent(
     line: Line, found: Transcript, order: Sequence[Line], place: Mapping[str, int], seen: Collection[str]
 ) -> Line | None:
-    parent = line.data.get("parentUuid")
-    if not isinstance(parent, str) or line.data.get("subtype") == COMPACTED:
+    if not line.parent or line.data.get("subtype") == COMPACTED:
         return None
-    known = found.lines.get(parent)
-    if known is not None and parent not in seen:
+    known = found.lines.get(line.parent)
+    if known is not None and line.parent not in seen:
         return known
     at = place.get(line.uuid, 0)
     return order[at - 1] if at else None
@@ -220,7 +272,7 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
     beside += [
         line
         for line in order
-        if line.uuid not in chosen and line.type == "user" and line.answers and _text(line.data, "parentUuid") in called
+        if line.uuid not in chosen and line.type == "user" and line.answers and line.parent in called
     ]
     return sorted({line.uuid: line for line in (*way, *beside)}.values(), key=lambda line: line.number)
 

@@ -20,6 +20,7 @@ _NO_CONTENT = "(no content)"
 _SILENT = "No response requested."
 _THINKING = ("thinking", "redacted_thinking")
 _LONGEST_NAME = 200
+_FALLBACK = "fallback"  # tells that another model answered; it is not sent
 _CUT_OFF = (
     "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. "
     "Check whether it took effect before relying on it or running it again.]"
@@ -116,8 +117,8 @@ def _made(words: str, message: str) -> Block:
 
 
 def _readable(data: Json | None) -> bool:
-    """Whether the client takes it for a block at all."""
-    if data is None or not isinstance(data.get("type"), str):
+    """Whether the client takes it for a block that it sends at all."""
+    if data is None or not isinstance(data.get("type"), str) or data["type"] == _FALLBACK:
         return False
     return data["type"] != "text" or isinstance(data.get("text"), str)
 

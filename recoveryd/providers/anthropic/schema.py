@@ -32,6 +32,8 @@ _FIELDS: Mapping[str, str] = {
     "compaction": "content encrypted_content",
 }
 _SERVER_RESULT = "tool_use_id content! caller"
+# Known to the provider; what they hold is not looked at.
+_UNCHECKED = frozenset({"fallback", "mcp_tool_listing", "mid_conv_system", "tool_addition", "tool_removal"})
 _ANYWHERE = frozenset({"type", "cache_control"})
 _NESTED = {
     "tool_result": frozenset({"text", "image", "document", "search_result", "tool_reference"}),
@@ -61,6 +63,8 @@ def schema_faults(body: Json) -> Iterator[Fault]:
 
 def _block(body: Json, way: str) -> Iterator[Fault]:
     kind = str(body.get("type"))
+    if kind in _UNCHECKED:
+        return
     fields = _FIELDS.get(kind) or (_SERVER_RESULT if kind.endswith("_tool_result") else None)
     if fields is None:
         yield way, f"the provider knows no block of the type {kind!r}"

@@ -58,7 +58,7 @@ tool_result_missing
   several: {missing/no matching/no corresponding} {tool_result/tool response/tool output/function response}
   several: {missing/no matching/no corresponding} {function_call_output/tool message}
   several: {tool_use/tool_call/function_call} * is missing {/a/its/the} {tool/result/response/output}
-  several: unanswered tool | {no response/no result/no output} {found for/for} {tool/function}
+  several: unanswered tool | tool use concurrency | {no response/no result/no output} {found for/for} {tool/function}
 tool_result_orphan
   several: {tool_result/function_call_output} * without * {tool_use/function_call} | orphaned tool_result
   several: {tool message/role tool/function response} * {must follow/must be preceded by/without preceding}

@@ -13,7 +13,8 @@ from recoveryd.core import RecordedError
 _FAMILIES = (
     (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
-        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to|more credits"
+        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
+        r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|余额",
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
@@ -34,9 +35,14 @@ _FAMILIES = (
         "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     ),
     (
+        r"reached (its|the) context window limit",
+        "a conversation that fills the model. Have the client compact it, then go on.",
+    ),
+    (
         r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
         r"|reasoning.{0,3}effort|temperature|top_p|unsupported (parameter|value)|argument not supported|extra inputs"
-        r"|cache_control|prompt_cache|thinking (is|may) not|reasoning is mandatory|invalid chat setting",
+        r"|cache_control|prompt_cache|effort\b.{0,40}\bavailable|thinking (is|may) not"
+        r"|reasoning is mandatory|invalid chat setting",
         "a setting of the request. Look at the model's options in the client.",
     ),
     (
@@ -49,7 +55,7 @@ _FAMILIES = (
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),
     (
-        r"request (was |has been )?blocked",
+        r"request (was |has been )?blocked(?! before it reached)",
         "something in the conversation that the provider blocks, and it does not say what. Go back by a turn, "
         "or start a new session.",
     ),
@@ -64,11 +70,13 @@ _FAMILIES = (
     ),
     (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
-        r"|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)|download(s|ed|ing)?\b",
+        r"|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)|download(s|ed|ing)?\b"
+        r"|blocked before it reached|the response (stalled|stopped|stream was)|response never arrived|went to sleep",
         "the network. Look at the connection, then send the prompt again.",
     ),
     (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
+        r"|server.error"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         "the provider's server. Send the prompt again in a while.",
     ),

@@ -67,6 +67,52 @@ def test_a_last_line_counts_without_its_newline_and_not_if_it_is_cut_off() -> No
     assert said(raw[:-9]) == ["a", "b", "c"]
 
 
+def compacted(made: Transcript, *, behind: str, **kept: object) -> None:
+    """A compaction that says which lines it kept, its summary, and a turn behind it; `behind`: "end" or "summary"."""
+    end = made.add({"type": "system", "subtype": "compact_boundary", "parentUuid": None})
+    summary = made.user("summary", isCompactSummary=True)
+    anchor = {"anchorUuid": end if behind == "end" else summary}
+    made.line(-2)["compactMetadata"] = {
+        name: {**told, **anchor} for name, told in kept.items() if isinstance(told, dict)
+    }
+    made.user("next")
+    made.assistant(text("goes on"))
+
+
+def test_what_a_compaction_kept_is_sent_behind_the_line_that_it_names() -> None:
+    """Each compaction of 2.1.330 keeps some: at least the newest answer, or what stands before or behind a prompt that
+    its user chose (`/rewind`)."""
+    for behind, expected in (
+        ("summary", ["summary", "c", "d", "next", "goes on"]),
+        ("end", ["c", "d", "summary", "next", "goes on"]),
+    ):
+        made = two_turns()
+        uuids = [made.line(number)["uuid"] for number in (2, 3)]
+        compacted(made, behind=behind, preservedMessages={"uuids": uuids})
+        assert said(made.raw()) == expected
+        made = two_turns()
+        uuids = [made.line(number)["uuid"] for number in (2, 3)]
+        compacted(made, behind=behind, preservedSegment={"headUuid": uuids[0], "tailUuid": uuids[1]})
+        assert said(made.raw()) == expected
+
+
+def test_of_several_compactions_the_last_one_says_what_is_kept() -> None:
+    made = two_turns()
+    compacted(made, behind="summary", preservedMessages={"uuids": [made.line(3)["uuid"]]})
+    made.add({"type": "system", "subtype": "compact_boundary", "parentUuid": None})
+    made.user("summary of all", isCompactSummary=True)
+    assert said(made.raw()) == ["summary of all"]
+
+
+def test_what_a_compaction_kept_is_not_moved_where_it_is_not_there() -> None:
+    made = two_turns()
+    compacted(made, behind="summary", preservedMessages={"uuids": [made.line(3)["uuid"], "gone"]})
+    assert said(made.raw()) == ["summary", "next", "goes on"]
+    made = two_turns()
+    compacted(made, behind="summary", preservedSegment={"headUuid": "gone", "tailUuid": made.line(3)["uuid"]})
+    assert said(made.raw()) == ["summary", "next", "goes on"]
+
+
 def test_a_line_that_only_the_client_can_read_is_named() -> None:
     """It reads and sends what is nested ten thousand deep."""
     raw = two_turns().raw().replace(b'"c"', b'{"a":' * 50_000 + b"1" + b"}" * 50_000)

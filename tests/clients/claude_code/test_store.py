@@ -133,6 +133,13 @@ def commands(made: Transcript) -> None:
     made.user("<local-command-stdout>Bye!</local-command-stdout>")
 
 
+def clears(made: Transcript) -> None:
+    """What `/clear` begins a new session with: nothing else is in it until it is prompted."""
+    made.user("Caveat", isMeta=True)
+    made.user("<command-name>/clear</command-name>\n  <command-message>clear</command-message>")
+    made.add({"type": "system", "subtype": "local_command", "content": "<local-command-stdout></local-command-stdout>"})
+
+
 def shell(made: Transcript) -> None:
     made.user("<bash-input>ls</bash-input>")
     made.user("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>")
@@ -143,7 +150,7 @@ def stops(made: Transcript) -> None:
     made.user([text("[Request interrupted by user]")])
 
 
-@pytest.mark.parametrize("goes_on", [compacts, commands, shell, stops])
+@pytest.mark.parametrize("goes_on", [compacts, commands, clears, shell, stops])
 @pytest.mark.parametrize("refused", [True, False])
 def test_what_no_model_was_asked_for_is_no_prompt_that_waits_and_a_compaction_ends_a_refusal(
     store: ClaudeCodeTranscripts, tmp_path: Path, goes_on: Callable[[Transcript], None], refused: bool

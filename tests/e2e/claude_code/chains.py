@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 
 from tests.e2e import replies
 from tests.e2e.claude_code.shapes import Shape
@@ -81,6 +82,32 @@ def _compact_chained(t: Transcript) -> None:
     t.user("This session is being continued. Summary: S", isCompactSummary=True, isVisibleInTranscriptOnly=True)
     t.user("next")
     t.assistant(text("two"))
+
+
+def _compact_kept(t: Transcript, *, behind: bool) -> None:
+    """It says which lines are still sent: `behind` the summary, as an ordinary one, or before it (`/rewind`)."""
+    t.user("q")
+    t.assistant(text("old"))
+    t.user("kept question")
+    t.assistant(text("kept answer"))
+    kept = [line["uuid"] for line in map(t.line, (2, 3))]
+    t.last = None
+    anchor = t.add(
+        {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False}
+    )
+    summary = t.user("This session is being continued. Summary: S", isCompactSummary=True)
+    segment = {"headUuid": kept[0], "anchorUuid": summary if behind else anchor, "tailUuid": kept[1]}
+    listed = {"anchorUuid": segment["anchorUuid"], "uuids": kept, "allUuids": kept}
+    t.line(-2)["compactMetadata"] = {"trigger": "manual", "preservedSegment": segment, "preservedMessages": listed}
+    t.user("next")
+    t.assistant(text("two"))
+
+
+def _fallback(t: Transcript) -> None:
+    t.user("q")
+    t.assistant({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}, text("one"))
+    t.user("two")
+    t.assistant(text("three"))
 
 
 def _meta(t: Transcript) -> None:
@@ -451,6 +478,9 @@ CHAINS: Mapping[str, Shape] = {
     "last-prompt-two-leaves": _last_prompt_two_leaves,
     "null-parent": _null_parent,
     "compact-chained": _compact_chained,
+    "compact-kept-behind": partial(_compact_kept, behind=True),
+    "compact-kept-before": partial(_compact_kept, behind=False),
+    "fallback": _fallback,
     "meta": _meta,
     "system-line": _system_line,
     "progress": _progress,

@@ -256,6 +256,7 @@ def _gap(t: Transcript) -> None:
 # The client mends these, or nothing is wrong with them: they keep every byte.
 SOUND: Mapping[str, Shape] = {
     "healthy": calls(call()),
+    "healthy-fallback": says({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}),
     "healthy-server": says(server(), found()),
     "healthy-citations": says(
         text(

@@ -1,0 +1,44 @@
+"""What Claude Code's own names for an error say, where its words don't; seen on the real 2.1.330."""
+
+from __future__ import annotations
+
+import pytest
+
+from recoveryd.clients.claude_code import error_record
+from recoveryd.core import Kind, RecordedError
+from recoveryd.providers import classify, other_cause
+
+
+def read(words: str, name: str, status: int | None = None) -> RecordedError:
+    line = {"error": name, "message": {"content": [{"type": "text", "text": words}]}}
+    return error_record.read({**line, "apiErrorStatus": status} if status else line)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "about"),
+    [
+        ("You've hit your limit · resets 3pm (UTC)", "rate_limit", "rate limit"),
+        ("API Error: Something odd (no_response)", "server_error", "server"),
+        ("API Error: Part of the response never arrived.", "server_error", "network"),
+        ("Verify who you are to go on", "billing_error", "account"),
+        ("API Error: it was too long an answer", "max_output_tokens", "setting"),
+    ],
+)
+def test_an_error_that_the_client_names_itself_is_told_by_that_name(words: str, name: str, about: str) -> None:
+    error = read(words, name)
+    assert classify(error) is None
+    assert about in (other_cause(error) or "")
+
+
+def test_a_server_that_answered_may_have_looked_at_the_history() -> None:
+    """Gateways tell of any refusal with a 500."""
+    words = (
+        "API Error: 500 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1"
+    )
+    refused = classify(read(words, "server_error", 500))
+    assert refused is not None and refused.kind is Kind.TOOL_RESULT_MISSING
+
+
+def test_the_clients_own_words_for_calls_without_results_are_known() -> None:
+    refused = classify(read("API Error: 400 due to tool use concurrency issues.", "invalid_request", 400))
+    assert refused is not None and refused.kind is Kind.TOOL_RESULT_MISSING
