@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import time
@@ -36,6 +37,17 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise RecoverydError(f"The state folder {path} can't be made: {error.strerror or error}.", hint) from error
     return path
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep all others (processes, threads) that ask for the same out of a folder of ours meanwhile. Raises OSError."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:

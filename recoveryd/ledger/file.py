@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -201,17 +199,13 @@ def _create(path: Path) -> None:
 
     Where a ledger was removed without its WAL, SQLite would take that for the new one's.
     """
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # another process may be making it, and be at work with it then
+    with private_files.alone(path.parent):  # another process may be making it, and be at work with it then
         if path.exists():
             return
         for left in ("-wal", "-shm"):
             path.with_name(path.name + left).unlink(missing_ok=True)
         with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
             _open(aside).close()
-    finally:
-        os.close(folder)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,18 +97,32 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
 
 def ignore(state_dir: Path, what: str) -> bool:
     """Add a session or folder to those that are left alone. Returns whether it is new there."""
-    known = ignored(state_dir)
-    if what not in known:
-        _write(_ignored(state_dir), [*known, what])
+    with _alone(state_dir):
+        known = ignored(state_dir)
+        if what not in known:
+            _write(_ignored(state_dir), [*known, what])
     return what not in known
 
 
 def unignore(state_dir: Path, what: str) -> bool:
     """Take a session or folder off the list of `ignore`. Returns whether it was there."""
-    known = ignored(state_dir)
-    if what in known:
-        _write(_ignored(state_dir), [item for item in known if item != what])
+    if not _ignored(state_dir).exists():
+        return False
+    with _alone(state_dir):
+        known = ignored(state_dir)
+        if what in known:
+            _write(_ignored(state_dir), [item for item in known if item != what])
     return what in known
+
+
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """Let no other process change what is ignored meanwhile: one of two changes at once would be lost."""
+    try:
+        with private_files.alone(state_dir):
+            yield
+    except OSError as error:
+        raise _trouble(_ignored(state_dir), error) from error
 
 
 def _pause(state_dir: Path) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,23 @@ ODD_TIMES = (
     b'{"since": 1, "until": 1e400}',
     b'{"since": 1, "until": 1' + b"0" * 400 + b"}",
 )
+
+
+def test_none_of_several_that_are_ignored_at_once_is_lost(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = private_files.write
+
+    def slowly(path: Path, content: bytes) -> None:
+        time.sleep(0.02)
+        written(path, content)
+
+    monkeypatch.setattr(private_files, "write", slowly)
+    names = [f"ses_{number}" for number in range(5)]
+    with ThreadPoolExecutor() as threads:
+        assert all(threads.map(partial(ignore, state), names))
+    assert sorted(ignored(state)) == names
+    with ThreadPoolExecutor() as threads:
+        assert all(threads.map(partial(unignore, state), names))
+    assert ignored(state) == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", *ODD_TIMES])
