@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,6 +118,9 @@ class Shortener(Editor, Protocol):
 
     def cut_input(self, block: Block, longest: int) -> Edits:
         """Cut each text of more than `longest` characters in the input of a call."""
+
+    def summaries(self) -> Collection[str]:
+        """List the messages in which a compaction tells what stood before it, and those that asked for it."""
 
     def compact(self, before: str, words: str) -> Edits:
         """Have nothing sent of what stands before a message but `words`. ValueError as in `Editor`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from recoveryd.core import Block
 from recoveryd.repair.outline import Outline, Placed
@@ -13,27 +13,39 @@ _HEAD = (
     "without a model; nothing was deleted."
 )
 _LEAST = 1_000  # characters of the whole
-_TASK = 0.3  # of the whole: what the user said first
+_TASK = _TOLD = 0.3  # of the whole: what the user said first, or a summary that stands in its place
 _ASKED = 0.35
 _SAID = 0.15
 _PATHS = ("filePath", "file_path", "path", "notebook_path")
 
 
-def extract_before(outline: Outline, until: str, characters: int) -> str:
-    """Tell what stands before the message `until` in at most so many characters, about."""
+def extract_before(outline: Outline, until: str, characters: int, summaries: Collection[str] = ()) -> str:
+    """Tell what stands before the message `until` in at most so many characters, about; what `summaries` told of that,
+    by the ids of their messages, goes on.
+    """
     placed = outline.placed
     end = next((at for at, one in enumerate(placed) if one.block.message_id == until), len(placed))
     room = max(_LEAST, characters) - len(_HEAD)
-    return "\n\n".join([_HEAD, *filter(None, _chapters(placed[:end], room))])
+    before = [one for one in placed[:end] if one.block.message_id not in summaries]
+    told = [one for one in placed[:end] if one.block.message_id in summaries]
+    return "\n\n".join([_HEAD, *filter(None, (_summary(told, room), *_chapters(before, room, first=not told)))])
 
 
-def _chapters(before: Sequence[Placed], room: int) -> Iterator[str]:
+def _summary(told: Sequence[Placed], room: int) -> str:
+    """Write what the newest summary told, which holds what those before it did."""
+    said = [str(one.block.body["text"]) for one in told if not one.of_user and one.block.type == "text"]
+    return f"What a summary told before:\n{_short(said[-1].removeprefix(_HEAD), int(room * _TOLD))}" if said else ""
+
+
+def _chapters(before: Sequence[Placed], room: int, *, first: bool) -> Iterator[str]:
+    """Write the chapters of an extract. `first`: nothing stood before these, what the user said first is the task."""
     asked = [str(one.block.body["text"]) for one in before if one.of_user and one.block.type == "text"]
     said = [str(one.block.body["text"]).strip() for one in before if not one.of_user and one.block.type == "text"]
-    if asked:
+    if asked and first:
         yield f"The user's first words:\n{_short(asked[0], int(room * _TASK))}"
-    if asked[1:]:
-        yield f"Then the user said:\n{_lines(asked[1:], int(room * _ASKED))}"
+    then = asked[1:] if first else asked
+    if then:
+        yield f"Then the user said:\n{_lines(then, int(room * _ASKED))}"
     yield _tools([one.block for one in before if one.block.type == "tool_use"], int(room * 0.2))
     if said:
         yield f"The last answer before this point:\n{_short(said[-1], int(room * _SAID))}"

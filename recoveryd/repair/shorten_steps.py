@@ -237,7 +237,8 @@ def replace_by_extract(work: ShorterSoFar) -> bool:
     place = work.outline.last_that_fit(room, work.measure.tokens)
     if place is None:
         return False
-    words = extract_before(work.outline, place, int(work.target * _EXTRACT / work.measure.usual))
+    room = int(work.target * _EXTRACT / work.measure.usual)
+    words = extract_before(work.outline, place, room, work.editor.summaries())
     try:
         edits = work.editor.compact(place, words)
     except ValueError:  # no room between two records

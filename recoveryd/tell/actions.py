@@ -128,11 +128,14 @@ def no_longer_seen(session: Session, edits: Sequence[Edit]) -> str:
 
 
 def _replaced(session: Session, marker: Message, edits: Sequence[Edit]) -> int:
-    """Count the messages before a new compaction, back to the one before it: what that left out was not seen before."""
+    """Count the messages before a new compaction, back to the one before it, or to the tail that it kept: what that
+    left out was not seen before.
+    """
     gone = {edit.part_id for edit in edits if edit.after is None}
     before = [message for message in session.messages if message.by_time < marker.by_time]
-    older = (any(p.type == "compaction" and p.id not in gone for p in message.parts) for message in reversed(before))
-    return next((at + 1 for at, found in enumerate(older) if found), len(before))
+    parts = [part for message in before for part in message.parts if part.type == "compaction" and part.id not in gone]
+    seen_since = {parts[-1].message_id, (parts[-1].data or {}).get("tail_start_id")} if parts else set()
+    return len(before) - next((at for at, message in enumerate(before) if message.id in seen_since), 0)
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -104,6 +104,51 @@ def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
 
 
+def _talked_on(session: Session, since: int) -> Session:
+    """The session with as many words behind it as it had at first."""
+    more = SessionBuilder(since, seed=8)
+    LONG["talk"].turns(more, random.Random(8))
+    return replace(session, messages=(*session.messages, *as_session(more.planted()).messages[1:]))
+
+
+def _sent_ids(session: Session) -> set[str]:
+    return {block.message_id for block in _wire("new").build(session).blocks() if block.message_id}
+
+
+def test_a_second_extract_tells_what_the_first_told() -> None:
+    session = session_of(LONG["talk"], seed=7)
+    once = edited(session, _shorter(_long(session)).edits)
+    again = _talked_on(once, once.messages[-1].created + 60_000)
+    made = _shorter(_long(again))
+    assert "compact" in _actions(made)
+    said = json.dumps(_sent(again, made))
+    assert FIRST in said
+    assert said.count("was made without a model") == 1
+    gone = _sent_ids(again) - _sent_ids(edited(again, made.edits))
+    assert f"no longer seen: {len(gone)} messages" in no_longer_seen(again, made.edits)
+
+
+def test_what_a_summary_of_the_client_told_goes_on_in_an_extract() -> None:
+    """Its tail is counted with what is no longer seen: it was."""
+
+    def turns(builder: SessionBuilder, rng: random.Random) -> None:
+        builder.user(FIRST)
+        tail = builder.assistant("begun")
+        marker = builder.user({"type": "compaction", "auto": True, "tail_start_id": tail["id"]})
+        builder.assistant("The parser is rewritten; lexer.py is left.", summary=True, parentID=marker["id"])
+        builder.user("go on")
+        LONG["talk"].turns(builder, rng)
+
+    session = _session(turns)
+    made = _shorter(_long(session))
+    assert "compact" in _actions(made)
+    said = json.dumps(_sent(session, made))
+    assert "What a summary told before:\\nThe parser is rewritten; lexer.py is left." in said
+    assert "The user's first words" not in said
+    gone = _sent_ids(session) - _sent_ids(edited(session, made.edits))
+    assert f"no longer seen: {len(gone)} messages" in no_longer_seen(session, made.edits)
+
+
 @pytest.mark.parametrize("name", BY_TOKENS)
 def test_room_is_left_for_the_answer_where_the_refusal_tells_that_alone(name: str) -> None:
     """VLLM counts no further than that a prompt is too long."""

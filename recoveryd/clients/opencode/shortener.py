@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,11 @@ class OpencodeShortener(OpencodeEditor):
         """Set each record aside once: thinking of one part may be sent as several blocks."""
         records = {(block.message_id, block.part_id) for block in blocks}
         return tuple(Edit(message, part, None, action) for message, part in sorted(records))
+
+    def summaries(self) -> Collection[str]:
+        told = (m for m in self.session.messages if truthy(m.data.get("summary")) and m.error is None)
+        asked = (m for m in self.session.messages if any(part.type == "compaction" for part in m.parts))
+        return {m.id for m in told if m.role == "assistant"} | {m.id for m in asked}
 
     def compact(self, before: str, words: str) -> Edits:
         """Add a marker, its summary, and in front of an answer a message of the user, right before the message
