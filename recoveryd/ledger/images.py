@@ -33,12 +33,16 @@ def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: f
     """List the recoveries (`seq`) whose images go, of `images` oldest first: too old, or beyond `keep_mb` (10^6 bytes).
 
     Images that must stay don't count against `keep_mb`: else they would in time drive out those of each new recovery.
+    None is older than those before it, whatever its time: the clock went back then.
     """
-    may_go = [i for i in images if not i.held]
-    total = sum(i.size for i in may_go)
-    gone = []
-    for i in may_go:
-        if i.time < now - keep_days * DAY_S or total > keep_mb * _MB:
+    images = list(images)
+    total = sum(i.size for i in images if not i.held)
+    gone, since = [], 0.0
+    for i in images:
+        since = max(since, i.time) if i.time <= now else since
+        if i.held:
+            continue
+        if max(since, i.time) < now - keep_days * DAY_S or total > keep_mb * _MB:
             gone.append(i.seq)
             total -= i.size
     return gone

@@ -109,7 +109,7 @@ class Upkeep:
         """
         finished = self._finished()
         if all_content:
-            finished = [replace(images, held=False) for images in finished]
+            finished = [replace(images, held=not images.size) for images in finished]
         gone = {self._name(seq) for seq in droppable(finished, keep_days, keep_mb, now)}
         return [held for held in self.held() if held.entry.id in gone]
 
@@ -161,19 +161,24 @@ class Upkeep:
         return entries
 
     def _finished(self) -> list[Images]:
-        """List each finished recovery that has images, oldest first. What is found out on the way is kept."""
+        """List each finished recovery, oldest first; one without images has none to lose. What is found out on the way
+        is kept.
+        """
         rows = self._file.read(
-            f"SELECT seq, id, store, time, sole, {_BYTES}"  # noqa: S608
-            " FROM recovery JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
+            f"SELECT seq, id, store, time, sole, count(position), {_BYTES}"  # noqa: S608
+            " FROM recovery LEFT JOIN image USING (seq) WHERE outcome NOT IN (?, ?) GROUP BY seq ORDER BY seq",
             CUT_OFF,
         )
-        untold = [(seq, name, column_text(store)) for seq, name, store, _, sole, _ in rows if sole is None]
+        untold = [(seq, name, column_text(store)) for seq, name, store, _, sole, n, _ in rows if n and sole is None]
         told = {seq: self._sole(store, self._ledger.changes(name)) for seq, name, store in untold if self._sole}
         if told:
             with self._file.write() as db:
                 pairs = [(sole, seq) for seq, sole in told.items()]
                 db.executemany("UPDATE recovery SET sole = ? WHERE seq = ?", pairs)
-        return [Images(seq, at, size, told.get(seq, sole is None or bool(sole))) for seq, _, _, at, sole, size in rows]
+        return [
+            Images(seq, at, size, not n or told.get(seq, sole is None or bool(sole)))
+            for seq, _, _, at, sole, n, size in rows
+        ]
 
     def _quoted(self, keep_days: float, now: float, gone: Container[int]) -> list[int]:
         rows = self._file.read(

@@ -21,6 +21,15 @@ def test_what_is_held_does_not_drive_out_the_rest() -> None:
     assert droppable(images, 30, 2, now=31 * DAY) == [2, 3]
 
 
+def test_what_was_kept_while_the_clock_was_behind_is_no_older_than_what_was_before_it() -> None:
+    """A machine without a battery for its clock: it is set right once the network is there."""
+    images = [Images(1, 100 * DAY, 1, held=True), Images(2, 0, 1, held=False), Images(3, 101 * DAY, 1, held=False)]
+    assert droppable(images, 30, 1, now=102 * DAY) == []
+    assert droppable(images, 30, 1, now=131 * DAY) == [2]
+    ahead = [Images(1, 9_000 * DAY, 1, held=False), Images(2, 100 * DAY, 1, held=False)]
+    assert droppable(ahead, 30, 1, now=131 * DAY) == [2], "nor is all younger behind one that was ahead"
+
+
 IMAGE = st.none() | st.binary(max_size=2)
 
 

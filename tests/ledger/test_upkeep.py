@@ -266,3 +266,15 @@ def _open_once(path: Path) -> None:
 def _heal_once(path: Path) -> None:
     with Ledger(path) as ledger:
         heal(ledger)
+
+
+def test_originals_kept_while_the_clock_was_behind_are_as_young_as_those_before_them(
+    ledger: Ledger, clock: Clock
+) -> None:
+    heal(ledger, failure("msg_1"), [HARMLESS])
+    upkeep, right = Upkeep(ledger), clock.now
+    assert upkeep.prune(30, 200, right + 31 * DAY) == 1
+    clock.now = 0
+    behind = heal(ledger, failure("msg_2"), [HARMLESS])
+    assert upkeep.prune(30, 200, right + 29 * DAY) == 0 and ledger.changes(behind)
+    assert upkeep.prune(30, 200, right + 31 * DAY) == 1
