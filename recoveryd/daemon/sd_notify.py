@@ -75,7 +75,7 @@ class ServiceStatus:
         self._said, self._ready = (), False
 
     def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
-        """Tell that every store was swept.
+        """Tell that every store was swept, and which of them are watched (`stores`).
 
         `told`: how many recoveries came to an end so far; the status is sent after each.
         """

@@ -21,6 +21,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import BusyError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
+from recoveryd.daemon.sd_notify import SdNotify
 from recoveryd.diagnose import Case, Context, triage
 from recoveryd.heal import stop_turn
 from recoveryd.heal.recovery import Recovery
@@ -453,14 +454,18 @@ def test_one_that_ended_leaves_no_lock_behind(tree: Tree, tmp_path: Path, monkey
     assert [*tmp_path.rglob("*.run.json"), *tmp_path.rglob("*.lock")] == []
 
 
-def test_a_store_that_another_one_watches_is_left_to_it(tree: Tree, tmp_path: Path) -> None:
-    own = Tree(tmp_path / "own")
+def test_a_store_that_another_one_watches_is_left_to_it(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, told = Tree(tmp_path / "own"), list[str]()
+    monkeypatch.setattr(SdNotify, "status", lambda _, text: told.append(text))
     with running(tmp_path, tree.store) as first:
         theirs = tree.stuck()
         until(lambda: first.events)
         with running(tmp_path / "own", tree.store, own.store) as second:
             ours, again = own.stuck(), tree.stuck()
             until(lambda: second.events and len(first.events) == 2)
+    assert {str(tree.root) in text for text in told if str(own.root) in text} == {False}
     assert [event.session for event in first.events] == [theirs, again]
     assert [event.session for event in second.events] == [ours]
 
