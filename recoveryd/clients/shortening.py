@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,8 +19,8 @@ class Shortening:
     same model refused before, newest first; `context`: the limit by the client's settings, 0 where they don't say.
     `unanswered`: a client that listens was too busy to tell its settings. `without_base`: what was refused had neither
     system nor tools. `cleared_since`: outputs were cleared since the refusal. `by_itself`: the edits that the client is
-    about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `wholes`: the texts that edits
-    cut, by the file that is to hold them.
+    about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `sent`: the tokens of the next
+    request, where a repair told them. `wholes`: the texts that edits cut, by the file that is to hold them.
     """
 
     editor: Callable[[Session], Shortener]
@@ -34,6 +34,13 @@ class Shortening:
     cleared_since: bool = False
     by_itself: Edits = ()
     drops_bound: bool = False
+    sent: int = 0
+
+    def after_repair(self, sent: int) -> Shortening:
+        """Return what is known of a session that a repair left `sent` tokens of, and where nothing was answered since:
+        what it cleared is counted in them.
+        """
+        return replace(self, sent=sent, cleared_since=False, without_base=False)
 
 
 @runtime_checkable

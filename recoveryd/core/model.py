@@ -259,6 +259,7 @@ class Entry:
     detail: str
     actions: tuple[str, ...] = ()
     confirmed: bool = True  # false of a repair that was not read back yet, after the client had its time
+    sent: int = 0  # tokens that are sent since, of a session that was made shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +287,7 @@ class Event:
     ahead: bool = False  # nothing was refused yet: it was kept from that
     again_s: float = 0.0  # after so many seconds it is looked at again, where nothing came of it; 0: at the next sweep
     until_written: bool = False  # nothing is to be done before the client writes to the session again
+    sent: int = 0  # tokens that are sent since, of a session that was made shorter
     repeated: bool = False  # the same came of the same failure before, and was told
 
 

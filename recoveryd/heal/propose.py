@@ -13,6 +13,7 @@ from recoveryd.core import (
     ActiveError,
     Change,
     Claims,
+    Diagnosis,
     Edit,
     Failure,
     Kind,
@@ -25,7 +26,7 @@ from recoveryd.core import (
     explained_by,
     keep_newest,
 )
-from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, tries
+from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, tries
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import hangs_on_settings, left_over_words, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
@@ -61,6 +62,7 @@ class Proposal:
     first: str = ""
     lead: str = ""
     files: Mapping[Path, str] = field(default_factory=dict)
+    sent: int = 0
 
     @property
     def detail(self) -> str:
@@ -75,7 +77,7 @@ class Proposal:
         case = case.updated(changes=self.changes)
         if again and set(self.actions) <= set(case.event.actions):
             return case
-        return case.updated(actions=self.actions, detail=self.detail, places=self.places)
+        return case.updated(actions=self.actions, detail=self.detail, places=self.places, sent=self.sent)
 
     def _said(self, *, done: bool) -> str:
         said = deeds_sentence(self.actions, self.kind, done=done)
@@ -216,6 +218,8 @@ class Proposer:
         wires = self._clients.of(store).wires(store, failure)
         tried = len(tries(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
+        made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
+        known = known.after_repair(made.sent) if made is not None and made.sent else known
         done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
         if isinstance(done, Refusal):
             return done
@@ -233,6 +237,7 @@ class Proposer:
             also=f"{done.tail(done=True)}{unseen}",
             first=f"{done.tail(done=False)}{unseen}",
             files=done.wholes,
+            sent=0 if done.shorter.by_bytes else done.shorter.after,
         )
 
     def _wait(self, failure: Failure) -> float:

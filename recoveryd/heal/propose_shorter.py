@@ -86,7 +86,7 @@ def propose_shorter(
         provider=provider,
         editor=known.editor,
         usages=known.usages,
-        size=size,
+        size=replace(size, asked=known.sent or size.asked),
         share=share,
         without_base=known.without_base and not _logged(known).asked,
         by_hand=by_hand,

@@ -185,4 +185,4 @@ class Recorder:
 def _record(case: Case) -> Record:
     event = case.event
     record = Record(event.id, case.failure, event.title, event.kind, event.detail, event.actions)
-    return replace(record, client=case.store.client)
+    return replace(record, client=case.store.client, sent=event.sent)

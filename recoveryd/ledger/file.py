@@ -17,7 +17,9 @@ __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text"
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-_ENTRIES = "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {} FROM recovery "
+_ENTRIES = (
+    "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {}, {} FROM recovery "
+)
 # What was not read back counts for as long as that can be done: it needs the images.
 _CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
     OR NOT EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"""
@@ -87,7 +89,7 @@ class LedgerFile:
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
         """Return the recoveries that the end of a query (`WHERE …`) selects."""
-        query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1")
+        query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1", "sent" if self.has("sent") else "0")
         return [_entry(row) for row in self.read(query + where, values)]
 
     def has(self, column: str, table: str = "recovery") -> bool:
@@ -153,11 +155,12 @@ def column_text(value: str | bytes) -> str:
 
 def _entry(row: Sequence[Any]) -> Entry:
     """Make an `Entry` of a row of `_ENTRIES`."""
-    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed = row
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed, sent = row
     texts = (column_text(store), column_text(session), column_text(message), column_text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     deeds = tuple(json.loads(actions))
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, column_text(detail), deeds, bool(confirmed))
+    said = column_text(detail), deeds, bool(confirmed), sent or 0
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, *said)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -35,7 +35,8 @@ from recoveryd.ledger.images import digest
 __all__ = ["SCHEMA_VERSION", "Handled", "Judged", "Ledger", "LedgerError", "Record", "new_id"]
 
 _INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
-    session_state, rules_version, answered, root, sole) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    session_state, rules_version, answered, root, sole, sent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CLIENT = """INSERT INTO place (store, identity, client) VALUES (?, '', ?)
     ON CONFLICT (store) DO UPDATE SET client = excluded.client"""
 _SETTLE = """INSERT OR REPLACE INTO handled
@@ -96,6 +97,7 @@ class Record:
     sole: bool | None = None
     judged: Judged = Judged()
     client: str = ""  # whose store it is
+    sent: int = 0  # as of `Entry`
 
 
 OVERWRITTEN = Judged(rules_version=0)  # what a forced undo wrote over: kept as a recovery, and none
@@ -142,15 +144,10 @@ class Ledger:
         From now on its images are those of `record`: also the earlier ones that may still stand (see `images.joined`).
         """
         with self.file.write() as db:
-            said = (
-                Outcome.PENDING.value,
-                len(record.changes),
-                _listed(record),
-                column_value(record.detail),
-                record.sole,
-            )
-            query = "UPDATE recovery SET outcome = ?, edits = ?, actions = ?, detail = ?, sole = ? WHERE id = ?"
-            db.execute(query, (*said, record.id))
+            said = Outcome.PENDING.value, len(record.changes), _listed(record), column_value(record.detail)
+            query = """UPDATE recovery SET outcome = ?, edits = ?, actions = ?, detail = ?, sole = ?, sent = ?
+                WHERE id = ?"""
+            db.execute(query, (*said, record.sole, record.sent, record.id))
             db.execute(_REOPEN, (record.id,))
             _keep_images(db, record)
 
@@ -324,7 +321,7 @@ class Ledger:
     def _insert(self, db: sqlite3.Connection, record: Record, outcome: Outcome) -> None:
         of, judged = record.failure, record.judged
         said = (record.title, record.kind, outcome, len(record.changes), record.detail, _listed(record))
-        basis = (judged.session_state, judged.rules_version, judged.answered, judged.root, record.sole)
+        basis = (judged.session_state, judged.rules_version, judged.answered, judged.root, record.sole, record.sent)
         values = (record.id, self._clock(), of.store, of.session, of.message, *said, *basis)
         db.execute(_INSERT, [column_value(v) for v in values])
         if record.client:

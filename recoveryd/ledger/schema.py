@@ -52,6 +52,7 @@ _STEPS = (
     # What tells a store that was moved from a copy of it, which may be there while the store's own disk is not.
     ("CREATE TABLE place (store TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID",),
     ("ALTER TABLE place ADD COLUMN client TEXT",),  # whose store it is; null: not recorded
+    ("ALTER TABLE recovery ADD COLUMN sent INTEGER",),  # tokens that are sent since, of what was made shorter
 )
 SCHEMA_VERSION = len(_STEPS)
 

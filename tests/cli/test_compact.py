@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -221,6 +222,7 @@ def test_by_hand_it_is_done_and_taken_back(run: Run, tree: Tree) -> None:
     assert "nothing is deleted" in said["action"]
     assert tree.files() != before
     again = json.loads(run("compact", session, "--target", "0.9", "--json")[1])
+    assert "compacted" in again, again
     assert (again["compacted"], again["recovery"]) == (False, None)
     code, out, _ = run("undo", said["recovery"])
     assert code == 0
@@ -474,3 +476,21 @@ def test_a_fault_at_one_session_does_not_end_the_scan(run: Run, tree: Tree, monk
     code, out, _ = run("scan", "--json")
     reasons = [found["reason"] for found in json.loads(out)["stuck"]]
     assert (code, sorted(reasons)) == (1, ["tool_result_missing", "unreadable"])
+
+
+@pytest.mark.parametrize("after", ["a repair", "itself"])
+def test_until_the_next_answer_it_goes_by_what_was_told_then(run: Run, tree: Tree, after: str) -> None:
+    session = tree.stuck(turns(), TOO_LONG)
+    code, out, _ = run("scan", "--repair", "--yes", "--json", "--session", session)
+    [told] = json.loads(out)["stuck"]
+    assert code == 0
+    if after == "itself":
+        code, out, _ = run("compact", session, "--yes", "--json", "--target", "0.5")
+        told = json.loads(out)
+    left = re.search(r"about (\S+) are sent now", told["action"])
+    assert code == 0 and left is not None
+    _, out, _ = run("compact", session, "--dry-run", "--json", "--target", "0.2")
+    assert json.loads(out)["action"].startswith(f"{left[1]} of ")
+    tree.answered(session)
+    _, out, _ = run("compact", session, "--dry-run", "--json", "--target", "0.2")
+    assert not json.loads(out)["action"].startswith(f"{left[1]} of ")
