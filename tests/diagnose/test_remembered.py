@@ -122,8 +122,8 @@ def test_what_is_undone_is_not_made_again_when_the_next_prompt_is_refused(scene:
 def test_an_undo_that_a_crash_cut_off_was_the_users_wish_all_the_same(scene: Scene, end: Outcome) -> None:
     name = scene.heals()
     changes = scene.ledger.changes(name)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(scene.tree.store, "apply", Mock(side_effect=KeyboardInterrupt))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(GeneratorExit):
+        patch.setattr(scene.tree.store, "apply", Mock(side_effect=GeneratorExit))  # as a kill: nobody hears of it
         undo(scene.tree.store, scene.ledger, scene.ledger.get(name))
     if end is Outcome.CONFLICT:
         write_over(scene.tree.root / changes[0].key, note="the client wrote")
