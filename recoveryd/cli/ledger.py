@@ -47,7 +47,9 @@ def prune(arguments: argparse.Namespace) -> int:
             print_wrapped(out, f"{capital(' and '.join(what))} {verb}.")
         if stays:
             sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
-            sole += f"{_recoveries(stays)}; it stays. `recoveryd ledger prune --all-content` takes it out for good."
+            same = "" if arguments.keep_days is None else f" --keep-days {days}"
+            way = f"`recoveryd ledger prune{same} --all-content` takes it out for good."
+            sole += f"{_recoveries(stays)}; it stays. {way}"
             print_wrapped(out, sole)
         elif not what:
             print_wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")

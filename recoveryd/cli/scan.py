@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -35,6 +36,10 @@ from recoveryd.settings import ignored, paths
 from recoveryd.tell import evidence_line
 
 MOST = 20  # records of a diff; `show` has all of them
+_LATER = (
+    "What is listed is healed once its next prompt was refused. With `heal_ahead = true`, `recoveryd run` repairs a "
+    "session before that, if it sees the turn end after which it would be."
+)
 
 
 @dataclass
@@ -55,6 +60,7 @@ class _Seen:
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
+    asked: str = ""  # what was asked for alone, in the words of the command line
     named: bool = False  # by its id: then all is told of it, also where the user wants it left alone
     ahead: list[Finding] | None = None  # those that the next prompt would be refused in, where they are asked for
 
@@ -82,7 +88,7 @@ class _Seen:
 def scan(arguments: argparse.Namespace) -> int:
     """Run `recoveryd scan`: list stuck sessions, and repair them with `--repair`; 1 where one stays stuck."""
     if arguments.ahead and arguments.repair:
-        raise UsageError("--ahead only lists.", "What is listed is repaired by itself with `heal_ahead = true`.")
+        raise UsageError("--ahead only lists.", _LATER)
     config = config_of(arguments)
     whose = Whose(config)
     repairs = arguments.repair and not (arguments.dry_run or config.dry_run)
@@ -135,16 +141,17 @@ def _plans(arguments: argparse.Namespace) -> bool:
 
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
-    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session))
+    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session), asked=_asked(arguments))
     bar = Bar(shown=not arguments.quiet)
-    seen.ahead = [] if arguments.ahead else None
+    ahead: list[Finding] = []
+    seen.ahead = ahead if arguments.ahead else None
     for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = finding_of(store, session, recovery)
             if finding is None:
-                if seen.ahead is not None and (coming := finding_ahead(store, session, recovery)) is not None:
-                    seen.ahead.append(coming)
+                coming = finding_ahead(store, session, recovery) if arguments.ahead else None
+                ahead += [coming] if coming is not None and arguments.kind in (None, coming.kind) else []
                 continue
             if arguments.kind and finding.kind != arguments.kind:
                 seen.others += finding.stuck and not finding.ignored
@@ -166,6 +173,11 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
     if not seen.names:
         seen.none = none_found(config, whose, client_meant(arguments, whose))
     return seen
+
+
+def _asked(arguments: argparse.Namespace) -> str:
+    said = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in said.items() if value)
 
 
 def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
@@ -295,7 +307,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         print_wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
-    _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone])
+    _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone], seen.asked)
 
 
 def _show_ahead(out: Console, seen: _Seen) -> None:
@@ -315,9 +327,7 @@ def _show_ahead(out: Console, seen: _Seen) -> None:
         print_wrapped(out, finding.action, 4)
     if any(finding.parts for finding in seen.ahead):
         out.print()
-        print_wrapped(
-            out, "With `heal_ahead = true`, `recoveryd run` repairs such a session as soon as a turn of it has ended."
-        )
+        print_wrapped(out, _LATER)
 
 
 def _others(seen: _Seen) -> str:
@@ -327,11 +337,13 @@ def _others(seen: _Seen) -> str:
     return f" on that kind, {seen.others} on another (`recoveryd scan` lists {'it' if seen.others == 1 else 'them'})"
 
 
-def _advise(out: Console, left: Sequence[Finding]) -> None:
+def _advise(out: Console, left: Sequence[Finding], asked: str) -> None:
+    """Name the command that heals what was listed, and nothing else (`asked`)."""
     waiting = Counter(finding.kind for finding in left if finding.waits)
     if waiting.total() < len(left):
-        out.print("\nTo heal them: recoveryd scan --repair")
+        out.print(f"\nTo heal {'it' if len(left) == 1 else 'them'}: recoveryd scan --repair{asked}")
     for kind, n in waiting.items():
         each = "1 is" if n == 1 else f"{n} are"
+        only = asked if " --kind " in asked else f"{asked} --kind {kind}"
         out.print()
-        print_wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair --kind {kind}")
+        print_wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair{only}")

@@ -126,7 +126,7 @@ def test_what_is_stuck_is_listed_with_its_remedy(tree: Tree, run: Run) -> None:
     before = tree.files()
     code, out, err = run("scan")
     assert (code, err) == (1, "")
-    assert session in out and "To heal them: recoveryd scan --repair" in out
+    assert session in out and "To heal it: recoveryd scan --repair" in out
     [stuck] = as_json(run, "scan")["stuck"]
     assert {"store", "session", "message", "kind", "action", "healed"} <= stuck.keys()
     assert (stuck["session"], stuck["kind"], stuck["healed"]) == (session, "tool_result_missing", False)

@@ -147,7 +147,9 @@ def test_what_stays_beyond_the_limits_is_named_with_the_way_to_it(tree: Tree, ru
     run("scan", "--repair")
     run("ledger", "prune", "--keep-days", "0", "--yes")
     said = " ".join(run("ledger", "prune", "--keep-days", "0")[1].split())
-    assert "exists nowhere else now" in said and "--all-content" in said
+    assert "exists nowhere else now" in said
+    way = said.partition("`recoveryd ")[2].partition("`")[0].split()
+    assert as_json(run, *way, "--yes")["recoveries"], "what is advised takes it out"
 
 
 def test_under_a_dry_run_nobody_is_sent_to_the_same_command(
@@ -285,6 +287,8 @@ def test_one_client_alone(tree: Tree, run: Run, fork: Path) -> None:
             {bool(healed)},
             healed,
         )
+    for only in (["--client", "OpenCode"], ["--session", own], ["--kind", "tool_result_missing"]):
+        assert f"recoveryd scan --repair {' '.join(only)}" in " ".join(run("scan", *only)[1].split())
     code, _, err = run("scan", "--client", "Fork", "--session", own)
     assert code == 3 and "in any store of Fork" in err and "one of OpenCode: leave out --client" in err
     code, _, err = run("scan", "--client", "nobody")

@@ -280,7 +280,17 @@ def test_scan_lists_it_and_repairs_nothing(run: Run, tree: Tree) -> None:
     [one] = said["ahead"]
     assert (one["session"], one["kind"], one["healed"]) == (session, "tool_result_missing", False)
     assert said["stuck"] == [] and tree.files() == before
-    assert run("scan", "--ahead", "--repair")[0] == 2
+    code, _, err = run("scan", "--ahead", "--repair")
+    assert code == 2
+    # One that ended before `run` began is not repaired ahead.
+    assert "healed once its next prompt was refused" in " ".join(err.split()) and "healed once" in " ".join(out.split())
+
+
+def test_scan_lists_of_them_the_kind_that_is_asked_for(run: Run, tree: Tree) -> None:
+    tree.ended(behind_a_call)
+    assert run("scan", "--ahead", "--kind", "tool_result_missing")[0] == 1
+    code, out, _ = run("scan", "--ahead", "--kind", "empty_content")
+    assert code == 0 and "none is known to be refused" in out
 
 
 def test_scan_says_of_a_repair_that_was_taken_back_that_it_is_not_made_again(bench: Bench, tree: Tree) -> None:
