@@ -87,6 +87,20 @@ _MODULES = {
 }
 
 
+def filled(text: str) -> str:
+    """Read a name that a command is held to. An empty one (a variable of a script that is not set) is none: it would
+    hold the command to nothing.
+    """
+    if not text.strip():
+        raise ValueError(text)
+    return text
+
+
+filled.__name__ = "name"  # what argparse calls it when it is none
+
+
 def add_client_option(made: argparse.ArgumentParser) -> None:
     """Let a command be held to one client."""
-    made.add_argument("--client", metavar="NAME", help="this client alone: by its name in JSON or in words")
+    made.add_argument(
+        "--client", type=filled, metavar="NAME", help="this client alone: by its name in JSON or in words"
+    )

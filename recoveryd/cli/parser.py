@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from recoveryd.cli import parser_upkeep
-from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere
+from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere, filled
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -61,7 +61,7 @@ def _scan(commands: Commands) -> None:
     made.add_argument("--ahead", action="store_true", help="also those that the next prompt would be refused in")
     made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
     add_client_option(made)
-    made.add_argument("--session", metavar="ID", help="this session alone; shows the diff of its repair")
+    made.add_argument("--session", type=filled, metavar="ID", help="this session alone; shows the diff of its repair")
     made.add_argument(
         "--kind", choices=[kind.value for kind in Kind], metavar="KIND", help="this kind of failure alone"
     )
@@ -72,7 +72,7 @@ def _explain(commands: Commands) -> None:
     made = add_command(commands, "explain", help, "recoveryd explain --session ses_1a2b")
     made.add_argument("text", nargs="?", metavar="TEXT", help="the error's text; - reads it from stdin")
     made.add_argument("--jsonl", action="store_true", help="read one JSON object a line from stdin, print one a line")
-    made.add_argument("--session", metavar="ID", help="the session to look into")
+    made.add_argument("--session", type=filled, metavar="ID", help="the session to look into")
 
 
 def _compact(commands: Commands) -> None:
@@ -96,7 +96,7 @@ def _share(text: str) -> float:
 
 def _history(commands: Commands) -> None:
     made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
-    made.add_argument("--session", metavar="ID", help="those of this session")
+    made.add_argument("--session", type=filled, metavar="ID", help="those of this session")
     add_client_option(made)
     made.add_argument("--limit", type=parser_upkeep.count, default=20, metavar="N", help="how many (default: 20)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recoveryd.cli.declare import Commands, add_client_option, add_command, later
+from recoveryd.cli.declare import Commands, add_client_option, add_command, filled, later
 
 
 def add(commands: Commands) -> None:
@@ -29,7 +29,7 @@ def _status(commands: Commands) -> None:
 def _logs(commands: Commands) -> None:
     made = add_command(commands, "logs", "show what the daemon logged", "recoveryd logs -f", json=False)
     made.add_argument("-f", "--follow", action="store_true", help="go on with what is logged from now on")
-    made.add_argument("--session", metavar="ID", help="what is about this session alone")
+    made.add_argument("--session", type=filled, metavar="ID", help="what is about this session alone")
     made.add_argument("-n", "--lines", type=count, default=200, metavar="N", help="the newest so many (default: 200)")
 
 

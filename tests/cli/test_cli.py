@@ -70,6 +70,7 @@ def test_the_version(run: Run) -> None:
     "argv",
     [
         *(["heal"], ["help", "x"], ["scan", "--kind", "flu"], ["show"], ["scan", "--rep"], ["explain"]),
+        *(["scan", "--repair", "--session", ""], ["scan", "--client", " "], ["logs", "--session", ""]),
         *(["explain", "ses_1"], ["config", "check", "other.toml"], ["config", "show", "notify.desktop"]),
     ],
 )
