@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _REASONS = {
     errno.ENOSPC: "inotify watch limit reached, raise fs.inotify.max_user_watches",
     errno.EMFILE: "inotify instance limit reached, raise fs.inotify.max_user_instances",
 }
+_LATE_S = 0.2
+_DELETE_SELF = 0x400  # inotify(7)
 _LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 _INSTANCES = _LIMIT.with_name("max_user_instances")
 
@@ -46,22 +49,38 @@ def held_open(path: str) -> Iterator[tuple[int, int]]:
         os.close(fd)
 
 
-def shortage(roots: Iterable[str], others: int) -> str | None:
+def shortage(roots: Sequence[str], others: int) -> str | None:
     """Tell the user if fewer folders are watched than `roots` with all below them, and `others`, need; else "".
 
     watchdog 7 says nothing when the limit stops it.
     """
-    watched = count_watches()
-    if watched is None:
-        return None
-    wanted = others + sum(count_folders(root) for root in roots)
-    if watched >= wanted:
-        return None
+    for pause in (_LATE_S, 0.0):  # one that was just made is watched a moment later
+        wanted = others + sum(count_folders(root) for root in roots)
+        watched = count_watches()
+        if watched is None or watched >= wanted:
+            return None
+        time.sleep(pause)
+    if not watch_is_refused():
+        return f"{watched} of {wanted} folders are watched; what is written in the others is noticed once a minute."
     limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "unknown"
     return (
         f"inotify watch limit reached: {wanted} folders, {watched} watched;"
         f" raise fs.inotify.max_user_watches (now {limit})."
     )
+
+
+def watch_is_refused() -> bool:
+    """Whether the kernel refuses one more watch to this user now."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_CLOEXEC)
+    if fd < 0:
+        return True
+    try:
+        return int(libc.inotify_add_watch(fd, b"/", _DELETE_SELF)) < 0 and ctypes.get_errno() == errno.ENOSPC
+    finally:
+        os.close(fd)
 
 
 def count_folders(path: str) -> int:

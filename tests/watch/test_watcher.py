@@ -253,10 +253,22 @@ def test_a_watch_limit_is_reported_with_the_setting_to_raise(
 ) -> None:
     with watching(store) as (watcher, _):
         monkeypatch.setattr(folders, "count_watches", lambda: 1)
+        assert [problem for problem in watcher.problems() if "limit" in problem] == [], "it is not reached here"
+        monkeypatch.setattr(folders, "watch_is_refused", lambda: True)
         assert any(
             "3 folders, 1 watched" in problem and "fs.inotify.max_user_watches" in problem
             for problem in watcher.problems()
         )
+
+
+def test_a_folder_that_is_watched_a_moment_after_it_was_made_is_no_problem(
+    store: OpencodeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watching(store) as (watcher, _):
+        right = folders.count_watches()
+        counts = iter([1, right])
+        monkeypatch.setattr(folders, "count_watches", lambda: next(counts))
+        assert watcher.problems() == []
 
 
 def test_a_root_that_can_not_be_watched_is_reported_and_not_tried_again_at_once(
