@@ -9,7 +9,6 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -70,12 +69,6 @@ class Manager(Protocol):
 
     def gone(self, say: Say) -> list[Path]:
         """Remove its files. Returns the folders that may be empty now."""
-
-
-def config_in(command: Sequence[str]) -> Path | None:
-    """Return the configuration that a command of a service names; None where it names none."""
-    found = (Path(after) for word, after in pairwise(command) if word == "--config")
-    return next(found, None)
 
 
 def no_manager(what: str, hint: str = "") -> RecoverydError:

@@ -18,7 +18,6 @@ from recoveryd.service.base import (
     Service,
     Verb,
     call_manager,
-    config_in,
     no_answer,
     no_manager,
     remove,
@@ -72,7 +71,7 @@ class Launchd:
 
     def named_config(self) -> Path | None:
         try:
-            return config_in(plistlib.loads(self._plist.read_bytes())["ProgramArguments"])
+            return paths.config_in(plistlib.loads(self._plist.read_bytes())["ProgramArguments"])
         except (OSError, ValueError, KeyError, plistlib.InvalidFileException):
             return None
 

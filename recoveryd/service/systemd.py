@@ -11,18 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
-from recoveryd.service.base import (
-    Say,
-    Service,
-    Verb,
-    call_manager,
-    config_in,
-    no_answer,
-    no_manager,
-    remove,
-    template,
-    write,
-)
+from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
+from recoveryd.settings import paths
 
 UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
@@ -82,7 +72,9 @@ class Systemd:
         try:
             lines = (self._units / UNIT).read_text("utf-8").splitlines()
             command = next((line for line in lines if line.startswith("ExecStart=")), "")
-            return config_in([word.replace("%%", "%") for word in shlex.split(command)])  # as `quoted` writes them
+            return paths.config_in(
+                [word.replace("%%", "%") for word in shlex.split(command)]
+            )  # as `quoted` writes them
         except (OSError, ValueError):
             return None
 

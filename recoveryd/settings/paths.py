@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import platformdirs
@@ -14,6 +16,11 @@ _APP = "recoveryd"
 def config_file() -> Path:
     """Return `~/.config/recoveryd/config.toml`, or where the platform and `XDG_CONFIG_HOME` say."""
     return platformdirs.user_config_path(_APP) / "config.toml"
+
+
+def config_in(command: Sequence[str]) -> Path | None:
+    """Return the configuration that a command line of recoveryd names; None where it names none."""
+    return next((Path(after) for word, after in pairwise(command) if word == "--config"), None)
 
 
 def state_dir() -> Path:

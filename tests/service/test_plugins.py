@@ -134,6 +134,27 @@ def test_install_brings_it_unless_told_not_to_and_uninstall_takes_it(run: Run, f
     assert not file.exists() and not paths.state_dir().exists()
 
 
+def test_the_configuration_that_was_named_stays_until_another_one_is(
+    run: Run,  # noqa: F811
+    home: Path,  # noqa: F811
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with the service: /recoveryd is not to write where that configuration does not let it."""
+    named, another = home / "a name.toml", home / "another.toml"
+    named.write_text("dry_run = true\n")
+    another.write_text("")
+    assert run("plugin", "install")[0] == 0 and "--config" not in file.read_text()
+    assert "updated" in run("--config", str(named), "plugin", "install")[1]
+    written = file.read_text()
+    assert f'"--config", "{named}"' in written
+    assert "unchanged" in run("plugin", "install")[1] and file.read_text() == written
+    source = plugin_file._source()
+    monkeypatch.setattr(plugin_file, "_source", lambda: source + "// newer")
+    assert "updated" in run("plugin", "install")[1] and f'"--config", "{named}"' in file.read_text()
+    assert "updated" in run("--config", str(another), "plugin", "install")[1] and str(named) not in file.read_text()
+
+
 def test_one_of_another_version_is_replaced(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     source = plugin_file._source()
     with monkeypatch.context() as patch:

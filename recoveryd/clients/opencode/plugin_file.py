@@ -11,7 +11,8 @@ from pathlib import Path
 
 from recoveryd.clients.opencode import plugin_mailbox, processes
 from recoveryd.clients.plugin import Caller, checksum, sealed
-from recoveryd.core import json_of
+from recoveryd.core import Json, json_of
+from recoveryd.settings import paths
 
 _NAME = "recoveryd.js"
 _FOLDERS = ("plugin", "plugins")  # a client loads the files of both
@@ -43,21 +44,31 @@ class OpencodePlugin:
             "plugin": checksum(_source()),
             "client": self.client,
             "state": str(caller.state),
-            "command": list(caller.command),
+            "command": self._command(caller),
             "env": dict(caller.environment),
         }
         return sealed(_source().replace(_GAP, f"{_BEGIN}{json.dumps(installed)}\n"), "//")
 
     def fits(self, text: str, caller: Caller) -> bool:
-        line = next((line for line in text.splitlines() if line.startswith(_BEGIN)), "")
-        installed = json_of(line.removeprefix(_BEGIN))
-        if not isinstance(installed, dict):
-            return False
-        command = installed.get("command")
-        program = command[0] if isinstance(command, list) and command and isinstance(command[0], str) else ""
+        installed = _installed(text)
+        command = _words(installed.get("command"))
         wanted = (checksum(_source()), self.client, str(caller.state))
         found = tuple(installed.get(name) for name in ("plugin", "client", "state"))
-        return found == wanted and os.access(program, os.X_OK)
+        same = paths.config_in(caller.command) in (None, paths.config_in(command))
+        return found == wanted and same and os.access(next(iter(command), ""), os.X_OK)
+
+    def _command(self, caller: Caller) -> list[str]:
+        """Return the command that the plugin is to start: by the configuration that was named for it before, where none
+        is now, as another one may let it write.
+        """
+        try:
+            text = self.path.read_text("utf-8", "replace") if self.path is not None else ""
+        except OSError:
+            text = ""
+        before = paths.config_in(_words(_installed(text).get("command")))
+        if before is None or paths.config_in(caller.command) is not None:
+            return list(caller.command)
+        return [*caller.command, "--config", str(before)]
 
     def loaded(self) -> Sequence[bool]:
         return [one.plugin == checksum(_source()) for one in plugin_mailbox.loaded(self.client)]
@@ -70,6 +81,17 @@ class OpencodePlugin:
         until = time.time() - _LOADS_S
         began = processes.with_sessions(self.programs)
         return [pid for pid, at in began if since < at < until and pid not in having]
+
+
+def _installed(text: str) -> Json:
+    """Return what a file of ours says of its installation; nothing where it says none."""
+    line = next((line for line in text.splitlines() if line.startswith(_BEGIN)), "")
+    found = json_of(line.removeprefix(_BEGIN))
+    return found if isinstance(found, dict) else {}
+
+
+def _words(found: object) -> list[str]:
+    return found if isinstance(found, list) and all(isinstance(word, str) for word in found) else []
 
 
 def _source() -> str:
