@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from recoveryd.core import (
@@ -31,6 +31,7 @@ from recoveryd.core import (
 from recoveryd.providers import Provider
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
 from recoveryd.repair.inputs import ALL_KINDS
+from recoveryd.repair.unsent import Unsent, name_unsent, unsent
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
@@ -42,12 +43,13 @@ Key = tuple[Kind, object]
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A set of edits, the session with them, and what the rules still say of it."""
+    """A set of edits, the session with them, what the rules still say of it, and what is not sent any more."""
 
     edits: tuple[Edit, ...]
     given: RepairInput
     open: tuple[Violation, ...]
     keys: frozenset[Key]
+    unsent: tuple[Unsent, ...] = ()
 
 
 class Search:
@@ -84,12 +86,19 @@ class Search:
         self.found = [violation for found in self._refused_before for violation in found]
 
     def run(self) -> tuple[Edit, ...] | Refusal:
-        """Find the cheapest edits that the rules accept; a refusal names what nothing may be done about."""
+        """Find the cheapest edits that the rules accept; a refusal names what nothing may be done about.
+
+        All else that was sent is sent then, or the edits tell what is not; what somebody said, or a tool gave back, is.
+        """
+        found = self._cheapest()
+        return found if isinstance(found, Refusal) else name_unsent(found.edits, found.unsent, self._session)
+
+    def _cheapest(self) -> _Node | Refusal:
         start = self._start()
         if len({violation.turn for violation in start.open}) <= FEW:
             whole = self._settle(start, None)
-            if isinstance(whole, _Node):
-                return whole.edits
+            if whole is not None and all(one.action for one in whole.unsent):
+                return whole
         node = self._all_at_once(start)
         while node.open:
             settled = self._settle(
@@ -99,17 +108,26 @@ class Search:
                 stuck = (v for v in node.open if not any(self._proposals(node, v)))
                 return self._refusal(next(stuck, next(iter(self._off.values()), node.open[0])))
             node = settled
-        return node.edits
+        return node
 
     def _all_at_once(self, node: _Node) -> _Node:
+        shunned: set[object] = set()
         while len({violation.turn for violation in node.open if KINDS[violation.kind].local}) > FEW:
             edits, taken = node.edits, set[tuple[str, str]]()
             for _, violation in sorted({v.turn: v for v in reversed(node.open) if KINDS[v.kind].local}.items()):
-                proposal = next(self._proposals(node, violation), ())
+                proposals = (p for p in self._proposals(node, violation) if shunned.isdisjoint(map(_deed, p)))
+                proposal = next(proposals, ())
                 records = {edit.record for edit in proposal}
                 if taken.isdisjoint(records):  # else it knows nothing of the other edit of that record: the next round
                     edits, taken = merged(edits, proposal, self._session), taken | records
             following = self._node(edits)
+            if following.unsent:  # other choices are made for those messages, or it is left to a search
+                where = {one.record[0] for one in following.unsent}
+                blamed = {_deed(edit) for edit in edits if edit.message_id in where} - shunned
+                if not blamed:
+                    return node
+                shunned |= blamed
+                continue
             if len(following.open) >= len(node.open):
                 return node
             node = following
@@ -119,7 +137,8 @@ class Search:
         """Find the cheapest way on after which no violation of `targets` (None: none at all) is left, and no new one.
 
         None when there is none, or it is not found within the limit. For `targets` the search then goes on greedily,
-        where the fewest violations are left: still proven by the rules, perhaps not the cheapest.
+        where the fewest violations are left: still proven by the rules, perhaps not the cheapest. A way after which
+        something else is not sent any more is only taken where no other was found.
         """
         order = count()
         heap: list[tuple[tuple[int, ...], int, _Node]] = [((0,), next(order), start)]
@@ -142,7 +161,7 @@ class Search:
                     looked += 1
                     following = self._node(edits)
                     heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
-        return None
+        return next((node for *_, node in sorted(heap) if not self._due(node, start, targets)), None)
 
     def _refusal(self, violation: Violation) -> Refusal:
         kind = violation.kind
@@ -179,7 +198,10 @@ class Search:
 
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
         session = edited(self._session, edits)
-        return self._node_of(edits, session, *self._refused([wire.build(session) for wire in self._wires]))
+        requests = [wire.build(session) for wire in self._wires]
+        node = self._node_of(edits, session, *self._refused(requests))
+        gone = unsent(self._session, self._before, requests, edits)
+        return replace(node, unsent=gone) if gone else node
 
     def _node_of(
         self, edits: tuple[Edit, ...], session: Session, request: Request, found: Sequence[Violation]
@@ -207,7 +229,8 @@ class Search:
                 yield from (edits for edits in repair(node.given, violation) if edits)
 
     def _rank(self, node: _Node, greedy: bool) -> tuple[int, ...]:
-        """Order nodes by cost (at least one more while something is refused), what is still refused, later edits first.
+        """Order nodes by what is not sent any more, cost (at least one more while something is refused), what is still
+        refused, later edits first.
 
         What only adds (a placeholder, a closed turn) costs one however many parts it takes; what changes or takes away
         a stored part costs two each.
@@ -216,7 +239,13 @@ class Search:
         added = sum(edit.record not in self._known and not edit.companion for edit in node.edits)
         earliest = min((self._place.get(edit.message_id, -1) for edit in node.edits), default=0)
         cost, left = 2 * changed + added + bool(node.open), len(node.open)
-        return (left, cost, -earliest) if greedy else (cost, left, -earliest)
+        harm = sum(not one.action for one in node.unsent), len(node.unsent)
+        return (left, *harm, cost, -earliest) if greedy else (*harm, cost, left, -earliest)
+
+
+def _deed(edit: Edit) -> object:
+    """Identify what is done to a record, whatever is written there."""
+    return edit.record, edit.action, edit.after is None
 
 
 def _key(violation: Violation, request: Request) -> Key:

@@ -29,6 +29,7 @@ from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.inputs import ShortenInput
 from recoveryd.repair.measure import Measure, in_bytes, measure, part_in_bytes
 from recoveryd.repair.shorten_steps import Saving, ShorterSoFar
+from recoveryd.repair.unsent import name_unsent, unsent
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
@@ -90,10 +91,21 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
         return refused
     if not work.edits:
         return _short_enough(case, before, target)
-    edits = merged(work.edits, _lower_usage(work, request) if words else (), case.session)
+    edits = _edits(work, request, words=words)
+    if isinstance(edits, Refusal):
+        return edits
     known = case.size.most_bytes if by_bytes else case.size.limit
     told = size.unweighed()
     return ShorterPlan(edits, round(before), round(work.total), round(target), known, told, by_bytes, case.size.output)
+
+
+def _edits(work: ShorterSoFar, request: Request, *, words: bool) -> Edits | Refusal:
+    """Complete the edits: they tell of all that is not sent any more. What stands before an extract is told with it."""
+    edits = merged(work.edits, _lower_usage(work, request) if words else (), work.case.session)
+    order = [message.id for message in work.session.messages]
+    extract = max((order.index(edit.message_id) for edit in edits if edit.action == "compact"), default=0)
+    gone = unsent(work.case.session, [request], [work.request], edits, order[:extract])
+    return name_unsent(edits, gone, work.case.session)
 
 
 def _limit(case: ShortenInput) -> int:

@@ -91,6 +91,18 @@ ACTIONS: Mapping[str, Deed] = {
         "an extract in the place of the oldest messages",
         "{n} extracts in the place of the oldest messages",
     ),
+    "unsent_thinking": Deed(
+        "leave",
+        "left",
+        "1 thinking block stored that is no longer sent",
+        "{n} thinking blocks stored that are no longer sent",
+    ),
+    "unsent_call": Deed(
+        "leave",
+        "left",
+        "1 tool call stored that is no longer sent",
+        "{n} tool calls stored that are no longer sent",
+    ),
     "lower_usage": Deed(
         "set", "set", "the length that 1 answer tells right", "the lengths that {n} answers tell right"
     ),

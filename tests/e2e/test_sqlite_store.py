@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from recoveryd.api import recover
+from recoveryd.clients import Config
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.model import Edit
-from tests.e2e.harness import Harness, running, settle
+from tests.e2e.harness import Harness, Outcome, running, settle
 from tests.e2e.install import DATABASE, NEWEST, UnavailableError
 from tests.support.build import SessionBuilder, text
+from tests.support.parts import aborted, reasoning
 
 pytestmark = pytest.mark.e2e
 PATIENCE = 10.0  # seconds; it comes within a few milliseconds
@@ -73,6 +77,45 @@ def test_what_is_loaded_is_what_the_client_lists(client: Harness) -> None:
     session = OpencodeSqlite(client.client.database).load(broken)
     assert [message.data for message in session.messages] == [message["info"] for message in listed]
     assert [[part.data for part in m.parts] for m in session.messages] == [m["parts"] for m in listed]
+
+
+def test_a_stopped_answer_is_still_sent_after_its_repair(client: Harness, tmp_path: Path) -> None:
+    """The client sends no stopped answer of thinking alone: so a blank text beside it gets words, and does not go."""
+    store = OpencodeSqlite(client.client.database)
+    made = SessionBuilder()
+    made.user("go")
+    made.assistant(reasoning("why"), text(" "), error=aborted())
+    made.user("next")
+    made.assistant("fine")
+    stopped = client.plant(made.planted())
+    first = client.prompt(stopped)
+    settle(client, stopped)
+    assert not first.accepted
+    assert _answers(first) == [["why", " "], ["fine"]]
+    before = store.load(stopped)
+    blank = next(part for part in before.messages[1].parts if part.type == "text")
+    aside = store.changes(before, [Edit(blank.message_id, blank.id, None, "x")])
+    store.apply(aside)
+    client.provider.force("captured")
+    assert _answers(client.prompt(stopped)) == [["fine"]]
+    settle(client, stopped)
+    store.apply([change.reversed() for change in reversed(aside)])
+    client.prompt(stopped)
+    settle(client, stopped)
+    event = recover(stopped, Config(), state_dir=tmp_path / "state", stores=[store])
+    assert event is not None
+    assert event.actions == ("placeholder",)
+    healed = client.prompt(stopped)
+    assert healed.accepted
+    assert _answers(healed)[:2] == [["why", "[user interrupted]"], ["fine"]]
+
+
+def _answers(outcome: Outcome) -> list[list[str]]:
+    """The texts and the thinking of each answer in the last request."""
+    body = outcome.requests[-1].body
+    assert body is not None
+    said = [m["content"] for m in body["messages"] if m["role"] == "assistant"]
+    return [[str(block.get("thinking", block.get("text"))) for block in content] for content in said]
 
 
 def test_an_edit_heals_while_the_server_runs_and_is_taken_back_to_the_very_row(client: Harness) -> None:

@@ -14,6 +14,7 @@ from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.editor import Marks
+from recoveryd.core.edits import edited
 from recoveryd.core.length import Size
 from recoveryd.core.model import Part, Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
@@ -22,6 +23,7 @@ from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning, tool
 from tests.support.judge import body
 from tests.support.long_sessions import BASE, FIRST, bash, spent, words
+from tests.support.unsent import lost
 from tests.support.values import as_failure, as_session
 
 SHARE = 0.7
@@ -150,3 +152,18 @@ def test_the_sessions_by_chance_meet_every_step() -> None:
         edit.action for seed in range(60) if isinstance(made := _planned(seed)[1], ShorterPlan) for edit in made.edits
     }
     assert {"clear_output", "cut_input", "set_aside_old_thinking", "compact"} <= met
+
+
+def test_all_behind_the_extract_that_no_edit_names_is_still_sent() -> None:
+    checked = 0
+    for seed in range(0, 60, 3):
+        session, made = _planned(seed)
+        if isinstance(made, Refusal):
+            continue
+        after = edited(session, made.edits)
+        extract = max((edit.message_id for edit in made.edits if edit.action == "compact"), default="")
+        behind = {part.id for message in session.messages if message.id > extract for part in message.parts}
+        gone = lost(session, WORDS.build(session), WORDS.build(after), made.edits)
+        assert [part for part, _ in gone if part in behind] == []
+        checked += 1
+    assert checked > 7

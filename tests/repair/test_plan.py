@@ -28,6 +28,7 @@ from tests.support.examples import examples
 from tests.support.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
 from tests.support.judge import EDITOR, SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of, wires
 from tests.support.parts import aborted, file, reasoning, text, tool
+from tests.support.unsent import lost
 from tests.support.values import as_failure, as_session, session_of
 
 FORMS = st.sampled_from([(OLD,), (NEW,), (OLD, NEW)])
@@ -232,7 +233,9 @@ def _cost(session: Session, edits: Sequence[Edit]) -> int:
 
 
 def _cheaper(case: PlanInput, claims: Claims, than: int) -> tuple[Edit, ...] | None:
-    """Any set of the same proposals that costs less and satisfies all rules; every violation is branched on."""
+    """Any set of the same proposals that costs less, satisfies all rules and loses nothing; every violation is branched
+    on.
+    """
     before = case.wires[0].build(case.session)
     for most in range(1, than):
         seen: set[frozenset[tuple[Any, ...]]] = set()
@@ -244,7 +247,7 @@ def _cheaper(case: PlanInput, claims: Claims, than: int) -> tuple[Edit, ...] | N
             open_ = check(request, claims) or [
                 Violation(Kind.THINKING_SIGNATURE_INVALID, 0, block, "") for block in unbound(before, request)
             ]
-            if not open_:
+            if not open_ and not lost(case.session, before, request, edits):
                 return edits
             bench = RepairInput(request, open_, case.provider, case.editor(session), case.settings)
             for proposal in (p for violation in open_ for p in REPAIRS[violation.kind](bench, violation) if p):

@@ -38,5 +38,12 @@ def test_behind_another_edit_it_goes_because_it_may_be_bound() -> None:
     assert lines[1].endswith("set aside, it stands behind an edit, and may be bound to it")
 
 
+def test_what_vanishes_from_the_request_and_stays_stored_is_told_so() -> None:
+    edits = [Edit("msg_0", "prt_x", None, "set_aside_blank"), Edit("msg_1", "prt_1", {}, "unsent_thinking")]
+    lines = list(explain_thinking(SESSION, edits, Kind.EMPTY_CONTENT))
+    assert lines[1] == "thinking prt_1 of message msg_1: kept, the client does not send it any more"
+    assert len(lines) == 3
+
+
 def test_where_nothing_is_set_aside_nothing_is_said() -> None:
     assert list(explain_thinking(SESSION, [], Kind.EMPTY_CONTENT)) == []

@@ -175,7 +175,8 @@ def _summed_up(blocks: list[Block], part: Part) -> list[Block]:
     kept = [block for block in blocks if block.body.get("role") == "user"]
     said = (part.data or {}).get("message")
     content = [{"type": "input_text", "text": said if isinstance(said, str) else ""}]
-    return [*kept, Block({"type": "message", "role": "user", "content": content}, part.message_id, "")]
+    body = {"type": "message", "role": "user", "content": content}
+    return [*kept, Block(body, part.message_id, "", carriers=((part.message_id, part.id),))]
 
 
 def _rolled_back(blocks: list[Block], turns: object) -> list[Block]:

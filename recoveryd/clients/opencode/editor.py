@@ -165,7 +165,7 @@ class OpencodeEditor:
         carriers = dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers)))
         for number, part_id in enumerate(carriers):
             part = self._part(part_id)
-            if action == "set_aside_reasoning" or (block.carriers and part.type != "reasoning"):
+            if action == "set_aside_reasoning" or (block.is_thinking and block.carriers and part.type != "reasoning"):
                 edit = self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action)
             else:
                 edit = Edit(part.message_id, part.id, None, action)

@@ -14,6 +14,7 @@ from tests.e2e.claude_code.client import out_of_reach
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.e2e.strict import Strict
 from tests.support.transcript import Transcript
+from tests.support.unsent import lost
 
 MARKS = Marks("r1", 1)
 
@@ -46,6 +47,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     after = edited(session, planned.edits)
     assert name == "signature-null" or judged(after) is None  # thinking without a signature, the client takes away
     assert objections(after, (ClaudeCodeWire(),), provider, planned.claims) == []
+    assert lost(session, ClaudeCodeWire().build(session), ClaudeCodeWire().build(after), planned.edits) == []
 
 
 @pytest.mark.parametrize("name", SOUND)

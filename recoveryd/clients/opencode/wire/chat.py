@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.clients.javascript import javascript_json
@@ -59,11 +59,16 @@ class ChatWire(SdkWire):
 
 def joined(pieces: Sequence[Piece], kinds: Collection[str] = ("text",)) -> list[Block]:
     """Join the texts of an answer to the one that is sent, under the part that says most of it."""
-    texts = [piece for piece in pieces if piece.kind in kinds]
-    words = "".join(piece.body["text"] for piece in texts)
-    if not words:
+    texts = [piece for piece in pieces if piece.kind in kinds and piece.body["text"]]
+    if not texts:
         return []
-    return [block(max(texts, key=lambda piece: len(piece.body["text"].strip())), {"type": "text", "text": words})]
+    body = {"type": "text", "text": "".join(piece.body["text"] for piece in texts)}
+    most = block(max(texts, key=lambda piece: len(piece.body["text"].strip())), body)
+    return [most if len(texts) == 1 else replace(most, carriers=tuple(_record(piece) for piece in texts))]
+
+
+def _record(piece: Piece) -> tuple[str, str]:
+    return piece.part.message_id, piece.part.id
 
 
 def _typed(source: Json, mime: str) -> dict[str, Any]:
