@@ -170,7 +170,7 @@ def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) ->
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _BUSY:
-            raise BusyStoreError(f"{path} is locked by another program.", "It is tried again.") from error
+            raise BusyStoreError(f"{path} is locked by another program.", "Try again in a moment.") from error
         if isinstance(error, sqlite3.DataError) or code == sqlite3.SQLITE_TOOBIG:
             raise StoreError(f"A row of {path} is too large: at most {max_row:,} bytes are read.") from error
         reason, hint = _SENTENCES.get(code, (f"can't be used: SQLite says {str(error)!r}", ""))
