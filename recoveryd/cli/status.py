@@ -121,9 +121,7 @@ def _show_books(out: Console, books: Books, whose: Whose) -> None:
     print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
     print_field(out, "conflict", _ids(books.conflicts), "it does not stand as it was written; `recoveryd show ID`")
     for _, session, title in books.capped:
-        print_field(
-            out, "at its cap", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered"
-        )
+        print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
 
 
 def _store(store: StoreStatus, client: str) -> str:

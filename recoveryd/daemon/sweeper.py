@@ -151,9 +151,10 @@ class Sweeper:
             logger.info("watching {} ({} session{})", store.root, count, "" if count == 1 else "s")
             if old:
                 logger.info(
-                    "{} sessions got stuck more than {:g} hours ago: `recoveryd scan` lists them",
-                    len(old),
+                    "{} got stuck more than {:g} hours ago: `recoveryd scan` lists {}",
+                    "1 session" if len(old) == 1 else f"{len(old)} sessions",
                     self._lookback_hours,
+                    "it" if len(old) == 1 else "them",
                 )
 
     def _remember(self, store: Store, fresh: Mapping[str, str]) -> None:

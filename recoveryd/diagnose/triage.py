@@ -85,7 +85,7 @@ class Triage:
         if self.late.get((store.id, session)) == failure.message:
             return _NOTHING  # the client has read the repair since, and was not prompted yet
         if failure.time < context.now_ms - context.config.lookback_hours * 3_600_000:
-            return Verdict(Next.TOO_OLD)
+            return _NOTHING if self.repaired(store, failure) else Verdict(Next.TOO_OLD)
         if look.running and not (KINDS[kind].open_turn or KINDS[kind].stopped):
             return _AGAIN  # what becomes of the turn touches the session again
         reason = store.live()

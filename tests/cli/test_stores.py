@@ -152,6 +152,15 @@ def test_what_stays_beyond_the_limits_is_named_with_the_way_to_it(tree: Tree, ru
     assert as_json(run, *way, "--yes")["recoveries"], "what is advised takes it out"
 
 
+def test_what_had_all_its_repairs_is_told_beside_its_label(tree: Tree, run: Run) -> None:
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text("max_retries = 1\n")
+    session = tree.stuck(title="Mine")
+    assert run("scan", "--repair")[0] == 0
+    assert f"capped    Mine ({session}): left alone" in run("status")[1]
+    assert all(line[9] == " " for line in run("status")[1].splitlines())
+
+
 def test_under_a_dry_run_nobody_is_sent_to_the_same_command(
     tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,16 +72,25 @@ class Scene:
         made.assistant(error=api_error(MISSING, 400))
         self.tree._write(made)
 
-    def verdict(self) -> Verdict:
+    def verdict(self, after_s: float = 5.0) -> Verdict:
         """Once the session is quiet."""
         config = Config()
-        judge = Triage(Context(self.ledger, config, self.state, clock=lambda: time.time() + 5), print).judge
+        judge = Triage(Context(self.ledger, config, self.state, clock=lambda: time.time() + after_s), print).judge
         return judge(self.tree.store, self.session)
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
+
+
+def test_what_was_healed_is_not_told_as_stuck_for_too_long(scene: Scene) -> None:
+    """By hand, say: `run` would tell at its start how many `scan` lists."""
+    assert scene.verdict(after_s=2 * 86_400).next is Next.TOO_OLD
+    name = scene.heals()
+    assert scene.verdict(after_s=2 * 86_400).next is Next.NOTHING
+    undo(scene.tree.store, scene.ledger, scene.ledger.get(name))
+    assert scene.verdict(after_s=2 * 86_400).next is Next.TOO_OLD
 
 
 @pytest.mark.parametrize("off", [0.0, 86_400.0, -86_400.0])
