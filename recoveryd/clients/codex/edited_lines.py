@@ -74,8 +74,12 @@ def _payload(old: Json, items: Mapping[int | None, Json | None]) -> Json:
     if None in items:
         return items[None] or _NOTHING
     history = list(old["replacement_history"])
-    kept = [items.get(at, item) for at, item in enumerate(history) if items.get(at, item) is not None]
-    return {**old, "replacement_history": kept}
+    kept = [at for at, item in enumerate(history) if items.get(at, item) is not None]
+    new = {**old, "replacement_history": [items.get(at, history[at]) for at in kept]}
+    notes = old.get("replacement_history_metadata")
+    if isinstance(notes, list):  # one for each item, or the client passes over the line
+        new["replacement_history_metadata"] = [notes[at] for at in kept]
+    return new
 
 
 def _within(raw: bytes, line: Mapping[str, Any]) -> bytes | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.thread import place
-from recoveryd.clients.codex.wire import sent_item
+from recoveryd.clients.codex.item_forms import is_read
+from recoveryd.clients.codex.thread import in_history, place
 from recoveryd.clients.line_editor import LineEditor
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part
 
@@ -71,7 +71,7 @@ class CodexEditor(LineEditor):
         part = self._part(block.part_id)
         data = part.data or {}
         emptied = {**data, field: None}
-        if data.get(field) is None or sent_item(emptied) is None:
+        if data.get(field) is None or not is_read(emptied, in_history=in_history(part.id)):
             return ()
         without = {key: value for key, value in data.items() if key != field}
         body = next((body for body in (emptied, without) if _fits(part, body)), None)

@@ -12,6 +12,7 @@ from typing import Any
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
+from recoveryd.clients.codex.item_forms import history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of
 from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
@@ -36,6 +37,11 @@ def place(part: str) -> tuple[int, int | None]:
     """Cut the id of a part of a thread: the byte of its line, and its place in that. ValueError."""
     offset, _, index = part.partition("-")
     return int(offset), int(index) if index else None
+
+
+def in_history(part: str) -> bool:
+    """Whether the part of this id is an item of a compaction's history."""
+    return place(part)[1] is not None
 
 
 @dataclass(slots=True)
@@ -139,6 +145,8 @@ class _Reader:
     def _compacted(self, line: Line, payload: Json) -> None:
         """Begin anew at a compaction: what came before it is not sent any more."""
         history = payload.get("replacement_history")
+        if history is not None and not history_is_read(payload):
+            return  # the client passes over it
         for turn in self.turns if isinstance(history, list) else ():
             turn.input.clear()
             turn.output.clear()

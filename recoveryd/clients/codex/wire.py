@@ -7,16 +7,14 @@ An image that it can't use is sent as words; told are those whose first bytes ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from recoveryd.clients.codex.item_forms import sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
-from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, is_prompt
-from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable, from_base64, media_type
+from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, in_history, is_prompt
+from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
 
-_CONTENT: Mapping[str, str] = {"input_text": "text", "output_text": "text", "input_image": ""}
-_OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})  # never sent
 _OUTPUT_OF: Mapping[str, str] = {
     "function_call": "function_call_output",
     "local_shell_call": "function_call_output",
@@ -26,8 +24,6 @@ _OUTPUT_OF: Mapping[str, str] = {
 _CALLS_OF: Mapping[str, frozenset[str]] = {
     output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
 }
-_OMITTED = "image content omitted because it could not be processed"
-_HEADER = 64  # characters of base64 by which an image is told
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -69,86 +65,9 @@ def _replayed(session: Session) -> list[Block]:
             found = [] if (part.data or {}).get("replaces") else _summed_up(found, part)
         elif part.type == ROLLED_BACK:
             found = _rolled_back(found, (part.data or {}).get("num_turns"))
-        elif (body := sent_item(part.data)) is not None:
+        elif part.type != LAST and (body := sent_item(part.data, in_history=in_history(part.id))) is not None:
             found.append(Block(body, part.message_id, part.id))
     return found
-
-
-def sent_item(data: Json | None) -> Json | None:
-    """Return what Codex sends of a stored item; None where it passes over it."""
-    complete = _COMPLETE.get(str(data.get("type"))) if data is not None else None
-    if data is None or complete is None or not complete(data):
-        return None
-    body = {key: value for key, value in data.items() if key not in _OWN}
-    if body["type"] == "compaction_summary":
-        body["type"] = "compaction"
-    if body.get("content") == [] and body["type"] == "reasoning":
-        del body["content"]
-    for field in ("content", "output"):
-        parts = body.get(field)
-        if isinstance(parts, list) and any(map(_unusable, parts)):
-            body[field] = [_words(one) if _unusable(one) else one for one in parts]
-    return body
-
-
-def _unusable(one: object) -> str | None:
-    """Tell why the client sends words in the place of an image; None where it sends it, or it is none."""
-    url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
-    if not isinstance(url, str):
-        return None
-    if url.startswith(("http://", "https://")):
-        return "image content omitted because remote image URLs are not supported"
-    if not url.startswith("data:"):
-        return None
-    image = from_base64(url.partition(",")[2][:_HEADER]) or b""
-    return None if str(media_type(image)).startswith("image/") else _OMITTED
-
-
-def _words(one: object) -> Json:
-    return {"type": "input_text", "text": _unusable(one)}
-
-
-def _content(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, Mapping) and str(one.get("type")) in _CONTENT and _filled(one) for one in value
-    )
-
-
-def _filled(one: Mapping[str, Any]) -> bool:
-    if one["type"] == "input_image":
-        return isinstance(one.get("image_url", one.get("file_id")), str)
-    return isinstance(one.get("text"), str)
-
-
-def _output(data: Json) -> bool:
-    return isinstance(data.get("call_id"), str) and (
-        isinstance(data.get("output"), str) or _content(data.get("output"))
-    )
-
-
-def _texts(*keys: str) -> Callable[[Json], bool]:
-    return lambda data: all(isinstance(data.get(key), str) for key in keys)
-
-
-_COMPLETE: Mapping[str, Callable[[Json], bool]] = {
-    "message": lambda data: (
-        isinstance(data.get("role"), str) and data["role"] != "system" and _content(data.get("content"))
-    ),
-    "reasoning": lambda data: isinstance(data.get("summary"), list),
-    "function_call": _texts("name", "arguments", "call_id"),
-    "function_call_output": _output,
-    "custom_tool_call": _texts("name", "input", "call_id"),
-    "custom_tool_call_output": _output,
-    "local_shell_call": lambda data: isinstance(data.get("action"), Mapping),
-    "tool_search_call": lambda data: "arguments" in data,
-    "tool_search_output": lambda data: isinstance(data.get("tools"), list),
-    "web_search_call": lambda _: True,
-    "image_generation_call": _texts("result"),
-    "compaction": _texts("encrypted_content"),
-    "compaction_summary": _texts("encrypted_content"),
-    "context_compaction": lambda _: True,
-    "agent_message": lambda data: isinstance(data.get("author"), str) and isinstance(data.get("content"), list),
-}
 
 
 def _paired(blocks: list[Block]) -> list[Block]:
@@ -171,12 +90,16 @@ def _paired(blocks: list[Block]) -> list[Block]:
 
 
 def _summed_up(blocks: list[Block], part: Part) -> list[Block]:
-    """Return what an older client kept at a compaction: the words of the user, and a summary."""
-    kept = [block for block in blocks if block.body.get("role") == "user"]
+    """Return what the client makes of a compaction of an older one: the words of the user, and a summary."""
+    kept = [replace(block, body=_words_alone(block.body)) for block in blocks if is_prompt(block.body)]
     said = (part.data or {}).get("message")
-    content = [{"type": "input_text", "text": said if isinstance(said, str) else ""}]
+    content = [{"type": "input_text", "text": said if said and isinstance(said, str) else "(no summary available)"}]
     body = {"type": "message", "role": "user", "content": content}
     return [*kept, Block(body, part.message_id, "", carriers=((part.message_id, part.id),))]
+
+
+def _words_alone(body: Json) -> Json:
+    return {**body, "content": [one for one in body["content"] if one["type"] != "input_image"]}
 
 
 def _rolled_back(blocks: list[Block], turns: object) -> list[Block]:

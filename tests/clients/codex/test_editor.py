@@ -180,6 +180,22 @@ def test_items_of_a_compaction_are_edited_in_its_line(rollout: Rollout) -> None:
     assert last["content"][1]["type"] == "input_text"
 
 
+def test_what_is_taken_out_of_a_compaction_takes_its_note_with_it(rollout: Rollout) -> None:
+    history = [message("user", "a"), {"type": "compaction", "encrypted_content": "g"}, message("user", "b")]
+    notes = [{"history_sequence": n} for n in range(3)]
+    rollout.line("compacted", {"replacement_history": history, "replacement_history_metadata": notes})
+    left = written(rollout, lambda editor, blocks: editor.set_aside(blocks[:1], "x"))
+    assert left == [message("user", "b")]
+    kept = json.loads(rollout.bytes().splitlines()[-1])["payload"]
+    assert kept["replacement_history_metadata"] == [notes[0], notes[2]]
+
+
+def test_a_field_stays_without_which_a_compaction_would_be_passed_over(rollout: Rollout) -> None:
+    history = [message("user", "a"), {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}]
+    rollout.line("compacted", {"message": "", "replacement_history": history})
+    assert written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "summary", "x")) == history[1:]
+
+
 def test_turns_can_not_be_put_in_between(rollout: Rollout) -> None:
     rollout.answers()
     session = threads(rollout.home).load(THREAD)

@@ -161,10 +161,49 @@ def test_a_compaction_replaces_all_before_it(rollout: Rollout) -> None:
     assert bodies(rollout) == [SEARCH, message("user", "next")]
 
 
-def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
+KEPT = [message("user", "kept"), {"type": "compaction", "encrypted_content": "g"}]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"replacement_history": KEPT, "replacement_history_metadata": [{}]},
+        {"replacement_history": KEPT, "replacement_history_metadata": []},
+        {"replacement_history": [*KEPT, {"type": "message", "role": "user"}]},
+        {"replacement_history": [*KEPT, None]},
+        {"replacement_history": [*KEPT, {"id": "without a type"}]},
+        {"replacement_history": [{"type": "compaction"}]},
+        {"replacement_history": "no list"},
+    ],
+)
+def test_a_compaction_that_the_client_can_not_read_replaces_nothing(rollout: Rollout, payload: dict[str, Any]) -> None:
     rollout.healthy()
+    before = bodies(rollout)
+    rollout.line("compacted", {"message": "", **payload})
+    assert bodies(rollout) == before
+    assert before
+
+
+def test_an_item_of_a_compaction_is_sent_whatever_its_type_and_role(rollout: Rollout) -> None:
+    notes: dict[str, Any] = {"replacement_history_metadata": [None, {}]}
+    told = message("system", "x")
+    rollout.line("compacted", {"replacement_history": [{"type": "of a later client", "x": 1}, told], **notes})
+    request = CodexWire().stored(threads(rollout.home).load(THREAD))
+    assert [block.body for block in request.blocks()][1:] == [{"type": "other"}, told]
+
+
+def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
+    rollout.asks("look", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="})
+    rollout.calls()
+    rollout.item(message("user", "<environment_context>"))
+    rollout.answers()
     rollout.line("compacted", {"message": "in short"})
+    asked = {**message("user", "look"), "type": "message"}
     assert bodies(rollout) == [message("user", "in short")]
+    request = CodexWire().stored(threads(rollout.home).load(THREAD))
+    assert [block.body for block in request.blocks()][1] == asked
+    rollout.line("compacted", {"message": ""})
+    assert bodies(rollout)[-1] == message("user", "(no summary available)")
 
 
 def test_turns_that_were_rolled_back_are_not_sent(rollout: Rollout) -> None:

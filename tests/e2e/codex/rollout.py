@@ -77,8 +77,13 @@ class Rollout:
         self._turn = ""
 
     def compacted(self, history: list[Item], message: str = "") -> None:
-        """A compaction: all before it is replaced by `history`."""
-        self.line("compacted", {"message": message, "replacement_history": history})
+        """A compaction: all before it is replaced by `history`, with a note on each of its items."""
+        notes = [
+            {"history_sequence": n, "sampled_through_sequence": 0, "client_authored": False}
+            for n, _ in enumerate(history)
+        ]
+        replaced = {"replacement_history": history, "replacement_history_metadata": notes}
+        self.line("compacted", {"message": message, **replaced})
 
     def item(self, payload: Item) -> None:
         """Something that is replayed, as it is given."""
