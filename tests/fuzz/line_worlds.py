@@ -105,7 +105,7 @@ class RolloutWorld(_Lines):
                 rollout.healthy()
             history = [message("user", "kept"), {"type": "compaction", "encrypted_content": "gAAAA"}]
             if rng.random() < 0.5:
-                rollout.line("compacted", {"message": "", "replacement_history": history})
+                rollout.compacted(history)
             rollout.stuck()
             self._hostile(rng, rollout.path)
         return made

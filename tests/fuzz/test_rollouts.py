@@ -29,7 +29,7 @@ def hostile(rng: random.Random, rollout: Rollout) -> None:
         rollout.healthy()
     history = [message("user", "kept"), {"type": "compaction", "encrypted_content": "gAAAA"}]
     if rng.random() < 0.5:
-        rollout.line("compacted", {"message": "", "replacement_history": history})
+        rollout.compacted(history)
     rollout.stuck()
     lines = rollout.bytes().splitlines()
     for _ in range(rng.choice((1, 1, 2, 4))):

@@ -101,6 +101,11 @@ class Rollout:
         self.event("task_complete", turn_id=self.turn, last_agent_message=None, error=error, duration_ms=88)
         return self.turn
 
+    def compacted(self, history: list[Json]) -> None:
+        """All before is replaced by `history`, with a note on each of its items."""
+        notes = [{"history_sequence": number, "client_authored": False} for number in range(len(history))]
+        self.line("compacted", {"message": "", "replacement_history": history, "replacement_history_metadata": notes})
+
     def healthy(self) -> None:
         """A turn with all that there is."""
         self.asks()

@@ -11,7 +11,6 @@ from typing import Any
 
 from recoveryd.core import Json, from_base64, media_type
 
-_CONTENT: Mapping[str, str] = {"input_text": "text", "output_text": "text", "input_image": ""}
 _OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})  # never sent
 _OMITTED = "image content omitted because it could not be processed"
 _HEADER = 64  # characters of base64 by which an image is told
@@ -27,7 +26,8 @@ def sent_item(data: Json | None, *, in_history: bool = False) -> Json | None:
     body = {key: value for key, value in data.items() if key not in _OWN}
     if body["type"] == "compaction_summary":
         body["type"] = "compaction"
-    if body.get("content") == [] and body["type"] == "reasoning":
+    thought = body.get("content") if body["type"] == "reasoning" else None
+    if isinstance(thought, list) and all(one["type"] != "reasoning_text" for one in thought):
         del body["content"]
     for field in ("content", "output"):
         parts = body.get(field)
@@ -41,10 +41,11 @@ def is_read(data: object, *, in_history: bool) -> bool:
     kind = data.get("type") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(kind, str):
         return False
-    complete = _COMPLETE.get(kind)
-    if complete is None:
+    fields = _COMPLETE.get(kind)
+    if fields is None:
         return in_history
-    return complete(data) and (in_history or data.get("role") != "system")
+    form = all(check(data.get(field)) for field, check in {**_ANY, **fields}.items())
+    return form and (in_history or data.get("role") != "system")
 
 
 def history_is_read(payload: Json) -> bool:
@@ -56,7 +57,10 @@ def history_is_read(payload: Json) -> bool:
 
 
 def _unusable(one: object) -> str | None:
-    """Tell why the client sends words in the place of an image; None where it sends it, or it is none."""
+    """Tell why the client sends words in the place of an image or a sound; None where it sends it, or it is neither."""
+    if isinstance(one, Mapping) and one.get("type") == "input_audio":
+        heard = str(one.get("audio_url")).startswith("data:audio/")
+        return None if heard else "audio content omitted because it could not be processed"
     url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
     if not isinstance(url, str):
         return None
@@ -72,42 +76,69 @@ def _words(one: object) -> Json:
     return {"type": "input_text", "text": _unusable(one)}
 
 
-def _content(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, Mapping) and str(one.get("type")) in _CONTENT and _filled(one) for one in value
+def _is(kind: type, *, needed: bool = False) -> Callable[[object], bool]:
+    """Make the check of a field that has a value of this type, or none where it is not `needed`."""
+    return lambda value: isinstance(value, kind) or (value is None and not needed)
+
+
+def _all_of(*types: str) -> Callable[[object], bool]:
+    """Make the check of a list of parts of these types, each with what it must have."""
+    return lambda value: (
+        isinstance(value, list)
+        and all(isinstance(one, Mapping) and str(one.get("type")) in types and _filled(one) for one in value)
     )
 
 
 def _filled(one: Mapping[str, Any]) -> bool:
     if one["type"] == "input_image":
         return isinstance(one.get("image_url", one.get("file_id")), str)
-    return isinstance(one.get("text"), str)
+    return isinstance(one.get(_HELD.get(one["type"], "text")), str)
 
 
-def _output(data: Json) -> bool:
-    return isinstance(data.get("call_id"), str) and (
-        isinstance(data.get("output"), str) or _content(data.get("output"))
-    )
+_HELD: Mapping[str, str] = {"input_audio": "audio_url", "encrypted_content": "encrypted_content"}
+_TEXT, _OPTIONAL = _is(str, needed=True), _is(str)
+_SPOKEN = _all_of("input_text", "output_text", "input_image", "input_audio")
+_GIVEN_BACK = _all_of("input_text", "input_image", "input_audio", "encrypted_content")
+_THOUGHT = _all_of("reasoning_text", "text")
 
-
-def _texts(*keys: str) -> Callable[[Json], bool]:
-    return lambda data: all(isinstance(data.get(key), str) for key in keys)
-
-
-_COMPLETE: Mapping[str, Callable[[Json], bool]] = {
-    "message": lambda data: isinstance(data.get("role"), str) and _content(data.get("content")),
-    "reasoning": lambda data: isinstance(data.get("summary"), list),
-    "function_call": _texts("name", "arguments", "call_id"),
-    "function_call_output": _output,
-    "custom_tool_call": _texts("name", "input", "call_id"),
-    "custom_tool_call_output": _output,
-    "local_shell_call": lambda data: isinstance(data.get("action"), Mapping),
-    "tool_search_call": lambda data: "arguments" in data,
-    "tool_search_output": lambda data: isinstance(data.get("tools"), list),
-    "web_search_call": lambda _: True,
-    "image_generation_call": _texts("result"),
-    "compaction": _texts("encrypted_content"),
-    "compaction_summary": _texts("encrypted_content"),
-    "context_compaction": lambda _: True,
-    "agent_message": lambda data: isinstance(data.get("author"), str) and isinstance(data.get("content"), list),
+Fields = Mapping[str, Callable[[object], bool]]
+_ANY: Fields = {"id": _OPTIONAL, "internal_chat_message_metadata_passthrough": _is(Mapping)}
+_OUTPUT: Fields = {"call_id": _TEXT, "output": lambda value: isinstance(value, str) or _GIVEN_BACK(value)}
+_COMPLETE: Mapping[str, Fields] = {
+    "message": {
+        "role": _TEXT,
+        "content": _SPOKEN,
+        "status": _OPTIONAL,
+        "phase": lambda value: value in (None, "commentary", "final_answer"),
+    },
+    "reasoning": {
+        "summary": _all_of("summary_text"),
+        "content": lambda value: value is None or _THOUGHT(value),
+        "encrypted_content": _OPTIONAL,
+    },
+    "function_call": {"name": _TEXT, "arguments": _TEXT, "call_id": _TEXT, "namespace": _OPTIONAL},
+    "function_call_output": {**_OUTPUT, "call_id": _OPTIONAL},
+    "custom_tool_call": {"name": _TEXT, "input": _TEXT, "call_id": _TEXT, "status": _OPTIONAL},
+    "custom_tool_call_output": {**_OUTPUT, "name": _OPTIONAL},
+    "local_shell_call": {
+        "action": lambda value: isinstance(value, Mapping) and value.get("type") == "exec",
+        "call_id": _OPTIONAL,
+        "status": lambda value: value in ("completed", "in_progress", "incomplete"),
+    },
+    "tool_search_call": {"call_id": _OPTIONAL, "execution": _TEXT, "status": _OPTIONAL},
+    "tool_search_output": {
+        "tools": _is(list, needed=True),
+        "call_id": _OPTIONAL,
+        "execution": _TEXT,
+        "status": _TEXT,
+    },
+    "web_search_call": {
+        "status": _OPTIONAL,
+        "action": lambda value: value is None or (isinstance(value, Mapping) and isinstance(value.get("type"), str)),
+    },
+    "image_generation_call": {"result": _TEXT, "status": _TEXT},
+    "compaction": {"encrypted_content": _TEXT},
+    "compaction_summary": {"encrypted_content": _TEXT},
+    "context_compaction": {"encrypted_content": _OPTIONAL},
+    "agent_message": {"author": _TEXT, "recipient": _TEXT, "content": _all_of("input_text", "encrypted_content")},
 }

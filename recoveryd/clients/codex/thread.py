@@ -67,6 +67,7 @@ class _Reader:
         self.first: Part | None = None
         self.turns: list[_Turn] = []
         self._weight = 0
+        self._newest = 0
         self._last: Line | None = None
         self._before: Line | None = None
 
@@ -162,6 +163,7 @@ class _Reader:
 
     def _event(self, line: Line, payload: Json, at: int) -> None:
         kind = payload.get("type")
+        self._newest = at = at or self._newest  # a line whose time can't be read has that of the one before
         if kind == "task_started":
             asked = payload.get("turn_attribution")
             by_exec = isinstance(asked, Mapping) and asked.get("turn_trigger") == "exec"

@@ -24,6 +24,7 @@ _OUTPUT_OF: Mapping[str, str] = {
 _CALLS_OF: Mapping[str, frozenset[str]] = {
     output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
 }
+_MADE: Mapping[str, Json] = {"tool_search_output": {"status": "completed", "execution": "client", "tools": []}}
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -79,12 +80,13 @@ def _paired(blocks: list[Block]) -> list[Block]:
     found: list[Block] = []
     for block in blocks:
         own = block.body.get("call_id")
-        if block.type in _CALLS_OF and not any(own in called.get(call, ()) for call in _CALLS_OF[block.type]):
+        calls = _CALLS_OF.get(block.type, ())
+        if calls and own is not None and not any(own in called.get(call, ()) for call in calls):
             continue
         found.append(block)
         output = _OUTPUT_OF.get(block.type)
         if output is not None and isinstance(own, str) and own not in answered.get(output, ()):
-            made = {"type": output, "call_id": own, "output": "aborted"}
+            made = {"type": output, "call_id": own, **_MADE.get(output, {"output": "aborted"})}
             found.append(Block(made, block.message_id, "", unfinished=True))
     return found
 

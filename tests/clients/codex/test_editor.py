@@ -62,7 +62,7 @@ def test_what_was_edited_before_has_no_more_room_than_its_line(rollout: Rollout,
         {"type": "custom_tool_call_output", "call_id": "c", "output": "o"},
     ]
     if in_history:
-        rollout.line("compacted", {"message": "", "replacement_history": items})
+        rollout.compacted(items)
     for item in () if in_history else items:
         rollout.line("response_item", item)
     session = threads(rollout.home).load(THREAD)
@@ -151,8 +151,8 @@ def test_a_field_goes_and_the_rest_stays(rollout: Rollout) -> None:
             message("assistant", "apply_patch: *** P"),
         ),
         (
-            {"type": "local_shell_call", "call_id": "call_1", "action": {"command": ["ls"]}, "status": "completed"},
-            message("assistant", 'local_shell_call: {"command": ["ls"]}'),
+            {"type": "local_shell_call", "call_id": "call_1", "action": {"type": "exec"}, "status": "completed"},
+            message("assistant", 'local_shell_call: {"type": "exec"}'),
         ),
         ({**message("assistant", "x"), "content": [{"type": "input_text", "text": "x"}]}, message("assistant", "x")),
     ],
@@ -164,13 +164,13 @@ def test_a_foreign_item_goes_on_as_words(rollout: Rollout, item: dict[str, Any],
 
 def test_an_item_without_words_is_no_message(rollout: Rollout) -> None:
     sealed = {"type": "encrypted_content", "encrypted_content": "g"}
-    rollout.item({"type": "agent_message", "author": "/r", "content": [sealed]})
+    rollout.item({"type": "agent_message", "author": "/r", "recipient": "/x", "content": [sealed]})
     assert written(rollout, lambda editor, blocks: editor.as_message(blocks[0], "x"))[0]["type"] == "agent_message"
 
 
 def test_items_of_a_compaction_are_edited_in_its_line(rollout: Rollout) -> None:
     history = [message("user", "a"), {"type": "compaction", "encrypted_content": "g"}, message("user", "b", IMAGE)]
-    rollout.line("compacted", {"message": "", "replacement_history": history})
+    rollout.compacted(history)
 
     def edit(editor: CodexEditor, blocks: list[Block]) -> Edits:
         aside = editor.set_aside([block for block in blocks if block.type == "compaction"], "x")
@@ -192,7 +192,7 @@ def test_what_is_taken_out_of_a_compaction_takes_its_note_with_it(rollout: Rollo
 
 def test_a_field_stays_without_which_a_compaction_would_be_passed_over(rollout: Rollout) -> None:
     history = [message("user", "a"), {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}]
-    rollout.line("compacted", {"message": "", "replacement_history": history})
+    rollout.compacted(history)
     assert written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "summary", "x")) == history[1:]
 
 

@@ -136,7 +136,7 @@ def test_an_output_that_has_no_room_for_its_words_keeps_its_call(place: Place) -
 def test_the_summary_of_a_compaction_stays_where_the_error_names_what_a_client_had_in_memory(place: Place) -> None:
     rollout = place.rollout
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
-    rollout.line("compacted", {"message": "", "replacement_history": kept})
+    rollout.compacted(kept)
     rollout.asks()
     rollout.thinks("gAAAxxxxabcd")
     rollout.answers()
@@ -160,7 +160,7 @@ IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
 def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
-    place.rollout.line("compacted", {"message": "", "replacement_history": kept})
+    place.rollout.compacted(kept)
     place.rollout.asks()
     place.rollout.thinks("gAAAxxxxabcd")
     place.rollout.answers()

@@ -269,7 +269,7 @@ def compacts(rollout: Rollout) -> None:
     rollout.turn = "01a201b9-0000-7000-8000-00000000c0de"
     rollout.event("task_started", turn_id=rollout.turn)
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gNEW"}]
-    rollout.line("compacted", {"message": "", "replacement_history": kept})
+    rollout.compacted(kept)
     rollout.event("task_complete", turn_id=rollout.turn, last_agent_message=None)
 
 
@@ -361,7 +361,7 @@ def test_a_refused_turn_is_an_empty_answer_behind_what_was_sent(rollout: Rollout
 def test_what_a_compaction_replaced_is_not_kept(rollout: Rollout, store: CodexThreads) -> None:
     rollout.healthy()
     history = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gAAAA"}]
-    rollout.line("compacted", {"message": "", "replacement_history": history})
+    rollout.compacted(history)
     rollout.healthy()
     session = store.load(THREAD)
     types = [block.type for block in CodexWire().stored(session).blocks()]
@@ -613,3 +613,13 @@ def _mend(store: CodexThreads) -> None:
     [stuck] = CodexWire().build(session).unsendable
     edits = CodexEditor(session, Marks("r1", 0)).mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, "")
     store.apply(store.changes(session, edits))
+
+
+def test_a_turn_whose_time_can_not_be_read_stays_behind_those_before_it(rollout: Rollout, store: CodexThreads) -> None:
+    rollout.healthy()
+    rollout.stuck()
+    lines = rollout.bytes().splitlines(keepends=True)
+    at = max(number for number, line in enumerate(lines) if b'"task_started"' in line)
+    rollout.path.write_bytes(b"".join([*lines[:at], lines[at].replace(b'"2026-11', b'"2026:11'), *lines[at + 1 :]]))
+    failed, *before = reversed(store.load(THREAD).messages)
+    assert failed.error and all(message.by_time < failed.by_time for message in before)

@@ -41,6 +41,9 @@ SAME: tuple[dict[str, Any], ...] = (
     {"type": "message", "role": "assistant", "content": []},
     message("user", "x", {"type": "input_image", "image_url": ""}),
     message("user", "x", {"type": "input_image", "file_id": "file-1"}),
+    message("user", "x", {"type": "input_audio", "audio_url": "data:audio/wav;base64,UklGRg=="}),
+    {**message("assistant", "x"), "status": "completed", "phase": "commentary"},
+    {"type": "function_call_output", "output": "of no call"},
 )
 PASSED_OVER: tuple[dict[str, Any], ...] = (
     {"type": "other"},
@@ -51,6 +54,17 @@ PASSED_OVER: tuple[dict[str, Any], ...] = (
     {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": None}]},
     {**CALL, "arguments": {}},
     {"type": "agent_message", "content": []},
+    {"type": "agent_message", "author": "a", "content": []},
+    {**message("assistant", "x"), "phase": "of a later client"},
+    {**message("assistant", "x"), "id": 5},
+    {**CALL, "namespace": {}},
+    {**CALL, "call_id": []},
+    {"type": "reasoning", "summary": [{"type": "text", "text": "x"}]},
+    {"type": "reasoning", "summary": [], "content": [{"type": "output_text", "text": "x"}]},
+    {"type": "local_shell_call", "call_id": "call_1", "action": {"type": "exec"}},
+    {"type": "web_search_call", "id": "ws_1", "action": "search"},
+    {"type": "image_generation_call", "id": "ig_1", "result": "iVBO"},
+    {"type": "tool_search_call", "call_id": "call_1", "arguments": {}},
     message("system", "x"),
     {"type": "function_call_output", "call_id": "call_none", "output": "x"},
 )
@@ -68,6 +82,27 @@ def test_an_item_that_lacks_what_it_must_have_is_passed_over(rollout: Rollout, i
     rollout.asks()
     rollout.item(item)
     assert bodies(rollout) == []
+
+
+def test_an_output_may_hold_what_is_encrypted_and_sounds(rollout: Rollout) -> None:
+    rollout.asks()
+    parts = [{"type": "encrypted_content", "encrypted_content": "g"}, {"type": "input_audio", "audio_url": "x"}]
+    rollout.calls(output=parts)
+    unheard = "audio content omitted because it could not be processed"
+    assert bodies(rollout)[1]["output"] == [parts[0], {"type": "input_text", "text": unheard}]
+
+
+def test_a_search_for_tools_without_output_gets_an_empty_one(rollout: Rollout) -> None:
+    rollout.asks()
+    rollout.item({"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}})
+    made = {
+        "type": "tool_search_output",
+        "call_id": "call_1",
+        "status": "completed",
+        "execution": "client",
+        "tools": [],
+    }
+    assert bodies(rollout)[1] == made
 
 
 def test_a_summary_is_sent_under_another_name_and_empty_content_of_reasoning_goes(rollout: Rollout) -> None:
@@ -120,7 +155,7 @@ def test_a_call_without_output_gets_one_that_no_edit_can_touch(rollout: Rollout)
     rollout.asks()
     rollout.calls("call_1", None)
     rollout.item({"type": "custom_tool_call", "name": "x", "input": "y", "call_id": "call_2"})
-    rollout.item({"type": "local_shell_call", "call_id": "call_3", "action": {"type": "exec"}})
+    rollout.item({"type": "local_shell_call", "status": "completed", "call_id": "call_3", "action": {"type": "exec"}})
     rollout.calls("call_4")
     made = [block for block in sent(rollout).blocks() if block.unfinished]
     assert [(block.type, block.body["call_id"], block.body["output"], block.part_id) for block in made] == [
