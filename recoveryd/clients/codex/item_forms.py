@@ -1,7 +1,7 @@
 """What an item must have so that Codex takes it for one (measured on 0.169.0), and what it sends of it. Pure.
 
-A line of its own without it is passed over. In a compaction's history one such item has the whole line passed over: all
-that was compacted is sent again.
+A line of its own without it is passed over. In a compaction's history one such item has the whole line passed over, and
+all that was compacted is sent again. What words a field may hold is not asked: later versions have others.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ def is_read(data: object, *, in_history: bool) -> bool:
     return form and (in_history or data.get("role") != "system")
 
 
-def history_is_read(payload: Json) -> bool:
-    """Whether Codex goes by the history of a compaction: it reads each item, and has as many notes on them."""
+def history_is_read(payload: Json) -> bool | None:
+    """Tell whether Codex goes by the history of a compaction: not where it has another number of notes on its items.
+
+    None where an item has another form than is known: 0.169.0 does not, and a later one, which wrote it, may.
+    """
     history, notes = payload.get("replacement_history"), payload.get("replacement_history_metadata")
-    if not isinstance(history, list) or not all(is_read(one, in_history=True) for one in history):
+    if isinstance(history, list) and isinstance(notes, list) and len(notes) != len(history):
         return False
-    return notes is None or (isinstance(notes, list) and len(notes) == len(history))
+    return True if isinstance(history, list) and all(is_read(one, in_history=True) for one in history) else None
 
 
 def _unusable(one: object) -> str | None:
@@ -109,7 +112,7 @@ _COMPLETE: Mapping[str, Fields] = {
         "role": _TEXT,
         "content": _SPOKEN,
         "status": _OPTIONAL,
-        "phase": lambda value: value in (None, "commentary", "final_answer"),
+        "phase": _OPTIONAL,
     },
     "reasoning": {
         "summary": _all_of("summary_text"),
@@ -123,7 +126,7 @@ _COMPLETE: Mapping[str, Fields] = {
     "local_shell_call": {
         "action": lambda value: isinstance(value, Mapping) and value.get("type") == "exec",
         "call_id": _OPTIONAL,
-        "status": lambda value: value in ("completed", "in_progress", "incomplete"),
+        "status": _TEXT,
     },
     "tool_search_call": {"call_id": _OPTIONAL, "execution": _TEXT, "status": _OPTIONAL},
     "tool_search_output": {
@@ -132,6 +135,7 @@ _COMPLETE: Mapping[str, Fields] = {
         "execution": _TEXT,
         "status": _TEXT,
     },
+    "additional_tools": {"role": _TEXT, "tools": _is(list, needed=True)},
     "web_search_call": {
         "status": _OPTIONAL,
         "action": lambda value: value is None or (isinstance(value, Mapping) and isinstance(value.get("type"), str)),

@@ -68,6 +68,7 @@ class _Reader:
         self.turns: list[_Turn] = []
         self._weight = 0
         self._newest = 0
+        self._unsure = ""  # where the last compaction stands, if it has a form that is not known
         self._last: Line | None = None
         self._before: Line | None = None
 
@@ -119,7 +120,11 @@ class _Reader:
         self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
 
     def end(self) -> None:
-        """Check the last line: it must be numbered where the first is, or the client does not open the thread."""
+        """Check the last compaction, and the last line: it must be numbered where the first is, or the client does not
+        open the thread. StoreError.
+        """
+        if self._unsure:
+            raise StoreError(f"{self._path} has a compaction of an unknown form{self._unsure}; it is left alone.")
         last, before = self._last, self._before
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
         if last is None or before is None or data is None or "ordinal" in data:
@@ -146,7 +151,9 @@ class _Reader:
     def _compacted(self, line: Line, payload: Json) -> None:
         """Begin anew at a compaction: what came before it is not sent any more."""
         history = payload.get("replacement_history")
-        if history is not None and not history_is_read(payload):
+        read = history is None or history_is_read(payload)
+        self._unsure = "" if read else self._unsure if read is False else f" (at byte {line.offset:,})"
+        if not read:
             return  # the client passes over it
         for turn in self.turns if isinstance(history, list) else ():
             turn.input.clear()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.codex.wire import CodexWire
-from recoveryd.core import Request
+from recoveryd.core import Request, StoreError
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
 
@@ -44,6 +44,7 @@ SAME: tuple[dict[str, Any], ...] = (
     message("user", "x", {"type": "input_audio", "audio_url": "data:audio/wav;base64,UklGRg=="}),
     {**message("assistant", "x"), "status": "completed", "phase": "commentary"},
     {"type": "function_call_output", "output": "of no call"},
+    {"type": "additional_tools", "role": "developer", "tools": []},
 )
 PASSED_OVER: tuple[dict[str, Any], ...] = (
     {"type": "other"},
@@ -55,7 +56,7 @@ PASSED_OVER: tuple[dict[str, Any], ...] = (
     {**CALL, "arguments": {}},
     {"type": "agent_message", "content": []},
     {"type": "agent_message", "author": "a", "content": []},
-    {**message("assistant", "x"), "phase": "of a later client"},
+    {**message("assistant", "x"), "phase": {}},
     {**message("assistant", "x"), "id": 5},
     {**CALL, "namespace": {}},
     {**CALL, "call_id": []},
@@ -204,6 +205,19 @@ KEPT = [message("user", "kept"), {"type": "compaction", "encrypted_content": "g"
     [
         {"replacement_history": KEPT, "replacement_history_metadata": [{}]},
         {"replacement_history": KEPT, "replacement_history_metadata": []},
+    ],
+)
+def test_a_compaction_with_another_number_of_notes_replaces_nothing(rollout: Rollout, payload: dict[str, Any]) -> None:
+    rollout.healthy()
+    before = bodies(rollout)
+    rollout.line("compacted", {"message": "", **payload})
+    assert bodies(rollout) == before
+    assert before
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
         {"replacement_history": [*KEPT, {"type": "message", "role": "user"}]},
         {"replacement_history": [*KEPT, None]},
         {"replacement_history": [*KEPT, {"id": "without a type"}]},
@@ -211,12 +225,15 @@ KEPT = [message("user", "kept"), {"type": "compaction", "encrypted_content": "g"
         {"replacement_history": "no list"},
     ],
 )
-def test_a_compaction_that_the_client_can_not_read_replaces_nothing(rollout: Rollout, payload: dict[str, Any]) -> None:
+def test_a_compaction_of_an_unknown_form_is_left_alone_unless_another_follows(
+    rollout: Rollout, payload: dict[str, Any]
+) -> None:
     rollout.healthy()
-    before = bodies(rollout)
     rollout.line("compacted", {"message": "", **payload})
-    assert bodies(rollout) == before
-    assert before
+    with pytest.raises(StoreError, match="has a compaction of an unknown form"):
+        bodies(rollout)
+    rollout.compacted(KEPT)
+    assert bodies(rollout) == KEPT[1:]
 
 
 def test_an_item_of_a_compaction_is_sent_whatever_its_type_and_role(rollout: Rollout) -> None:
