@@ -17,12 +17,15 @@ from recoveryd.core import (
     RecoverydError,
     Refusal,
     Session,
+    StoreError,
     UnreadError,
+    keep_newest,
 )
 from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, standing_repair
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, join_images
 from recoveryd.providers import VERSION
+from recoveryd.tell import log_prefix
 
 _RECENT = 20  # recoveries of a session that are looked at
 
@@ -33,6 +36,7 @@ class Recorder:
     def __init__(self, context: Context) -> None:
         self._ledger = context.ledger
         self._config = context.config
+        self._unread: dict[str, str] = {}  # recoveries that could not be read back, and why
 
     def entry(self, case: Case) -> Entry | None:
         """Return what the ledger has of a case so far."""
@@ -57,10 +61,24 @@ class Recorder:
         """Record that the repair was read back: no later start has to do it."""
         self._ledger.confirm(case.recovery)
 
-    def deleted(self, case: Case) -> Case:
-        """Record that there is nothing to read back any more: else it would be told as healed, at each start."""
+    def gone(self, case: Case) -> Case | None:
+        """Return the case of a session that was deleted since, and record that there is nothing to read back: else it
+        would be told as healed, at each start. None where the session is there. StoreError: its store is not, now.
+        """
+        if not case.store.exists():
+            raise StoreError(f"{case.store.root} is not there.")
+        if case.store.has(case.session):
+            return None
         self.confirm(case)
         return case.became(Outcome.UNDONE, "Its session was deleted since.")
+
+    def unread(self, case: Case, detail: str) -> Case:
+        """Leave a repair that can't be read back now to a later look: the ledger has it as such."""
+        level = "DEBUG" if self._unread.get(case.recovery) == detail else "WARNING"
+        keep_newest(self._unread, case.recovery, detail)
+        logger.log(level, "{}: can't be read back now: {}", log_prefix(case.event), detail)
+        pending = case.became(Outcome.PENDING, f"Repaired ({case.recovery}), and not read back yet. {detail}")
+        return pending.updated(changes=())
 
     def unconfirmed(self, store: Store) -> list[Case]:
         """List the repairs of `store` that were whole when they were made, and were not read back since."""
@@ -82,7 +100,6 @@ class Recorder:
         known = self._recorded(case)
         if known is not None:  # what changed in the session since does not matter: one record a failure
             case = case.updated(id=known.id, repeated=True)
-            self._ledger.drop(known.id)
         self._ledger.record(replace(_record(case), judged=judged, actions=()), event.outcome)
         return case
 

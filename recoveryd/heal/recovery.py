@@ -154,8 +154,8 @@ class Recovery:
         if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
             return case.became(known.outcome, known.detail)
         failpoint.reach("confirm")
-        if case.store.exists() and not case.store.has(case.session):
-            return self._recorder.deleted(case)
+        if (gone := self._recorder.gone(case)) is not None:
+            return gone
         if known.outcome is Outcome.HEALED and (
             all_written(case.store, case.event.changes) or self._recorder.repaired_since(known)
         ):
@@ -178,8 +178,7 @@ class Recovery:
     def _failed(self, case: Case, detail: str, *, close: bool = True) -> Case:
         known = self._recorder.entry(case)
         if known is not None and known.outcome is Outcome.HEALED:
-            logger.warning("{}: could not be confirmed: {}", log_prefix(case.event), detail)
-            return case
+            return self._recorder.unread(case, detail)
         case = case.became(Outcome.FAILED, detail)
         return self._recorder.close(case) if close else case
 

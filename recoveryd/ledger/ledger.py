@@ -152,8 +152,11 @@ class Ledger:
             _keep_images(db, record)
 
     def record(self, record: Record, outcome: Outcome) -> None:
-        """Keep a recovery without edits (refused, not understood, gave up, failed); its failure counts as handled."""
+        """Keep a recovery without edits (refused, not understood, gave up, failed), in the place of one of the same id;
+        its failure counts as handled.
+        """
         with self.file.write() as db:
+            db.execute("DELETE FROM recovery WHERE id = ? AND edits = 0", (record.id,))
             self._insert(db, record, outcome)
             db.execute(_SETTLE, (record.id,))
 

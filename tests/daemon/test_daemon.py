@@ -645,6 +645,30 @@ def test_a_repair_of_a_session_that_was_deleted_since_is_not_told(
     assert daemon.events == []
 
 
+def test_a_repair_whose_store_is_away_when_it_is_to_be_read_back_is_told_once_it_is_back(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.1)
+    confirm, away = Recovery.confirm, tree.root.with_name("away")
+    outcomes = list[Outcome]()
+
+    def from_away(self: Recovery, case: Case) -> Case:
+        if len(outcomes) < 3 and not away.exists():
+            tree.root.rename(away)
+        elif len(outcomes) == 3:
+            away.rename(tree.root)
+        case = confirm(self, case)
+        outcomes.append(case.outcome)
+        return case
+
+    monkeypatch.setattr(Recovery, "confirm", from_away)
+    with running(tmp_path, tree.store) as daemon:
+        tree.stuck(blank_answer, EMPTY)
+        until(lambda: daemon.events)
+    assert outcomes == [Outcome.PENDING] * 3 + [Outcome.HEALED] == [*outcomes[:3], daemon.events[0].outcome]
+    assert len([line for line in lines if line.startswith("WARNING") and "can't be read back now" in line]) == 1
+
+
 def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
     session = tree.stuck(words=MISSING)
     with running(tmp_path, tree.store, lookback_hours=1e-9) as daemon:

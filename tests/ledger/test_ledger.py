@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.core import failpoint
 from recoveryd.core.errors import LedgerError, NotFoundError
 from recoveryd.core.model import Change, Entry, Failure, Kind, Outcome, PastRecovery
 from recoveryd.ledger.images import digest
@@ -94,6 +95,17 @@ def record(ledger: Ledger, outcome: Outcome, of: Failure | None = None, state: s
 
 
 class TestEntries:
+    def test_a_refusal_of_the_same_id_takes_the_place_of_the_one_before_in_one_step(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = Record("r1", failure(), "A title", None, "why")
+        ledger.record(made, Outcome.REFUSED)
+        begun = list[str]()
+        monkeypatch.setattr(failpoint, "reach", begun.append)
+        ledger.record(replace(made, title="another"), Outcome.REFUSED)
+        assert [entry.title for entry in ledger.history(9)] == ["another"]
+        assert begun.count("ledger commit") == 1
+
     def test_what_begins_is_pending_with_all_its_images_in_order(self, ledger: Ledger, clock: Clock) -> None:
         changes = [HARMLESS, LOSSY, Change("part/c", None, b"\x00\xff", 0o600), Change("part/d", b"", b"")]
         name = begin(ledger, changes=changes)
