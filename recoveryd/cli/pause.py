@@ -40,7 +40,8 @@ def unpause(arguments: argparse.Namespace) -> int:
     ended = overrides.unpause(paths.state_dir())
     config = sound_of(arguments)[0]
     hours = config.lookback_hours
-    words = "It was not paused." if not ended else _goes_on(config, now)
+    over, on = "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
+    words = "It was not paused." if not ended else _goes_on(config, over, on)
     if found is not None and now - found.since > hours * 3600:
         words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
     return render(
@@ -48,13 +49,13 @@ def unpause(arguments: argparse.Namespace) -> int:
     )
 
 
-def _goes_on(config: Config, now: float) -> str:
-    """Tell what the end of a pause leads to, as things are."""
-    found = repairing(config, stores_of(config), paths.state_dir(), paths.config_file(), now)
+def _goes_on(config: Config, not_yet: str, what: str) -> str:
+    """Tell what comes of what may be repaired again, as things are: `what` is healed soon, or why `not_yet`."""
+    found = repairing(config, stores_of(config), paths.state_dir(), paths.config_file(), time.time())
     if found.unrepaired:
         start = " To start it: recoveryd start" if found.stores and not found.running else ""
-        return f"The pause is over, but nothing is repaired yet: {found.unrepaired}.{start}"
-    return "Repairs go on; what got stuck meanwhile is healed within a minute."
+        return f"{not_yet}: {found.unrepaired}.{start}"
+    return f"{what} is healed within a minute."
 
 
 def ignore(arguments: argparse.Namespace) -> int:
@@ -76,7 +77,8 @@ def ignore(arguments: argparse.Namespace) -> int:
             raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
         if not overrides.unignore(paths.state_dir(), what):
             raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
-        words = f"{plain(what)} is no longer ignored. What is stuck there now is healed within a minute, if `run` runs."
+        then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now")
+        words = f"{plain(what)} is no longer ignored. {then}"
     else:
         overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"

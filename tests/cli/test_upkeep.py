@@ -16,6 +16,7 @@ from recoveryd.clients import Config, Whose
 from recoveryd.core.model import Change, Kind, Outcome
 from recoveryd.diagnose import Context
 from recoveryd.disk import private_files
+from recoveryd.disk.locks import StoreLock
 from recoveryd.heal.recovery import Recovery
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.ledger.stats import EndedRecovery, stats_by_kind
@@ -114,6 +115,18 @@ class TestIgnore:
         assert run("ignore", "--remove", "shop")[0] == 0
         assert run("ignore", "--remove", "ses_9")[0] == 3
         assert as_json(run, "ignore")["named"] == ["ses_1", str(tmp_path / "else" / "where")]
+
+    def test_what_is_no_longer_ignored_is_told_with_what_comes_of_that(self, run: Run, tree: Tree) -> None:
+        def removed() -> str:
+            assert run("ignore", "ses_1")[0] == 0
+            return " ".join(run("ignore", "--remove", "ses_1")[1].split())
+
+        tree.stuck()
+        assert "nothing runs that would" in removed() and "recoveryd start" in removed()
+        with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+            assert "What is stuck there now is healed within a minute." in removed()
+            run("pause")
+            assert "Nothing is repaired yet: paused" in removed()
 
     def test_what_the_configuration_ignores_is_listed_and_taken_out_there(self, run: Run, tree: Tree) -> None:
         paths.config_file().parent.mkdir(parents=True)
