@@ -26,16 +26,14 @@ from recoveryd.settings import load, load_sound, paths
 
 def install(arguments: argparse.Namespace) -> int:
     """Run `recoveryd install`: the service, the plugins, the completion and the manual page."""
-    config, manager = config_of(arguments), _manager()
+    manager = _manager()
+    made = _as_before(arguments, manager)
     if arguments.print:
-        return _print(manager, _service(arguments, config, strict=bool(arguments.strict)), as_json=arguments.json)
+        return _print(manager, made, as_json=arguments.json)
     base.refuse_sudo(os.environ)
     manager.check()
-    if arguments.config is None:
-        arguments.config = manager.named_config()  # as it was installed before: another one may let it write
+    made = _as_before(arguments, manager)  # its files may be elsewhere, as is known now
     config, place = config_of(arguments), arguments.config or paths.config_file()
-    strict = manager.was_strict() if arguments.strict is None else arguments.strict
-    made = _service(arguments, config, strict=strict)
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_out(base.command(), os.environ)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
@@ -59,7 +57,7 @@ def install(arguments: argparse.Namespace) -> int:
         print_wrapped(out, f"recoveryd {__version__} is installed. The log: {manager.log_command}")
         print_wrapped(out, "To take it out again: recoveryd uninstall")
 
-    data = {"steps": steps.said, "strict": strict, "log": str(log), "log_command": manager.log_command}
+    data = {"steps": steps.said, "strict": made.strict, "log": str(log), "log_command": manager.log_command}
     return render(Result(data, show), as_json=arguments.json)
 
 
@@ -95,6 +93,14 @@ def uninstall(arguments: argparse.Namespace) -> int:
         )
 
     return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
+
+
+def _as_before(arguments: argparse.Namespace, manager: Manager) -> Service:
+    """Describe the service: what is not asked for now as it was installed before. ConfigError."""
+    if arguments.config is None:
+        arguments.config = manager.named_config()  # another one may let it write where this one does not
+    strict = manager.was_strict() if arguments.strict is None else arguments.strict
+    return _service(arguments, config_of(arguments), strict=strict)
 
 
 def _manager() -> Manager:

@@ -209,6 +209,7 @@ def test_the_configuration_that_was_named_stays_until_another_one_is(home: Path,
     assert run("--config", str(named), "install")[0] == 0
     before = unit(home).read_text()
     assert run("install")[0] == 0 and unit(home).read_text() == before
+    assert run("install", "--print")[1] == before
     assert run("install", "--config", str(another))[0] == 0 and str(another) in unit(home).read_text()
 
 
