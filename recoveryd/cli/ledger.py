@@ -67,6 +67,9 @@ def forget(arguments: argparse.Namespace) -> int:
         size, images = sum(one.size for one in held), sum(one.images for one in held)
         gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
         words = f"{gone} {_recoveries(len(entries))}"
+        others = upkeep.titled(arguments.session)
+        if others:
+            words += f", and the title, which is this session's, of {_recoveries(len(others))} of its subagents"
         if not arguments.dry_run:
             insist(f"This removes for good: {words}.{_not_undone(held)}", yes=arguments.yes)
             upkeep.forget(arguments.session)
@@ -80,7 +83,8 @@ def forget(arguments: argparse.Namespace) -> int:
                 out, f"Gone for good: {words}.{_not_undone(held)} What failed then is not repaired again by itself."
             )
 
-    return render(Result(_forgotten(arguments, entries, held), show), as_json=arguments.json)
+    data = {**_forgotten(arguments, entries, held), "titles": others}
+    return render(Result(data, show), as_json=arguments.json)
 
 
 def export(arguments: argparse.Namespace) -> int:

@@ -15,8 +15,9 @@ from recoveryd.ledger.stats import EndedRecovery
 _BYTES = "ifnull(sum(ifnull(length(before), 0) + ifnull(length(after), 0)), 0)"
 FORGOTTEN = "Forgotten at the user's wish."
 # Older rows, and those of a forced undo, don't say whose title they have: there the same words have to do.
-_UNTITLED = """UPDATE recovery SET title = '' WHERE root = ?1 OR (ifnull(root, '') = '' AND title IN
-    (SELECT title FROM recovery WHERE session = ?1 OR root = ?1))"""
+_TITLED = """(root = ?1 OR (ifnull(root, '') = '' AND title IN
+    (SELECT title FROM recovery WHERE session = ?1 OR root = ?1)))"""
+_UNTITLED = f"UPDATE recovery SET title = '' WHERE {_TITLED}"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,11 @@ class Upkeep:
                 hint = "Start `recoveryd run` once: it brings it to an end, and then this can be forgotten."
                 raise RefusedError(f"{entry.id} of this session is under way, or was cut off by a crash.", hint)
         return entries
+
+    def titled(self, session: str) -> list[str]:
+        """List the recoveries of other sessions, its subagents', that `forget` takes its title from, oldest first."""
+        query = f"SELECT id FROM recovery WHERE title != '' AND session != ?1 AND {_TITLED} ORDER BY seq"  # noqa: S608
+        return [name for (name,) in self._file.read(query, (column_value(session),))]
 
     def forget(self, session: str) -> list[Entry]:
         """Remove all content of a session: images, title (also where its subagents are told under it), details.

@@ -167,6 +167,16 @@ class TestLedger:
         assert SECRET not in run("history")[1]
         assert run("ledger", "forget", "ses_unknown")[0] == 3
 
+    def test_forget_says_how_many_of_its_subagents_lose_its_title(self, run: Run, tree: Tree) -> None:
+        parent, child = tree.ended(fine, "Acquisition"), tree.stuck(title="Child")
+        tree.began(parent, child)
+        assert run("scan", "--repair")[0] == 0
+        [made] = as_json(run, "history")
+        assert made["title"] == "Acquisition"
+        assert "of 1 recovery of its subagents" in _flat(run("ledger", "forget", parent, "--dry-run")[1])
+        assert as_json(run, "ledger", "forget", parent, "--yes")["titles"] == [made["id"]]
+        assert as_json(run, "history")[0]["title"] == ""
+
     def test_prune_takes_what_exists_nowhere_else_only_with_yes(self, run: Run, tree: Tree, secretive: str) -> None:
         name, _ = healed(run)
         assert "--all-content" in run("ledger", "prune", "--keep-days", "0")[1]
@@ -349,3 +359,8 @@ def test_an_error_is_folded_on_a_terminal_alone(run: Run, tree: Tree, monkeypatc
     lines = run("scan", "--session", "ses_that_is_not_there")[2].splitlines()
     assert max(map(len, lines)) <= 30 < len(words)
     assert " ".join(" ".join(lines).split()) == f"recoveryd: {words}"
+
+
+def fine(session: SessionBuilder) -> None:
+    session.user("go")
+    session.assistant("fine")
