@@ -26,6 +26,8 @@ from recoveryd.core import (
     Violation,
     __version__,
     is_session_id,
+    known_word,
+    words,
 )
 from recoveryd.diagnose import Case, Context, diagnose_unsendable
 from recoveryd.doctor.report_shapes import Shaper, model_in_report
@@ -35,6 +37,12 @@ from recoveryd.providers import VERSION, classify, provider_of
 from recoveryd.repair import objections
 
 FORMAT = 1
+_BLOCKS = words(  # of a request; one that is not listed may be of anybody's naming
+    "text thinking redacted_thinking tool_use tool_result server_tool_use mcp_tool_use mcp_tool_result image document "
+    "web_search_tool_result web_fetch_tool_result container_upload message reasoning function_call "
+    "function_call_output custom_tool_call custom_tool_call_output web_search_call tool_call tool functionCall "
+    "functionResponse"
+)
 _WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."
 _NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
 
@@ -153,7 +161,7 @@ def _violation(found: Violation, shaper: Shaper) -> dict[str, Any]:
     return {
         "kind": found.kind,
         "turn": found.turn,
-        "block": block.type if block is not None else None,
+        "block": known_word(block.type, _BLOCKS) if block is not None else None,
         "message": shaper.messages.of(block.message_id) if block is not None and block.message_id else None,
         "part": shaper.parts.of(part) if part else None,
     }

@@ -210,7 +210,9 @@ class Proposer:
             return Refusal(f"`[compact] enabled` is off: run `recoveryd compact {session.id}`")
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
-            return Refusal("sessions of this client can't be made shorter yet: start a new session")
+            client = self._clients.of(store)
+            then = client.advice(failure, kind) or client.way_back
+            return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if hangs_on_settings(failure, known) and (wait := self._wait(failure)):
             who = self._clients.of(store).title
             return Refusal(f"{who} is at work and did not tell its settings, on which this hangs", again_s=wait)

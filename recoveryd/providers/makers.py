@@ -6,6 +6,7 @@ from __future__ import annotations
 MODELS = (
     r"deepseek|kimi|moonshot|minimax|abab|glm|z-?ai|zhipu|qwen|qwq|mimo|longcat|doubao|seed-|ernie|hunyuan|step-"
     r"|gemini|gemma|grok|llama|mistral|mixtral|magistral|devstral|codestral|ministral|nova-|nemotron|phi-|granite"
+    r"|kat-coder|ling-|command-|cohere|jamba|arcee|hermes|exaone|internlm|baichuan|pangu"
 )
 # Who answers there answers itself, whatever the model is called: some take the names of others for theirs.
 HOSTS = (

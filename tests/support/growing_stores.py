@@ -338,6 +338,10 @@ class Transcripts(_Growing):
     named = r"Line \d of .*jsonl"
     too_large = ("has a line of more than 4,000 bytes", "too large: its conversation may take 5,100 bytes of memory")
 
+    def is_now(self, ns: int) -> bool:
+        """A write of ours leaves the time that the client's newest write gave the file."""
+        return ns == self.ms * 1_000_000
+
     def __init__(self, folder: Path) -> None:
         self.ms = NOW
         self.root = folder / ".claude"

@@ -24,6 +24,7 @@ from recoveryd.core import (
     RecoverydError,
     Session,
     Wire,
+    kind_info,
 )
 
 
@@ -34,6 +35,7 @@ class ClaudeCode(WithoutServer):
     title = "Claude Code"
     mends = "the newest Claude Code mends most faults before it sends them: update it"
     server = NoServer(title, "claude --resume {}".format)
+    way_back = "go back with `/rewind` to a prompt before it, or start a new session"
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:
         self._settings = settings
@@ -66,6 +68,11 @@ class ClaudeCode(WithoutServer):
         from recoveryd.clients.claude_code.wire import heals
 
         return heals(kind, block)
+
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        """Name the client's own way to make a session shorter; mostly it goes that way by itself."""
+        del failure
+        return "send `/compact`" if kind_info(kind).shortened or kind is Kind.MEDIA_REJECTED else ""
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         from recoveryd.clients.claude_code.editor import ClaudeCodeEditor  # late: only a repair needs it

@@ -237,7 +237,7 @@ def _pieces(file: int, start: int, end: int, path: str) -> Iterator[bytes]:
 
 
 def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result) -> None:
-    """Put the new file beside the old one, complete and synced, with its mode and owner."""
+    """Put the new file beside the old one, complete and synced, with its mode, owner and time."""
     with suppress(FileNotFoundError):  # of a crash: the lock of a recovery keeps others of us away
         os.unlink(_temporary(name), dir_fd=fd)
     failpoint.reach("create")
@@ -249,6 +249,7 @@ def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result
         with suppress(OSError):  # only root may give a file away
             os.fchown(file, model.st_uid, model.st_gid)
         os.fchmod(file, stat.S_IMODE(model.st_mode))
+        os.utime(file, ns=(model.st_atime_ns, model.st_mtime_ns))  # `--continue` takes the newest, which this is not
         failpoint.reach("sync")
         flush.fsync(file)
     finally:

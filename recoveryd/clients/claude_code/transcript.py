@@ -61,8 +61,16 @@ class Line:
     @property
     def answers(self) -> bool:
         """Whether it holds what tools gave back: nobody asked anything."""
+        return self.type == "user" and any(_type(block) == "tool_result" for block in self._blocks)
+
+    @property
+    def _blocks(self) -> list[Any]:
         content = self.message.get("content")
-        return isinstance(content, list) and any(_type(block) == "tool_result" for block in content)
+        return content if isinstance(content, list) else []
+
+    def ids(self, kind: str, name: str) -> set[str]:
+        """List what blocks of this kind have for an id under this name."""
+        return {_text(block, name) for block in self._blocks if _type(block) == kind} - {""}
 
     @property
     def said(self) -> str:
@@ -84,12 +92,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The lines of a file: those of conversations by their ids, and the leaf that the client noted last."""
+    """The lines of a file: those of conversations by their ids, and the leaf that the client noted last. `ends_there`:
+    its user went back to that leaf (None: to before the first line), and has not gone on since.
+    """
 
     lines: Mapping[str, Line]
     leaf: str | None
     title: str = ""
     directory: str = ""
+    ends_there: bool = False
 
     @property
     def sidechain(self) -> bool:
@@ -106,6 +117,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
     """
     lines: dict[str, Line] = {}
     leaf: str | None = None
+    ends_there = False
     titles: dict[str, str] = {}
     directory, weight = "", 0
     for number, text in enumerate(raw):
@@ -120,12 +132,15 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
             place = lines[uuid].number if uuid in lines else number
             lines[uuid] = Line(uuid, data, text, place, _text(data, "parentUuid"))
             directory = directory or _text(data, "cwd")
+            ends_there = ends_there and data.get("isSidechain") is True
         elif kind == "last-prompt":
-            leaf = _text(data, "leafUuid") or leaf
+            chosen, before = data.get("explicit") is True, leaf
+            leaf = _text(data, "leafUuid") or (None if chosen else leaf)
+            ends_there = chosen or (ends_there and leaf == before)
         else:
             titles.update(_title(data))
     title = next((titles[key] for key in ("custom-title", "ai-title", "summary") if key in titles), "")
-    return Transcript(lines, leaf, title or _asked(lines.values()), directory)
+    return Transcript(lines, leaf, title or _asked(lines.values()), directory, ends_there)
 
 
 def _asked(lines: Iterable[Line]) -> str:
@@ -166,13 +181,10 @@ def chain(found: Transcript) -> list[Line]:
     """
     found = replace(found, lines=_as_compacted(found.lines))
     order = [line for line in found.lines.values() if found.sidechain or line.data.get("isSidechain") is not True]
-    leaf = _leaf(found, order)
-    if leaf is None:
-        return []
     place = {line.uuid: index for index, line in enumerate(order)}
     way: list[Line] = []
     seen: set[str] = set()
-    at: Line | None = leaf
+    at = _leaf(found, order)
     while at is not None and at.uuid not in seen:
         seen.add(at.uuid)
         way.append(at)
@@ -185,7 +197,8 @@ def _as_compacted(lines: Mapping[str, Line]) -> Mapping[str, Line]:
     stands before it. Nothing is moved where a line that it kept is not there, or no compaction kept any.
     """
     ends = [line for line in lines.values() if line.data.get("subtype") == COMPACTED]
-    if not any(_keeps(line) for line in ends):
+    told = [meta for line in ends if isinstance(meta := line.data.get("compactMetadata"), Mapping)]
+    if not any(meta.get("preservedMessages") or meta.get("preservedSegment") for meta in told):
         return lines
     anchor, kept = _kept(ends[-1], lines)
     if kept is None or any(uuid not in lines for uuid in kept):
@@ -202,12 +215,6 @@ def _as_compacted(lines: Mapping[str, Line]) -> Mapping[str, Line]:
         behind = bool(kept) and (line.parent == anchor or (line.type in _SENT and line.parent in gone))
         found[uuid] = replace(line, number=number, parent=parents.get(uuid, kept[-1] if behind else line.parent))
     return found
-
-
-def _keeps(line: Line) -> bool:
-    """Whether a compaction says which lines it kept."""
-    told = line.data.get("compactMetadata")
-    return isinstance(told, Mapping) and any(told.get(name) for name in ("preservedMessages", "preservedSegment"))
 
 
 def _kept(end: Line, lines: Mapping[str, Line]) -> tuple[str, list[str] | None]:
@@ -230,9 +237,11 @@ def _kept(end: Line, lines: Mapping[str, Line]) -> tuple[str, list[str] | None]:
 
 
 def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
-    """Find the newest line that stands behind the leaf that was noted, or behind nothing that was noted."""
+    """Find the leaf that its user chose, else the newest line behind the one that was noted, or behind none."""
     last = order[-1] if order else None
     noted = found.lines.get(found.leaf or "")
+    if found.ends_there and (noted is not None or found.leaf is None):
+        return noted
     if noted is None or last is None or noted is last:
         return last
     newest = noted
@@ -269,10 +278,13 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
         if line.uuid not in chosen and line.number > first and _text(line.message, "id") in answers
     ]
     called = {line.uuid for line in (*way, *beside) if line.type == "assistant"}
+    calls = {name for line in (*way, *beside) for name in line.ids("tool_use", "id")}
     beside += [
         line
         for line in order
-        if line.uuid not in chosen and line.type == "user" and line.answers and line.parent in called
+        if line.uuid not in chosen
+        and line.answers
+        and (line.parent in called or not calls.isdisjoint(line.ids("tool_result", "tool_use_id")))
     ]
     return sorted({line.uuid: line for line in (*way, *beside)}.values(), key=lambda line: line.number)
 

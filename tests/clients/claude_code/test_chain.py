@@ -12,7 +12,7 @@ import pytest
 from recoveryd.clients import javascript
 from recoveryd.clients.claude_code import transcript
 from recoveryd.core import StoreError
-from tests.support.transcript import Transcript, dump, text
+from tests.support.transcript import Transcript, call, dump, text
 
 MARK = b"\xef\xbb\xbf"
 Break = Callable[[Transcript], object]
@@ -111,6 +111,36 @@ def test_what_a_compaction_kept_is_not_moved_where_it_is_not_there() -> None:
     made = two_turns()
     compacted(made, behind="summary", preservedSegment={"headUuid": "gone", "tailUuid": made.line(3)["uuid"]})
     assert said(made.raw()) == ["summary", "next", "goes on"]
+
+
+def test_a_leaf_that_its_user_went_back_to_is_the_end_until_they_go_on() -> None:
+    made = two_turns()
+    made.event({"type": "last-prompt", "leafUuid": made.line(1)["uuid"], "explicit": True})
+    assert said(made.raw()) == ["a", "b"]
+    made.last = made.line(1)["uuid"]
+    made.user("other")
+    assert said(made.raw()) == ["a", "b", "other"]
+    made = two_turns()
+    made.event({"type": "last-prompt", "leafUuid": None, "explicit": True})
+    assert said(made.raw()) == []
+    made.last = None
+    made.user("new")
+    assert said(made.raw()) == ["new"]
+
+
+def test_what_came_back_from_a_call_belongs_to_it_wherever_it_hangs() -> None:
+    """Beside a line of the chain that is another call's result, say."""
+    made = Transcript()
+    made.user("q")
+    calls = made.assistant(call(call_id="t1"), call(call_id="t2"), call(call_id="t3"))
+    made.result("t1", "one")
+    made.result("t2", "two")
+    made.last = calls[-1]
+    made.result("t3", "three")
+    made.assistant(text("done"))
+    read = transcript.session("s", "x", transcript.read(made.raw().split(b"\n")), None)
+    data = [part.data or {} for message in read.messages for part in message.parts]
+    assert [one["content"] for one in data if one["type"] == "tool_result"] == ["one", "two", "three"]
 
 
 def test_a_line_that_only_the_client_can_read_is_named() -> None:

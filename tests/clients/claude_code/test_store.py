@@ -86,7 +86,8 @@ def test_a_refusal_is_found_and_the_answer_before_it(store: ClaudeCodeTranscript
 
 
 @pytest.mark.parametrize(
-    ("served", "whose"), [("glm-4.6", None), ("deepseek-chat", None), ("claude-opus-4-5", "anthropic")]
+    ("served", "whose"),
+    [("glm-4.6", None), ("deepseek-chat", None), ("kat-coder-pro-v1", None), ("claude-opus-4-5", "anthropic")],
 )
 def test_who_answered_tells_the_maker_and_not_the_name_that_was_asked_for(
     store: ClaudeCodeTranscripts, served: str, whose: str | None
@@ -196,6 +197,7 @@ def test_lines_are_written_over_and_all_else_stays_byte_for_byte(store: ClaudeCo
     made, path = session(store)
     path.write_bytes(path.read_bytes() + b'{"type":"user","torn')
     path.chmod(0o640)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
     before = path.read_bytes()
     todo = changes(store, made)
     assert len(todo) == 2
@@ -205,7 +207,7 @@ def test_lines_are_written_over_and_all_else_stays_byte_for_byte(store: ClaudeCo
     assert [n for n, (a, b) in enumerate(zip(old, new, strict=True)) if a != b] == [2, 3]
     assert json.loads(new[2])["recoveryd"] == {"recovery": "r1"}
     assert json.loads(new[2])["message"]["content"][0] == call(call_id="call_1")
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert (path.stat().st_mode & 0o777, path.stat().st_mtime) == (0o640, 1_700_000_000)
     assert all_written(store, todo) and list(path.parent.iterdir()) == [path]
     store.apply([change.reversed() for change in todo])
     assert path.read_bytes() == before and untouched(store, todo)

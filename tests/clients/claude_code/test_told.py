@@ -85,6 +85,27 @@ def test_a_fault_that_the_client_mends_by_itself_is_left_to_its_update(tree: Tre
     assert path.read_bytes() == made.raw()
 
 
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        ("prompt is too long: 210000 tokens > 200000 maximum", "send `/compact`"),
+        ("The frobnicator is not well", "go back with `/rewind` to a prompt before it"),
+    ],
+)
+def test_where_nothing_is_repaired_the_clients_own_way_on_is_named(run: Run, words: str, way: str) -> None:
+    made = planted(Path(os.environ["HOME"]) / ".claude" / "projects", "healthy", words)
+    assert way in " ".join(run("explain", "--session", made.session)[1].split())
+
+
+def test_a_report_names_no_type_of_a_block_that_is_anybodys_word(run: Run) -> None:
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects"
+    made = planted(projects, "healthy", ILLEGAL)
+    [path] = projects.rglob("*.jsonl")
+    path.write_bytes(made.raw().replace(b'"type":"text","text":"done"', b'"type":"my_secret","text":"done"'))
+    said = run("report", made.session)[1]
+    assert '"block": "other"' in said and "my_secret" not in said
+
+
 @pytest.mark.live
 def test_the_notice_of_a_heal_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Toast] = []

@@ -29,6 +29,22 @@ def _par_each_result(t: Transcript) -> None:
     t.assistant(text("done"))
 
 
+def _par_mixed(t: Transcript) -> None:
+    """One result hangs on another, a third on its own call."""
+    t.user("q")
+    a = t.assistant(text("x"), call(call_id="t1"), call(call_id="t2"), call(call_id="t3"))
+    t.user([_gave("t1", "1")])
+    t.user([_gave("t2", "2")])
+    t.last = a[-1]
+    t.user([_gave("t3", "3")])
+    t.assistant(text("done"))
+
+
+def _went_back(t: Transcript) -> None:
+    _two_turns(t)
+    t.event({"type": "last-prompt", "leafUuid": t.line(1)["uuid"], "explicit": True, "sessionId": t.session})
+
+
 def _par_interleaved(t: Transcript) -> None:
 
     t.user("q")
@@ -470,6 +486,8 @@ def _marks(t: Transcript) -> None:
 CHAINS: Mapping[str, Shape] = {
     "par-each-result": _par_each_result,
     "par-interleaved": _par_interleaved,
+    "par-mixed": _par_mixed,
+    "went-back": _went_back,
     "branch-leaf-prompt": _branch_leaf_prompt,
     "stale-last-prompt": _stale_last_prompt,
     "stale-last-prompt-branch": _stale_last_prompt_branch,
