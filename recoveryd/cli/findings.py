@@ -10,6 +10,7 @@ from rich.console import Console
 from recoveryd.cli.output import local_time, print_labelled, print_wrapped
 from recoveryd.clients import Store, Whose, is_store_of
 from recoveryd.core import (
+    COPIED,
     ELSEWHERE,
     KINDS,
     REFUSED,
@@ -40,11 +41,13 @@ _UNEXPLAINED = {
     REFUSED: "refused for a reason that recoveryd does not know",
     ELSEWHERE: "an error that is not about the history",
     TAKEN_BACK: "refused in a turn that was taken back since",
+    COPIED: "refused in the session that this one was copied from",
 }
 ENDED = {  # how those ended that are not stuck
     UNANSWERED: "ended with a prompt that has no answer, or was to have none",
     ELSEWHERE: "ended in an error that is not about the history",
     TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
+    COPIED: "ended in a refusal before the session was copied (a fork)",
 }
 _NOT_UNDERSTOOD = {
     UNANSWERED: "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. "
@@ -52,6 +55,7 @@ _NOT_UNDERSTOOD = {
     REFUSED: "not understood: prompt it again. If it is refused each time, {way_back}, "
     "and please send what `recoveryd report {session}` makes",
     ELSEWHERE: "nothing is to be repaired. {about}",
+    COPIED: "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
     TAKEN_BACK: "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
 }
 

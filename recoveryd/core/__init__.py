@@ -9,6 +9,7 @@ from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import keep_newest
 from recoveryd.core.collector import without_collector
 from recoveryd.core.diagnosis import (
+    COPIED,
     ELSEWHERE,
     REFUSED,
     TAKEN_BACK,
@@ -68,6 +69,7 @@ from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
 
 __all__ = [
+    "COPIED",
     "CUT_OFF",
     "ELSEWHERE",
     "FAIL",

@@ -13,7 +13,8 @@ REFUSED = "refused_unknown"  # whose words are not known
 UNREADABLE = "unreadable"  # nothing at all is known of the session
 ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
 TAKEN_BACK = "taken_back"  # by its user, who took the refused turn back: what was refused may have gone with it
-_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK})
+COPIED = "refused_before_copy"  # in the session that this one is a copy of: it may have been repaired there
+_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED})
 
 
 @dataclass(frozen=True, slots=True)

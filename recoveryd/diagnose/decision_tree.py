@@ -21,8 +21,10 @@ class Finder(Protocol):
     def unreadable(self) -> Diagnosis | None:
         """Find a part that the client can't read."""
 
-    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
-        """Find what would be refused again of a turn that its user took back."""
+    def still_refused(self, recorded: Diagnosis, *, places: bool) -> Diagnosis | None:
+        """Find what would be refused again, of what a failure tells that is not there any more; `places`: what it says
+        of places holds for what is left.
+        """
 
     def repaired(self, failure: Failure) -> bool:
         """Whether a failure was repaired, and what was written then is still stored: any other fault came later."""
@@ -81,7 +83,7 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
     if look.endless is not None:
         return look.endless
     if look.kept is not None:
-        refused = find.still_refused(recorded) if recorded is not None else None
+        refused = find.still_refused(recorded, places=not look.copied) if recorded is not None else None
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)

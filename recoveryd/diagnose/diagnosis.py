@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from recoveryd.clients import SessionStatus, Store
-from recoveryd.core import ELSEWHERE, REFUSED, TAKEN_BACK, Diagnosis, Failure, Session, error_evidence, excerpt
+from recoveryd.core import COPIED, ELSEWHERE, REFUSED, TAKEN_BACK, Diagnosis, Failure, Session, error_evidence, excerpt
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
@@ -26,10 +26,8 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
         return found
     if look.kept is None:
         return _refused(failure)
-    left, _ = standing_failure(look.kept)
-    return (
-        _refused(left.failure) if left.failure else Diagnosis(failure, None, error_evidence(failure), code=TAKEN_BACK)
-    )
+    left, code = standing_failure(look.kept)[0].failure, COPIED if look.copied else TAKEN_BACK
+    return _refused(left) if left else Diagnosis(failure, None, error_evidence(failure), code=code)
 
 
 class _Finder:
@@ -54,8 +52,8 @@ class _Finder:
         found = self._store.unreadable(self._session, whole=True)
         return without_error.diagnose_unreadable(self._client, self._store, self._loaded) if found else None
 
-    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
-        return without_error.still_refused(self._client, self._store, self._loaded, recorded)
+    def still_refused(self, recorded: Diagnosis, *, places: bool) -> Diagnosis | None:
+        return without_error.still_refused(self._client, self._store, self._loaded, recorded, places=places)
 
     def repaired(self, failure: Failure) -> bool:
         return stored_repair(self._store, self._context.ledger, failure) is not None

@@ -210,9 +210,10 @@ class _Finder:
         self._wait()
         return without_error.diagnose_unreadable(self._client, self._store, self._store.load(self._session))
 
-    def still_refused(self, recorded: Diagnosis) -> Diagnosis | None:
+    def still_refused(self, recorded: Diagnosis, *, places: bool) -> Diagnosis | None:
         self._wait()
-        return without_error.still_refused(self._client, self._store, self._store.load(self._session), recorded)
+        session = self._store.load(self._session)
+        return without_error.still_refused(self._client, self._store, session, recorded, places=places)
 
     def repaired(self, failure: Failure) -> bool:
         return self._triage.repaired(self._store, failure)

@@ -81,11 +81,13 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     return Diagnosis(failure, None, evidence)
 
 
-def still_refused(client: Client, store: Store, session: Session, recorded: Diagnosis) -> Diagnosis | None:
-    """Diagnose what stands before a turn that was refused and that its user took back, and would be refused again.
+def still_refused(
+    client: Client, store: Store, session: Session, recorded: Diagnosis, *, places: bool
+) -> Diagnosis | None:
+    """Diagnose what would be refused again, where its user took the refused turn back, or the session is a copy.
 
-    None where nothing is known to, or the fault may have been in that turn: what its error says of others (images,
-    thinking) then tells nothing of those that are left.
+    None where nothing is known to, or the fault may be gone: what the error says of others (images, thinking) then
+    tells nothing of those that are left. `places`: those that it names hold for what is left.
     """
     failure, refused = recorded.failure, recorded.refused
     wires = client.wires(store, failure)
@@ -99,7 +101,7 @@ def still_refused(client: Client, store: Store, session: Session, recorded: Diag
     explains = explained_by(refused.kind)
     blamed = [v for v in rules.check(asked, rules.claims(refused, asked, named)) if v.kind in explains]
     sent = {message for turn in left.turns for message, _ in turn.origins}
-    if blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
+    if places and blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
         return recorded
     bare = Refused(refused.kind)
     if rules.claims(bare, left, None) != Claims():  # it would accuse what may be sound

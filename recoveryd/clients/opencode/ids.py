@@ -61,6 +61,7 @@ DAY_MS = 86_400_000
 
 
 _TIMED = re.compile("msg_[0-9a-f]{12}")
+_DESCENDING = re.compile("ses_[0-9a-f]{12}")
 
 
 def id_time(identifier: str, now_ms: int) -> int | None:
@@ -73,6 +74,16 @@ def id_time(identifier: str, now_ms: int) -> int | None:
         return None
     latest = now_ms + DAY_MS
     return latest - (latest - (int(identifier[4:16], 16) >> 12)) % WRAP_MS
+
+
+def copied(session_id: str, message: Message) -> bool:
+    """Whether a message is older than its session, and has an id that is not: a fork copies what there was."""
+    if not (_DESCENDING.match(session_id) and _TIMED.match(message.id) and message.created):
+        return False
+    began = (2**48 - 1 - int(session_id[4:16], 16)) >> 12
+    named = int(message.id[4:16], 16) >> 12
+    half = WRAP_MS // 2  # all are known modulo `WRAP_MS`
+    return 0 < (began - message.created) % WRAP_MS < half and (named - began) % WRAP_MS < half
 
 
 def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms: int) -> Iterator[Message]:

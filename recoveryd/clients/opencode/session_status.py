@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from recoveryd.clients.opencode import endless_compaction
+from recoveryd.clients.opencode import endless_compaction, ids
 from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
@@ -39,7 +39,12 @@ def look(
         at = next((at for at, message in enumerate(seen) if message.id == point), None)
         if at is not None:
             found = _without(seen[: at + 1], found, _end_of(store, session, seen[at + 1 :], parts))
-    if found.failure is not None or not any(map(endless_compaction.may_go_round, seen)):
+    failure = found.failure
+    if failure is not None and found.kept is None:
+        failed = next((message for message in seen if message.id == failure.message), None)
+        if failed is not None and ids.copied(session, failed):
+            found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True)
+    if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, chain(seen, older), parts))
 

@@ -1,0 +1,96 @@
+"""A fork of OpenCode's: it holds the refusals of the session that it is a copy of, and what was repaired there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recoveryd.clients.opencode.ids import WRAP_MS, copied
+from recoveryd.core import Message, Outcome
+from recoveryd.diagnose import diagnose
+from tests.conftest import Run
+from tests.support.build import SessionBuilder
+from tests.support.judge import refusal
+from tests.support.parts import api_error
+from tests.support.plant import dump
+from tests.support.trees import EMPTY, SIGNATURE, Bench, Tree, blank_answer
+
+NAMED = "messages.3.content.0: Invalid `signature` in `thinking` block"
+
+
+def made_at(kind: str, ms: int) -> str:
+    value = ms * 4096 % 2**48
+    return f"{kind}_{value if kind == 'msg' else 2**48 - 1 - value:012x}ForkForkForkFo"
+
+
+def fork(tree: Tree, session: str) -> str:
+    """As the client makes one: the same messages and parts under new ids, each as old as it was."""
+    now = int(time.time() * 1000) + 60_000
+    messages, new = tree.store.load(session).messages, made_at("ses", now)
+    ids = {session: new, **{m.id: made_at("msg", now + 1 + n) for n, m in enumerate(messages)}}
+    ids |= {part.id: f"{part.id[:-4]}Fork" for message in messages for part in message.parts}
+
+    def renamed(text: str) -> str:
+        for old, name in ids.items():
+            text = text.replace(old, name)
+        return text
+
+    for path in [path for path in tree.root.rglob("*.json") if any(name in str(path) for name in ids)]:
+        copy = Path(renamed(str(path)))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(dump(json.loads(renamed(path.read_text()))))
+    return new
+
+
+@pytest.mark.parametrize(("turns", "words"), [(blank_answer, EMPTY), (blank_answer, SIGNATURE), (blank_answer, NAMED)])
+def test_a_fork_of_what_was_healed_is_not_stuck_and_not_edited(
+    tree: Tree, run: Run, turns: Callable[[SessionBuilder], object], words: str
+) -> None:
+    session = tree.stuck(turns, words)
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    assert (code, json.loads(out)["stuck"][0]["healed"]) == (0, True)
+    new = fork(tree, session)
+    before = tree.files()
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    data = json.loads(out)
+    assert (code, data["stuck"]) == (0, [])
+    assert [(one["session"], one["reason"]) for one in data["elsewhere"]] == [(new, "refused_before_copy")]
+    assert tree.files() == before
+
+
+def test_what_the_rules_find_in_a_fork_is_healed_there(tree: Tree, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    new = fork(tree, tree.stuck(blank_answer, EMPTY))
+    assert bench.attempt(tree, new).outcome is Outcome.HEALED
+    assert refusal(tree.store.load(new), thinking=False) is None
+
+
+def test_a_refusal_in_the_fork_itself_counts(tree: Tree, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    new = fork(tree, tree.stuck(blank_answer, SIGNATURE))
+    failed = max((tree.root / "message" / new).iterdir())
+    later = int(time.time() * 1000) + 120_000
+    data = json.loads(failed.read_text())
+    asked = {**data, "id": made_at("msg", later), "time": {"created": later, "completed": later + 1}}
+    asked["error"] = api_error(SIGNATURE, 400)
+    failed.with_name(f"{asked['id']}.json").write_bytes(dump(asked))
+    found = diagnose(bench.recovery.context, tree.store, new)
+    assert found is not None and (found.reason, found.failure.message) == ("thinking_signature_invalid", asked["id"])
+
+
+@pytest.mark.parametrize("ms", [1_795_000_000_000, 26 * WRAP_MS + 5_000])
+def test_only_what_is_older_than_its_session_under_a_newer_id_is_a_copy(ms: int) -> None:
+    """Also where ids began anew in between."""
+
+    def message(identifier: int, created: int) -> Message:
+        return Message(made_at("msg", identifier), {"role": "assistant", "time": {"created": created}})
+
+    session = made_at("ses", ms)
+    assert copied(session, message(ms + 10, ms - 60_000))
+    assert not copied(session, message(ms + 60_000, ms + 60_000))
+    assert not copied(session, message(ms - 60_000, ms - 60_000)), "a clock that was set back"
+    assert not copied("ses_1", message(ms + 10, ms - 60_000))
