@@ -89,8 +89,8 @@ class Status:
         idle = [holder.idle for holder in self.watching]
         if all(idle):
             return idle[0]
-        if self.ignore_problem:
-            return self.ignore_problem
+        if self.ignore_problem or self.books.problem:  # without a ledger nothing is written
+            return self.ignore_problem or self.books.problem
         return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
 
 

@@ -45,6 +45,16 @@ def heal(
         ledger.finish(name, outcome, title)
 
 
+def test_without_a_ledger_nothing_is_said_to_be_repaired(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        assert json.loads(run("status", "--json")[1])["repairs"] is True
+        private_files.make_folder(paths.state_dir())
+        paths.ledger_file(paths.state_dir()).write_bytes(b"no database " * 500)
+        found = json.loads(run("status", "--json")[1])
+        assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
+
+
 def seen(*stores: Store, state: Path, **config: Any) -> Any:
     return status(Config(**config), stores, state, state / "config.toml", time.time())
 
