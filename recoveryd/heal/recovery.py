@@ -150,7 +150,7 @@ class Recovery:
     def _confirm(self, case: Case) -> Case:
         known = self._recorder.entry(case)
         if known is None:  # taken back by an attempt that came between, which is told for itself
-            return case.became(Outcome.UNDONE)
+            return case.became(Outcome.UNDONE, "It was taken back, or the ledger was replaced.")
         if known.outcome not in (Outcome.HEALED, Outcome.PENDING):  # undone by the user, say
             return case.became(known.outcome, known.detail)
         failpoint.reach("confirm")

@@ -631,7 +631,7 @@ def test_what_a_killed_process_had_repaired_is_read_back_by_the_next(
 
 
 def test_a_repair_of_a_session_that_was_deleted_since_is_not_told(
-    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
     monkeypatch.setattr(module, "_LEFT_S", 0.1)
     session = tree.stuck(blank_answer, EMPTY)
@@ -642,7 +642,7 @@ def test_a_repair_of_a_session_that_was_deleted_since_is_not_told(
     shutil.rmtree(tree.root / "part")
     with running(tmp_path, tree.store) as daemon:
         until(lambda: [entry.confirmed for entry in daemon.history()] == [True])
-    assert daemon.events == []
+    assert daemon.events == [] and [line for line in lines if line.endswith("undone: Its session was deleted since.")]
 
 
 def test_a_repair_whose_store_is_away_when_it_is_to_be_read_back_is_told_once_it_is_back(
