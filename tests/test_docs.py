@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.cli.declare import Parser
-from recoveryd.cli.manual import manual, subparsers
+from recoveryd.cli.declare import Parser, subparsers
+from recoveryd.cli.manual import manual
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, version_text, versions_tested

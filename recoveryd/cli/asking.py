@@ -20,7 +20,9 @@ def is_asked(arguments: argparse.Namespace) -> bool:
 
 
 def agreed(question: str) -> bool:
-    """Ask the person in front of the terminal a question. Anything but a yes, and no answer at all, is a no."""
+    """Ask the person in front of the terminal a question that is answered by yes or no. Anything but a yes, and no
+    answer at all, is a no.
+    """
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()

@@ -35,7 +35,7 @@ _KIND = Kind.CONTEXT_OVERFLOW
 
 
 def compact(arguments: argparse.Namespace) -> int:
-    """Make a session shorter to its model, stuck or not."""
+    """Run `recoveryd compact`: make a session shorter to its model, stuck or not."""
     config = config_of(arguments)
     dry = arguments.dry_run or config.dry_run
     share = arguments.target or config.compact.target

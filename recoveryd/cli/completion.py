@@ -1,4 +1,4 @@
-"""`recoveryd completion` and `man`: both made from the parser, so that they can't say anything else."""
+"""`recoveryd completion`: made from the parser, so that it can't say anything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import shtab
 
 from recoveryd.cli.common import known_ledger
-from recoveryd.cli.manual import manual, subparsers
+from recoveryd.cli.declare import subparsers
 from recoveryd.cli.output import OK
 from recoveryd.cli.parser import make_parser
 
@@ -25,12 +25,6 @@ def completion(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{name}\n" for name in _ids(arguments.shell))
     else:
         sys.stdout.write(script(arguments.shell))
-    return OK
-
-
-def man(_: argparse.Namespace) -> int:
-    """Run `recoveryd man`: print the manual page."""
-    sys.stdout.write(manual(make_parser()))
     return OK
 
 

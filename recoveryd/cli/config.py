@@ -14,7 +14,7 @@ from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrappe
 from recoveryd.clients import Config
 from recoveryd.core import ConfigProblem, UsageError
 from recoveryd.doctor import reference_problems
-from recoveryd.settings import change, create, paths, show
+from recoveryd.settings import change, create, paths, settings_as_toml
 
 
 def config(arguments: argparse.Namespace) -> int:
@@ -37,7 +37,9 @@ def config(arguments: argparse.Namespace) -> int:
     settings = config_of(arguments)
     if arguments.what == "show":
         data = settings.model_dump(mode="json")
-        return render(Result(data, lambda out: out.print(show(settings), end="")), as_json=arguments.json, paged=True)
+        return render(
+            Result(data, lambda out: out.print(settings_as_toml(settings), end="")), as_json=arguments.json, paged=True
+        )
     return render(_checked(path, reference_problems(settings)), as_json=arguments.json)
 
 

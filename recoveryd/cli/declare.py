@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TypeAlias
@@ -80,7 +80,7 @@ _MODULES = {
     "unpause": "pause",
     "ignore": "pause",
     "uninstall": "install",
-    "man": "completion",
+    "man": "manual",
     "start": "switch",
     "stop": "switch",
     "restart": "switch",
@@ -104,3 +104,32 @@ def add_client_option(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--client", type=filled, metavar="NAME", help="this client alone: by its name in JSON or in words"
     )
+
+
+def read_count(text: str) -> int:
+    """Read the argument of a declared option that is a number, 0 or more."""
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def read_span(text: str) -> float:
+    """Read the argument of a declared option that is a time (90s, 30m, 2h, 1d) as seconds."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
+    number = float(text[:-1])
+    if not unit or not 0 < number < 1e6:
+        raise ValueError(text)
+    return number * unit
+
+
+# What argparse calls them when a value is none.
+read_count.__name__, read_span.__name__ = "number", "time"
+
+
+def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """List the commands that are declared to a parser: their lines of help, and their own parsers."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            yield from ((helps.get(name, ""), inner) for name, inner in action.choices.items())

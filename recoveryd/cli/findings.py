@@ -166,8 +166,8 @@ class Finding:
 
 
 def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None:
-    """Find, for a command, what a session is stuck on; None when it is not. An error on the way becomes the finding's
-    action.
+    """Make the finding of `scan` and `explain` for a session: what it is stuck on; None when it is not. An error on the
+    way becomes the finding's action.
     """
     known = assess(recovery.context, store, session)
     if known is None:
@@ -188,7 +188,9 @@ def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None
 
 
 def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
-    """Find what the next prompt of a session that is not stuck would be refused for; None where nothing is known."""
+    """Make the finding of `scan` for what the next prompt of a session that is not stuck would be refused for; None
+    where nothing is known.
+    """
     try:
         case = ahead.foresee(recovery.context, store, session) if ahead.may_foresee(store.look(session)) else None
         if case is None:

@@ -35,7 +35,7 @@ def install(arguments: argparse.Namespace) -> int:
     made = _as_before(arguments, manager)  # its files may be elsewhere, as is known now
     config, place = config_of(arguments), arguments.config or paths.config_file()
     manager.unit(made)  # what can't be written in one is said before anything is
-    base.try_out(base.command(), os.environ)
+    base.try_command(base.command(), os.environ)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
     state = private_files.make_folder(paths.state_dir())
     private_files.make_folder(paths.lock_dir(state))

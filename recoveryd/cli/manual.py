@@ -1,10 +1,14 @@
-"""Write the manual page from the parser: man(7) macros."""
+"""`recoveryd man`: the manual page, made from the parser, as macros of man(7)."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator
 
+from recoveryd.cli.declare import subparsers
+from recoveryd.cli.output import OK
+from recoveryd.cli.parser import make_parser
 from recoveryd.clients import whereabouts
 from recoveryd.core import __version__, capital
 from recoveryd.doctor import CODES
@@ -54,14 +58,6 @@ def manual(parser: argparse.ArgumentParser) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """List the commands of a parser: their lines of help, and their own parsers."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            yield from ((helps.get(name, ""), inner) for name, inner in action.choices.items())
-
-
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for help, inner in subparsers(parser):
         yield help, inner
@@ -99,3 +95,9 @@ def _text(text: str) -> str:
     """Escape a text: no macro at the start of a line, no escape, no hyphen that becomes a dash."""
     safe = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{safe}" if safe.startswith(".") else safe
+
+
+def man(_: argparse.Namespace) -> int:
+    """Run `recoveryd man`: print the manual page."""
+    sys.stdout.write(manual(make_parser()))
+    return OK

@@ -92,7 +92,7 @@ def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
 
 
 def table(out: Console, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Make a plain table.
+    """Print a plain table.
 
     In a terminal its last column folds, or stands below the others where it is narrow; elsewhere each row is one line,
     with two spaces or more between its cells.
@@ -157,7 +157,7 @@ def print_field(out: Console, name: str, text: str, more: str = "") -> None:
 
 
 def plain(text: str) -> str:
-    """Put untrusted text on one line, without what a terminal or a reader's eye would obey."""
+    """Put untrusted text on one line of a command's output, without what a terminal or a reader's eye would obey."""
     return clean(text, instead=UNKNOWN)
 
 
@@ -175,7 +175,7 @@ def show_changes(out: Console, content: Content, changes: Sequence[Change], most
 
 
 def diff(content: Content, change: Change) -> list[str]:
-    """Make a unified diff of a record, as its client lays it open.
+    """Make the diff of a record that commands print, as its client lays it open.
 
     Bytes that are no text are shown with replacement characters; the ledger has them as they are.
     """
@@ -204,5 +204,5 @@ def _lines(image: bytes | None, content: Content) -> list[str]:
 
 
 def local_time(seconds: float) -> str:
-    """Write seconds since the epoch in the user's time: "2026-11-22 05:27:44"."""
+    """Write seconds since the epoch as commands print a time, in the user's zone: "2026-11-22 05:27:44"."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -14,8 +14,8 @@ _LEFT = (0, 128 + signal.SIGINT, 128 + signal.SIGPIPE)  # how a pager ends that 
 
 
 def pages(text: str) -> bool:
-    """Show `text` in `$PAGER` (less), and return whether it was shown: not where it fits, nobody is there, or the pager
-    failed.
+    """Show `text` in a pager, `$PAGER` (less), and return whether it was shown: not where it fits, nobody is there, or
+    the pager failed.
     """
     words = _pager()
     if not words or not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") in (None, "dumb"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from recoveryd.cli import parser_upkeep
-from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere, filled
+from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere, filled, read_count
 from recoveryd.core import Kind, __version__
 
 _DESCRIPTION = "Heals AI coding sessions whose stored history the provider refuses."
@@ -28,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     _history(commands)
     _show(commands)
     _undo(commands)
-    parser_upkeep.add(commands)
+    parser_upkeep.add_upkeep(commands)
     _config(commands)
     _install(commands)
     _uninstall(commands)
@@ -98,7 +98,7 @@ def _history(commands: Commands) -> None:
     made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", type=filled, metavar="ID", help="those of this session")
     add_client_option(made)
-    made.add_argument("--limit", type=parser_upkeep.count, default=20, metavar="N", help="how many (default: 20)")
+    made.add_argument("--limit", type=read_count, default=20, metavar="N", help="how many (default: 20)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")
 
 

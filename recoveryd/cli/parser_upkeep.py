@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recoveryd.cli.declare import Commands, add_client_option, add_command, filled, later
+from recoveryd.cli.declare import Commands, add_client_option, add_command, filled, later, read_count, read_span
 
 
-def add(commands: Commands) -> None:
+def add_upkeep(commands: Commands) -> None:
     """Add the commands that look after recoveryd."""
     _status(commands)
     add_command(commands, "metrics", "print what came of it as OpenMetrics text", "recoveryd metrics", json=False)
@@ -30,7 +30,9 @@ def _logs(commands: Commands) -> None:
     made = add_command(commands, "logs", "show what the daemon logged", "recoveryd logs -f", json=False)
     made.add_argument("-f", "--follow", action="store_true", help="go on with what is logged from now on")
     made.add_argument("--session", type=filled, metavar="ID", help="what is about this session alone")
-    made.add_argument("-n", "--lines", type=count, default=200, metavar="N", help="the newest so many (default: 200)")
+    made.add_argument(
+        "-n", "--lines", type=read_count, default=200, metavar="N", help="the newest so many (default: 200)"
+    )
 
 
 def _switches(commands: Commands) -> None:
@@ -51,7 +53,7 @@ def _pause(commands: Commands) -> None:
     made.add_argument(
         "--for",
         dest="seconds",
-        type=span,
+        type=read_span,
         metavar="TIME",
         help="such as 90s, 30m, 2h or 1d (default: until `recoveryd unpause`)",
     )
@@ -86,7 +88,7 @@ def _ledger(commands: Commands) -> None:
         return one
 
     prune = action("prune", "remove the originals beyond the limits of [ledger]", "recoveryd ledger prune --dry-run")
-    prune.add_argument("--keep-days", type=count, metavar="N", help="another limit than that of the configuration")
+    prune.add_argument("--keep-days", type=read_count, metavar="N", help="another limit than that of the configuration")
     prune.add_argument("--all-content", action="store_true", help="also what now exists nowhere else")
     prune.add_argument("--yes", action="store_true", help="remove it for good without being asked")
     prune.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
@@ -116,24 +118,3 @@ def add_shell(commands: Commands) -> None:
         help="the shell; `recoveryd man` says where it goes. The last two: the ids that the scripts offer",
     )
     add_command(commands, "man", "print the manual page", "recoveryd man | man -l -", json=False)
-
-
-def count(text: str) -> int:
-    """Read the argument of a command that is a number, 0 or more."""
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
-
-
-def span(text: str) -> float:
-    """Read the argument of a command for upkeep (90s, 30m, 2h, 1d) as seconds."""
-    unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
-    number = float(text[:-1])
-    if not unit or not 0 < number < 1e6:
-        raise ValueError(text)
-    return number * unit
-
-
-# What argparse calls them when a value is none.
-count.__name__, span.__name__ = "number", "time"

@@ -56,15 +56,15 @@ def _running(one: plugins.PlacedPlugin) -> dict[str, object]:
 
 
 def put_plugins(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
-    """Put the plugins into the clients that are here, telling each step; return whether there are any. RefusedError:
-    one was edited.
+    """Put the plugins into the clients for the commands `install` and `plugin install`, telling each step; return
+    whether there are any. RefusedError: one was edited.
     """
     state = paths.state_dir()
     return _each(config, arguments, "replaced", lambda one, over: plugins.put_plugin(one, state, say, over=over))
 
 
 def take_plugins(config: Config, arguments: argparse.Namespace, say: base.Say) -> bool:
-    """Take the plugins out of the clients again, telling each step."""
+    """Take the plugins out of the clients for `uninstall` and `plugin remove`, telling each step."""
     return _each(config, arguments, "removed", lambda one, over: plugins.take_plugin(one, say, over=over))
 
 
@@ -74,7 +74,7 @@ def put_or_leave_plugins(
     arguments: argparse.Namespace,
     say: base.Say,
 ) -> None:
-    """Do `install` or `remove` as a part of something greater: what can't be done is told, and stays."""
+    """Put or take plugins as a step of a greater command: what can't be done is told, and stays."""
     try:
         work(config, arguments, say)
     except RecoverydError as error:

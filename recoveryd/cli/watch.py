@@ -41,7 +41,7 @@ _STYLES = {State.STUCK: "bold red", State.HEALED: "green", State.RUNNING: "cyan"
 
 
 @dataclass
-class View:
+class WatchScreen:
     """What is on the screen of `watch`. The worker's thread sets `rows`, `problems`, `idle`, `lines` and `said`.
 
     `ended`: by what fault of the program the worker ended; then what is shown stands still.
@@ -89,7 +89,7 @@ def _key(row: LiveSession) -> tuple[str, str]:
 class _Worker(threading.Thread):
     """Looks at the stores, and does what a key asks for, so that the terminal never waits for either."""
 
-    def __init__(self, live: LiveSessions, view: View) -> None:
+    def __init__(self, live: LiveSessions, view: WatchScreen) -> None:
         super().__init__(daemon=True, name="watch")
         self._live, self._view = live, view
         self.jobs: queue.SimpleQueue[Callable[[], str]] = queue.SimpleQueue()
@@ -137,18 +137,18 @@ def watch(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     whose = Whose(config)
     only = client_meant(arguments, whose)
-    view = View(whose)
+    view = WatchScreen(whose)
     worker = _Worker(LiveSessions(config, partial(stores_of, config, only)), view)
     worker.start()
-    return show_view(view, worker, arguments)
+    return show_screen(view, worker, arguments)
 
 
-def show_view(view: View, worker: _Worker, arguments: argparse.Namespace) -> int:
-    """Draw the live view of sessions until its user ends it. Raises RecoverydError when it can't go on."""
+def show_screen(view: WatchScreen, worker: _Worker, arguments: argparse.Namespace) -> int:
+    """Draw the screen of `watch` until its user ends it. Raises RecoverydError when it can't go on."""
     out = console(soft_wrap=False)
     with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:
         while not view.ended:
-            live.update(drawn(view, out), refresh=True)
+            live.update(draw_screen(view, out), refresh=True)
             pressed = key(_REFRESH_S / 4)
             if pressed == "q" and not view.question:
                 return OK
@@ -157,7 +157,7 @@ def show_view(view: View, worker: _Worker, arguments: argparse.Namespace) -> int
     raise RecoverydError(f"The view ended by a fault of recoveryd: {view.ended}.", hint)
 
 
-def _obey(pressed: str, view: View, worker: _Worker, arguments: argparse.Namespace) -> None:
+def _obey(pressed: str, view: WatchScreen, worker: _Worker, arguments: argparse.Namespace) -> None:
     row = view.row
     if view.asked is not None:
         if pressed:
@@ -205,8 +205,8 @@ def _told(answer: Answer) -> str:
     return f"{answer.heading}: {answer.says}"
 
 
-def drawn(view: View, out: Console) -> RenderableType:
-    """Draw the view of `watch` for a terminal of this size: half of it for the list at the most."""
+def draw_screen(view: WatchScreen, out: Console) -> RenderableType:
+    """Draw the screen of `watch` for a terminal of this size: half of it for the list at the most."""
     rows, row = view.rows, view.row
     problems = [*filter(None, [view.idle]), *view.problems[:2]]
     free = out.size.height - len(problems) - 5  # what is always there
@@ -250,7 +250,7 @@ def _table(rows: Sequence[LiveSession], selected: LiveSession | None, whose: Who
     return made
 
 
-def _details(view: View, row: LiveSession | None, room: int, width: int) -> list[Text]:
+def _details(view: WatchScreen, row: LiveSession | None, room: int, width: int) -> list[Text]:
     """Draw the selected session, and a page of what its recovery changed, in at most `room` lines."""
     if row is None:
         return [_line("No session changed lately.", "dim")][:room]

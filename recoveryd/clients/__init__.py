@@ -7,17 +7,7 @@ imports another.
 from __future__ import annotations
 
 from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings
-from recoveryd.clients.find import (
-    Clients,
-    Config,
-    Whose,
-    client_title,
-    find_stores,
-    is_abandoned,
-    read_error,
-    stores_having,
-    whereabouts,
-)
+from recoveryd.clients.find import Clients, Config, Whose, client_title, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
@@ -29,11 +19,13 @@ from recoveryd.clients.store import (
     Stamp,
     Store,
     all_written,
+    is_abandoned,
     is_store_of,
     lineage,
     root_session,
     root_title,
     stored_images,
+    stores_having,
     untouched,
 )
 

@@ -29,7 +29,7 @@ from recoveryd.core import (
 
 
 class Asked(StrEnum):
-    """What became of a prompt that a client was asked to send."""
+    """What became of a prompt that a `Server` was asked to send."""
 
     NOBODY = "nobody"  # no client that listens has this session
     BUSY = "busy"  # a turn of it runs, or the client does not say
@@ -39,7 +39,7 @@ class Asked(StrEnum):
 
 
 class Rest(StrEnum):
-    """What a client was found at that is to come to rest."""
+    """What became of a client's turn that a `Server` was asked to stop."""
 
     IDLE = "idle"  # nothing runs
     ASKED = "asked"  # something ran, and it was asked to stop that

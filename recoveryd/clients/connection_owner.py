@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 def owner(sock: socket.socket, deadline: float) -> Owner:
-    """Tell whose process gets what is sent over a connection. Send nothing over it before.
+    """Tell whose process gets what is sent over a connection on this machine. Send nothing over it before.
 
     Asked is about the connection itself, which can't change hands as a port does when its process ends. Raises
     TimeoutError when nobody has taken it by `deadline` (`time.monotonic()`).

@@ -22,7 +22,7 @@ from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import Content, Store
-from recoveryd.core import Change, Failure, Marks, RecordedError, RecoverydError, Session, UsageError
+from recoveryd.core import Change, Failure, Marks, RecordedError, Session, UsageError
 from recoveryd.settings import BaseConfig
 
 if TYPE_CHECKING:
@@ -191,29 +191,6 @@ def read_error(error: object) -> RecordedError:
 
         return codex_error_record.read(error)
     return error_record.read(error)
-
-
-def is_abandoned(store: Store) -> bool:
-    """Whether a store was left behind: its client keeps these sessions elsewhere by now. What can't be told is not."""
-    try:
-        return store.generation().use == "left"
-    except RecoverydError:
-        return False
-
-
-def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
-    """List the stores that have a session, and why others could not be asked, by their ids. A dead one only as the
-    last.
-    """
-    found: list[Store] = []
-    unread: dict[str, RecoverydError] = {}
-    for store in stores:
-        try:
-            if store.exists() and store.has(session_id):
-                found.append(store)
-        except RecoverydError as error:
-            unread[store.id] = error
-    return [store for store in found if not is_abandoned(store)] or found, unread
 
 
 def _by_place(store_id: str) -> str:

@@ -23,7 +23,7 @@ Admit = Callable[[socket.socket, float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client answered by HTTP: the status, and the JSON of the body; None where it is none."""
+    """What came of an HTTP call to a client: the status, and the JSON of the body; None where it is none."""
 
     status: int
     data: Any
@@ -44,8 +44,8 @@ def call(
     body: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer | None:
-    """Ask a client by HTTP, at `url` + `path`; None when no answer came by `deadline` (`time.monotonic()`). Raises
-    nothing.
+    """Make an HTTP call to a client, at `url` + `path`; None when no answer came by `deadline` (`time.monotonic()`).
+    Raises nothing.
 
     `admit` is asked once there is a connection, before a byte is sent over it.
 

@@ -13,8 +13,8 @@ from recoveryd.core import HALF
 
 
 def weight_in_memory(raw: bytes) -> int:
-    """Estimate how many bytes the JSON text of a record takes in memory: those of its text, and 32 for each value that
-    may be in it.
+    """Estimate how many bytes a JSON text takes in memory once it is parsed: those of its text, and 32 for each value
+    that may be in it.
 
     A file of 60 MB can say `[],[],...` twenty million times, which took 1.5 GB and half a minute (measured). One emoji
     makes Python keep four bytes for each character of the whole text.

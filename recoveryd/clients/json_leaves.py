@@ -9,7 +9,9 @@ from recoveryd.core import Change
 
 
 def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
-    """List the texts that are not blank and the numbers in JSON, but for what stands under a key of `frame`."""
+    """List the leaves of a record's JSON, its texts that are not blank and numbers, but for what stands under a key of
+    `frame`.
+    """
     stack = [data]
     while stack:
         value = stack.pop()
@@ -25,7 +27,8 @@ def leaves(data: Any, frame: Collection[str] = ()) -> Iterator[str | float]:
 
 
 def says_more(changes: Sequence[Change], read: Callable[[bytes], Any], frame: Collection[str]) -> bool:
-    """Whether a leaf of a before-image's JSON is in no after-image, not even as a piece of a longer text.
+    """Whether an edit lost anything that a record says: a leaf of a before-image's JSON that is in no after-image, not
+    even as a piece of a longer text.
 
     `read` gives what an image says, None where that is no JSON: such an image has to be kept.
     """

@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a whole line begins and ends, its newline left out, and its first bytes."""
+    """Where a whole line of a file that only grows begins and ends, its newline left out, and its first bytes."""
 
     offset: int
     end: int
@@ -75,7 +75,9 @@ def backward(fd: int, start: int, end: int) -> Iterator[Place]:
 
 
 def line_at(fd: int, offset: int, path: str) -> bytes | None:
-    """Read the line that begins at `offset`; None where none does. StoreError for one that is too long; OSError."""
+    """Read the line of a file that begins at `offset`; None where none does. StoreError for one that is too long;
+    OSError.
+    """
     if offset and os.pread(fd, 1, offset - 1) != b"\n":
         return None
     found = bytearray()
@@ -91,8 +93,8 @@ def line_at(fd: int, offset: int, path: str) -> bytes | None:
 def read_back(
     fd: int, start: int, end: int, tell: Callable[[Place], T | None], enough: Callable[[list[T]], bool] | None
 ) -> tuple[list[T], int]:
-    """Return what the whole lines between `start` and `end` tell, the oldest first, and where the last of them ends.
-    OSError.
+    """Read a file of lines backward, and return what the lines between `start` and `end` tell, the oldest first, and
+    where the last of them ends. OSError.
 
     They are read from the last one back, until `enough` says of what they told, the newest first, that it settles all;
     all of them without it.
@@ -116,7 +118,9 @@ def _within(line: bytearray, path: str, offset: int) -> None:
 
 
 def line_time(timestamp: object) -> int:
-    """Read the time of a line ("2026-11-22T05:27:44.584Z"), in milliseconds since the epoch; 0 where it is none."""
+    """Read the time of a line of a file ("2026-11-22T05:27:44.584Z"), in milliseconds since the epoch; 0 where it is
+    none.
+    """
     if not isinstance(timestamp, str):
         return 0
     try:

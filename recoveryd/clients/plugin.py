@@ -47,18 +47,20 @@ class Plugin(Protocol):
 
 
 def sealed(text: str, comment: str) -> str:
-    """Put a line before the text of a plugin that tells whose it is, and by its checksum whether somebody changed it
-    since.
+    """Put the first line before the text of any client's plugin: whose it is, and by its checksum whether somebody
+    changed it since.
     """
     return f"{comment} {_SIGN} {checksum(text)}\n{text}"
 
 
 def checksum(text: str) -> str:
-    """Return the checksum that the seal of a plugin's file has of the text below it."""
+    """Return the checksum that the first line of any client's plugin has of the text below it."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def seal(text: str) -> str:
-    """Return the checksum of a plugin of ours that nobody changed, of whatever version; "" for any other text."""
+    """Check the first line of any client's plugin: return its checksum where nobody changed the text, of whatever
+    version; "" for any other text.
+    """
     first, _, rest = text.partition("\n")
     return checksum(rest) if _SIGN in first and first.endswith(f" {checksum(rest)}") else ""

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from recoveryd.core import Change, Diagnosis, Edit, Entry, Failure, Json, RefusedError, Session
+from recoveryd.core import Change, Diagnosis, Edit, Entry, Failure, Json, RecoverydError, RefusedError, Session
 
 State = Literal["before", "after", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """The state of the newest end of a session: failed, running, answered. All times are milliseconds since the
-    epoch.
+    """What a store's look tells of the newest end of a session: failed, running, answered. All times are milliseconds
+    since the epoch.
     """
 
     failure: Failure | None = None  # stuck now: nothing was answered since
@@ -44,7 +44,7 @@ class SessionStatus:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Title, folder and parent of a session, without what was said in it."""
+    """What a store tells of a session without what was said in it: title, folder and parent."""
 
     title: str = ""
     directory: str = ""
@@ -53,7 +53,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
+    """A store's fingerprint of all records of a session: equal stamps mean that nobody wrote in between."""
 
     newest_mtime_ns: int  # the latest write, nanoseconds since the epoch; 0 when there are no records
     fingerprint: Hashable = ()
@@ -235,7 +235,7 @@ class Store(Protocol):
 
 
 def is_store_of(store: Store, store_id: str) -> bool:
-    """Whether a recovery of the store of this id is one of `store`, also after it was moved away and linked to."""
+    """Whether a store is the one that an id means, also after it was moved away and linked to."""
     return store.id == store_id or store.id == os.path.realpath(store_id)
 
 
@@ -243,7 +243,9 @@ _DEEPEST = 16  # subagents of subagents
 
 
 def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
-    """Go from the session to the one whose subagent it is, and so on up to the one that a person began."""
+    """Go, by what a store tells, from a session to the one whose subagent it is, and so on up to the one that a person
+    began.
+    """
     for _ in range(_DEEPEST):
         about = store.about(session_id)
         yield session_id, about
@@ -253,13 +255,17 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
 
 
 def root_session(store: Store, session_id: str) -> tuple[str, str]:
-    """Return the session that a person began, of which this one may be a subagent, and its title."""
+    """Return, by what a store tells, the session that a person began, of which this one may be a subagent, and its
+    title.
+    """
     titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
     return titled[-1] if titled else (session_id, "")
 
 
 def root_title(store: Store, session_id: str) -> str:
-    """Return the title of the session that a person began, of which this one may be a subagent."""
+    """Return, by what a store tells, the title of the session that a person began, of which this one may be a
+    subagent.
+    """
     return root_session(store, session_id)[1]
 
 
@@ -287,3 +293,26 @@ def _state(now: bytes | None, change: Change) -> State:
     if now == change.after:
         return "after"
     return "before" if now == change.before else "other"
+
+
+def is_abandoned(store: Store) -> bool:
+    """Whether a store was left behind: its client keeps these sessions elsewhere by now. What can't be told is not."""
+    try:
+        return store.generation().use == "left"
+    except RecoverydError:
+        return False
+
+
+def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
+    """List those of some stores that have a session, and why others could not be asked, by their ids. A dead one only
+    as the last.
+    """
+    found: list[Store] = []
+    unread: dict[str, RecoverydError] = {}
+    for store in stores:
+        try:
+            if store.exists() and store.has(session_id):
+                found.append(store)
+        except RecoverydError as error:
+            unread[store.id] = error
+    return [store for store in found if not is_abandoned(store)] or found, unread

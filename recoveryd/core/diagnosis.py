@@ -49,7 +49,9 @@ class Diagnosis:
 
 
 def waiting_prompts(order: Sequence[Message]) -> list[Message]:
-    """List the prompts at the end of messages (in the order of time) that no answer with content follows."""
+    """List the prompts that a session waits with: those at the end of its messages (in the order of time) that no
+    answer with content follows.
+    """
     waiting: list[Message] = []
     for message in reversed(order):
         if message.role == "user":
@@ -60,5 +62,5 @@ def waiting_prompts(order: Sequence[Message]) -> list[Message]:
 
 
 def error_evidence(failure: Failure) -> Json:
-    """Return the evidence of a recorded error: its name and status, without its words."""
+    """Make a diagnosis's evidence of a recorded error: its name and status, without its words."""
     return {"message": failure.message, "error": failure.error.name or None, "status": failure.error.status}

@@ -15,7 +15,9 @@ Edits = tuple[Edit, ...]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What a provider takes as id, name and input of a tool call. `illegal` matches one character that it refuses."""
+    """What an editor keeps to in a tool call: its id, name and input, as the provider takes them. `illegal` matches one
+    character that it refuses.
+    """
 
     illegal: re.Pattern[str]
     longest_name: int
@@ -102,7 +104,8 @@ class Editor(Protocol):
 
 
 class Shortener(Editor, Protocol):
-    """Makes a session shorter to its model, in its client's own forms. Nothing is lost to the store and the ledger.
+    """The port that makes a session shorter to its model, in its client's own forms. Nothing is lost to the store and
+    the ledger.
 
     As those of an `Editor`, its methods return () where nothing is to be done.
     """

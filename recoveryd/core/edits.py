@@ -83,11 +83,11 @@ def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def deed_names(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """List what was done, one name for each deed."""
+    """Name what edits do: one name for each deed."""
     return tuple(edit.action for edit in deeds(edits))
 
 
 def stored(session: Session) -> frozenset[tuple[str, str]]:
-    """List the records that `session` has, as `Edit.record` names them."""
+    """List the records that a session has before it is edited, as `Edit.record` names them."""
     records = {(message.id, "") for message in session.messages}
     return frozenset(records | {(part.message_id, part.id) for message in session.messages for part in message.parts})

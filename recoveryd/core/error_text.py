@@ -112,7 +112,7 @@ def _char(match: re.Match[str]) -> str:
 
 
 def excerpt(error: RecordedError, length: int = 200) -> str:
-    """Return the first words of an error, unescaped, on one line and without control characters.
+    """Cut the first words out of the texts of an error, on one line and without control characters.
 
     A sentence goes before a word, and a code is told only where there is nothing else.
     """

@@ -45,9 +45,7 @@ def fail(code: str, says: str, next: str, about: str = "") -> Check:
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing that the configuration names and that can't be used: its `key` (`hooks.on_abort`), what is wrong, what
-    to do.
-    """
+    """A finding about the configuration: something that it names and that can't be used."""
 
     key: str
     says: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a refusal for size tells, in tokens; 0 where it does not.
+    """What a refusal told of a conversation's length, in tokens; 0 where it does not.
 
     `asked` is the length of the request, `limit` what the model takes, `output` what was asked for the answer where
     that counts too. `by_bytes`: not its tokens were too many but its bytes, of which it may have `most_bytes`.
@@ -31,7 +31,8 @@ def in_words(amount: float, *, by_bytes: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a provider said that an answer took: `given` are the tokens of the request, `answered` those of the answer.
+    """What a provider told of a conversation's length with an answer: `given` are the tokens of the request, `answered`
+    those of the answer.
 
     `same_model`: it came from the model that is asked now; another one counts in another way.
     """

@@ -17,7 +17,7 @@ PAGE = 50  # messages that are looked through at a time, the newest first, each 
 
 
 def is_session_id(text: str) -> bool:
-    """Whether this looks like the id of a session: not of a recovery, and no folder."""
+    """Whether a text that a person named looks like the id of a session: not of a recovery, and no folder."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
@@ -143,7 +143,8 @@ class RecordedError:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a session is refused: as a provider's words say, or as was found without any (then the `kind` alone).
+    """The value of why a session is refused: as a provider's words say, or as was found without any (then the `kind`
+    alone).
 
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
@@ -178,7 +179,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Put `after` in the place of a part (of the message itself where `part_id` is None); None sets it aside.
+    """The value of one edit of a session: put `after` in the place of a part (of the message itself where `part_id` is
+    None); None sets it aside.
 
     What is not there yet is added: a new message's own edit comes before those of its parts.
     """

@@ -24,8 +24,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the provider's error tells and the stored session does not: the blocks that it accuses, and whether thinking
-    is on.
+    """What only a provider's error can tell of a request: the blocks that it accuses, and whether thinking is on.
 
     A signature can't be verified from outside. Whether thinking will be on is not stored, and what is right for an open
     tool loop with thinking on is wrong with it off: so a request must be right in both.

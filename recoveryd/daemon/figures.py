@@ -17,8 +17,8 @@ _EVERY_S = 50.0  # less than a sweep: so the textfile's time of change tells tha
 
 
 class Figures:
-    """Counts the sessions that need their user, for the daemon's textfile and its collector at once, where the
-    configuration wants either.
+    """Gives the daemon's figures: counts the sessions that need their user, for its textfile and its collector at once,
+    where the configuration wants either.
     """
 
     def __init__(self, config: Config, titles: Callable[[str], str]) -> None:

@@ -67,7 +67,7 @@ class Example:
 
 
 def write_demo_file(path: Path, data: Data) -> None:
-    """Write a file of the demo's store as the client does: truncated first, not atomically."""
+    """Write a file of a demo session as the client does: truncated first, not atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(dump(data))
 
@@ -163,7 +163,7 @@ def _assistant(session: str, message: str, now: int) -> Data:
 
 
 def demo_error(message: str, status: int = 400, type: str = "invalid_request_error") -> Data:
-    """Make, for the demo, the error that the client records of a refusal."""
+    """Make the error that a session of the demo fails with, as the client records a refusal."""
     body = json.dumps({"type": "error", "error": {"type": type, "message": message}})
     data: Data = {"message": message, "statusCode": status, "isRetryable": status != 400, "responseHeaders": {}}
     data |= {"responseBody": body, "metadata": {"url": "https://api.anthropic.com/v1/messages"}}

@@ -12,9 +12,9 @@ from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import (
     maybe_unread,
     standing_repair,
-    tries,
     undone_repair,
     unread_repair,
+    vain_repairs,
 )
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
@@ -39,7 +39,7 @@ __all__ = [
     "left_alone",
     "maybe_unread",
     "standing_repair",
-    "tries",
     "undone_repair",
     "unread_repair",
+    "vain_repairs",
 ]

@@ -73,6 +73,6 @@ class Case:
 
 
 def case_from_ledger(store: Store, entry: Entry) -> Case:
-    """Make the case of a recovery anew of what the ledger has of it. Errors of the store pass."""
+    """Make a case anew of what the ledger has of its recovery. Errors of the store pass."""
     failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
     return Case.of_entry(store, entry, failed.created if failed is not None else 0)

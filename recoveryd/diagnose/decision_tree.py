@@ -43,7 +43,8 @@ class Finder(Protocol):
 
 
 def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | None]:
-    """Choose the recorded failure that the next prompt would meet again: the look with that one, and its diagnosis.
+    """Begin the tree: choose the recorded failure that the next prompt would meet again: the look with that one, and
+    its diagnosis.
 
     No failure where another provider was asked since; no diagnosis where its words are not known. A request that is
     turned away before its history is read, say by a rate limit, leaves the refusal before it in force.

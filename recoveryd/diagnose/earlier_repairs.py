@@ -5,7 +5,7 @@ from __future__ import annotations
 from recoveryd.clients import Client, Store, is_store_of
 from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, kind_info
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.retry_policy import since_success
+from recoveryd.diagnose.retry_policy import vain_since_success
 from recoveryd.ledger import Ledger, digest
 
 _RECENT = 20  # recoveries of a session that are looked at
@@ -79,12 +79,12 @@ def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | No
     return newest
 
 
-def tries(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:
-    """List what was tried on a session in vain. `answered`: its `SessionStatus.last_answer`."""
+def vain_repairs(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:
+    """List the earlier repairs of a session that were in vain. `answered`: its `SessionStatus.last_answer`."""
     made = context.ledger.tries(store.id, failure.session, answered, failure.message)
-    return since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
+    return vain_since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
 
 
 def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecovery | None:
-    """Return the newest repair of the session, if the user took it back and no prompt was answered since."""
+    """Return the newest repair of a session, if the user took it back and no prompt was answered since."""
     return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)

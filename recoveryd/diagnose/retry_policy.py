@@ -109,13 +109,13 @@ def judged_state(stamp: Stamp, config: Config) -> str:
     return f"{stamp.digest}/{config.digest}"
 
 
-def since_success(session: Session, tries: Sequence[PastRecovery], client: Turns) -> list[PastRecovery]:
-    """List those of the `tries` to repair a session behind which no prompt got the model to take a step: the others
-    worked.
+def vain_since_success(session: Session, tries: Sequence[PastRecovery], client: Turns) -> list[PastRecovery]:
+    """Leave of the `tries` to repair a session those that count for the retry policy: behind which no prompt got the
+    model to take a step; the others worked.
 
-    A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session
-    that was repaired where nothing had failed (`recoveryd compact`, `heal_ahead`) was no try. Reasoning that is refused
-    may be refused anew with each step that brings some: there a prompt must not have been refused in the end.
+    A prompt of our own proves nothing, so nothing goes round without a person. What is not found counts. A session that
+    was repaired where nothing had failed (`recoveryd compact`, `heal_ahead`) was no try. Reasoning that is refused may
+    be refused anew with each step that brings some: there a prompt must not have been refused in the end.
     """
     order = {m.id: n for n, m in enumerate(sorted(session.messages, key=lambda message: message.by_time))}
     asked = {m.id for m in session.messages if m.role == "user" and client.resumed_by(m) is None}

@@ -11,7 +11,7 @@ from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import all_stand, tries, unread_repair
+from recoveryd.diagnose.earlier_repairs import all_stand, unread_repair, vain_repairs
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -122,7 +122,7 @@ class Triage:
         verdict = decide_retry(
             failure,
             None if new else handled,
-            tries=tries(context, store, failure, answered),
+            tries=vain_repairs(context, store, failure, answered),
             undone=context.ledger.taken_back(failure.session, answered, failure.message),
             max_retries=context.config.max_retries,
             session_state=state,

@@ -56,7 +56,7 @@ def diagnose_unreadable(client: Client, store: Store, session: Session) -> Diagn
 
 
 def diagnose_hidden(client: Client, store: Store, session: str) -> Diagnosis | None:
-    """Diagnose, without an error, messages that a failed compaction hides."""
+    """Diagnose, without an error, by what its client finds: messages that a failed compaction hides."""
     return client.hidden(store, session) if isinstance(client, CanShorten) else None
 
 

@@ -30,7 +30,7 @@ def _temporary(name: str) -> str:
 
 
 def read(root: Path, key: str, limit: int = tree.MAX_FILE) -> bytes | None:
-    """Read a file below `root` before it is written in a transaction; None where it is not there. Raises StoreError as
+    """Read, before a transaction writes it, a file below `root`; None where it is not there. Raises StoreError as
     `tree.read`, and for a bad key.
     """
     *folders, name = tree.split_key(key)

@@ -15,7 +15,9 @@ MANY = 64  # writes; from there on one wait for the whole file system is shorter
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """`sync` puts a file or folder on the disk, or leaves it to the next `barrier`, behind which all is there."""
+    """Flushes writes: `sync` puts a file or folder on the disk, or leaves it to the next `barrier`, behind which all is
+    there.
+    """
 
     root: Path
     at_once: bool
@@ -33,7 +35,7 @@ class Disk:
 
 
 def disk(root: Path, writes: int) -> Disk:
-    """Choose how to sync that many writes below `root`."""
+    """Choose how that many writes below `root` are flushed to the disk."""
     return Disk(root, writes >= MANY and sys.platform == "linux")
 
 

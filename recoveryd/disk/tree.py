@@ -48,8 +48,8 @@ def error_of(error: OSError, what: str) -> StoreError:
 
 
 def split_key(key: str) -> tuple[str, ...]:
-    """Cut the key of a file in a tree into folders and a file name. Raises StoreError for a key that could lead
-    anywhere else.
+    """Cut the path of a file below a tree's root into folders and a file name. Raises StoreError for a key that could
+    lead anywhere else.
     """
     *folders, name = key.split("/")
     if not folders or not _RECORD.fullmatch(name) or not all(map(safe_name, folders)):
@@ -93,7 +93,7 @@ def listing(fd: int) -> list[str]:
 
 
 def names(root: Path, *below: str) -> list[str]:
-    """List what a folder in a tree of files holds, unsorted; nothing when it is not there."""
+    """List the names in a folder of a tree, unsorted; nothing when it is not there."""
     try:
         with folder(root, *below) as fd:
             return listing(fd)
@@ -102,7 +102,7 @@ def names(root: Path, *below: str) -> list[str]:
 
 
 def json_names(found: list[str]) -> list[str]:
-    """List the ids among the file names of a folder in a tree, in the order of the client (by code unit)."""
+    """Name the JSON files among the names in a folder of a tree, without their ending, sorted by code unit."""
     return sorted([name[: -len(SUFFIX)] for name in found if _RECORD.fullmatch(name)])
 
 
@@ -168,5 +168,5 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def safe_name(text: str) -> bool:
-    """Whether an id may become a part of a path in a tree of files."""
+    """Whether a text from elsewhere may be the name of a file or folder in a tree."""
     return _ID.fullmatch(text) is not None

@@ -69,5 +69,5 @@ def examine(patient: Patient) -> Iterator[Check]:
 
 
 def none_failed(checks: Iterable[Check]) -> bool:
-    """Whether no check failed."""
+    """Whether none of `doctor`'s checks failed."""
     return all(check.level != FAIL for check in checks)

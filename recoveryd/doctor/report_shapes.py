@@ -83,7 +83,9 @@ class Shaper:
 
 
 def model_in_report(model: object) -> str:
-    """Write `claude-sonnet-4-5-20250929` as `claude-sonnet-4-5-#`: known words and short numbers."""
+    """Write a model's name as a report may hold it, `claude-sonnet-4-5-#` for `claude-sonnet-4-5-20250929`: known words
+    and short numbers.
+    """
     if not isinstance(model, str):
         return type_name(model)
     pieces = re.split(r"[-./:_@]", model.lower())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store, find_stores
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import Context, Needing, NeedsUser, tries
+from recoveryd.diagnose import Context, Needing, NeedsUser, vain_repairs
 from recoveryd.disk import LockOwner, lockers, watcher, watchers
 from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
@@ -145,13 +145,15 @@ def _waiting(config: Config, stores: Sequence[Store], state_dir: Path) -> list[L
 
 
 def watched_by(store: Store, state_dir: Path) -> LockOwner | None:
-    """Return the `run` that watches a store; None where none does. The note of a shared lock names its stores."""
+    """Tell, as `status` shows it, the `run` that watches a store; None where none does. The note of a shared lock names
+    its stores.
+    """
     holder = watcher(paths.lock_dir(state_dir), store.lock_path)
     return holder if holder is not None and store.id in holder.stores else None
 
 
 def generation_of(store: Store) -> tuple[Generation | None, str]:
-    """Return the generation of a store, and why nothing in it is repaired; "" when it is."""
+    """Tell, as `status` shows it, the generation of a store, and why nothing in it is repaired; "" when it is."""
     try:
         return store.generation(), store.live() or ""
     except RecoverydError as error:
@@ -204,7 +206,7 @@ def _spent(context: Context, store: Store | None, newest: Entry) -> int:
         return 0
     failure = Failure(newest.store, newest.session, "", 0)
     try:
-        made = tries(context, store, failure, store.look(newest.session).last_answer)
+        made = vain_repairs(context, store, failure, store.look(newest.session).last_answer)
     except RecoverydError:
         return 0
     return sum(one.outcome is not Outcome.GAVE_UP for one in made)

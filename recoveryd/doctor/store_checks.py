@@ -50,7 +50,7 @@ def check_store(patient: Patient) -> Iterator[Check]:
 
 
 def check_by_clients(patient: Patient) -> Iterator[Check]:
-    """Check what only a client knows about its own stores (`Client.check_stores`)."""
+    """Check of the stores what only their client knows (`Client.check_stores`)."""
     living = [(store, generation) for store in patient.living if (generation := patient.generation(store)) is not None]
     for client in patient.clients.all():
         yield from client.check_stores([one for one in living if one[0].client == client.name], int(patient.now * 1000))

@@ -13,7 +13,7 @@ _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 
 
 def may_foresee(look: SessionStatus) -> bool:
-    """Whether the last turn of a session ended, and nothing was asked since.
+    """Whether to look for what lies ahead of a session: its last turn ended, and nothing was asked since.
 
     Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.
     """
@@ -54,7 +54,9 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
 
 
 def foreseen_before(context: Context, case: Case) -> bool:
-    """Whether that was tried once, as every failure is, or the user took the session's last repair back."""
+    """Whether what lies ahead of a session was repaired once, as every failure is, or the user took the session's last
+    repair back.
+    """
     failure, ledger = case.failure, context.ledger
     tried = ledger.handled(failure.store, failure.session, failure.message) is not None
     return tried or undone_repair(case.store, ledger, failure) is not None

@@ -12,7 +12,7 @@ from recoveryd.heal.undo import take_back
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of what was asked for by hand (a button, a key): a heading, a sentence, the recovery as it is now."""
+    """What came of a button or a key: a heading, a sentence, the recovery as it is now."""
 
     heading: str
     says: str

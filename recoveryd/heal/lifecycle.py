@@ -109,7 +109,9 @@ class Lifecycle:
 
 
 def recover_one(recovery: Recovery, case: Case) -> Event:
-    """Make one repair and read it back, which takes a second; return what became of it."""
+    """Take one repair through its lifecycle: make it and read it back, which takes a second; return what became of
+    it.
+    """
     ended: list[Case] = []
     lifecycle = Lifecycle(recovery, ended.append)
     lifecycle.begin(case)

@@ -26,7 +26,7 @@ from recoveryd.core import (
     explained_by,
     keep_newest,
 )
-from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, tries
+from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import hangs_on_settings, left_over_words, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
@@ -218,7 +218,7 @@ class Proposer:
             return Refusal(f"{who} is at work and did not tell its settings, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
-        tried = len(tries(self._context, store, failure, store.look(session.id).last_answer))
+        tried = len(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
         made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
         known = known.after_repair(made.sent) if made is not None and made.sent else known

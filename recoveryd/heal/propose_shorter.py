@@ -103,7 +103,9 @@ def propose_shorter(
 
 
 def hangs_on_settings(failure: Failure, known: Shortening) -> bool:
-    """Whether the plan hangs on settings that a client which listens did not tell in time."""
+    """Whether a proposal to make a session shorter hangs on settings that a client which listens did not tell in
+    time.
+    """
     size = _size(failure, known)
     return known.unanswered and (bool(known.by_itself) or not (size.limit or size.by_bytes))
 
@@ -130,7 +132,9 @@ def _size(failure: Failure, known: Shortening) -> Size:
 
 
 def left_over_words(known: Shortening) -> str:
-    """Tell how long what a compaction left was, and what the model takes: "8,197 of 8,000 tokens"; "" if not known."""
+    """Tell, where nothing shorter can be proposed, how long what a compaction left was, and what the model takes:
+    "8,197 of 8,000 tokens"; "" if not known.
+    """
     logged = _logged(known)
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""

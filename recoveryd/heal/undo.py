@@ -29,7 +29,7 @@ _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A recovery that a crash interrupted, and what became of it."""
+    """What undo made of a recovery that a crash interrupted."""
 
     entry: Entry
     outcome: Outcome
@@ -122,7 +122,7 @@ def put_back(store: Store, changes: Sequence[Change]) -> None:
 
 
 def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[Outcome, bool]:
-    """Put back those of `changes` that are stored as written; return the outcome, and whether there were any.
+    """Undo what is stored of `changes` as written; return the outcome, and whether there were any.
 
     `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
     that the client goes on under, or where the client says that it can't be.

@@ -136,8 +136,8 @@ def _in_words(path: Path) -> Iterator[None]:
 
 
 def column_value(value: Any) -> Any:
-    """Make a value that the ledger's file takes. A text with surrogates (a key or title that was no UTF-8) becomes a
-    BLOB.
+    """Make the value that a column of the ledger's file takes. A text with surrogates (a key or title that was no
+    UTF-8) becomes a BLOB.
     """
     if not isinstance(value, str):
         return value
@@ -149,7 +149,7 @@ def column_value(value: Any) -> Any:
 
 
 def column_text(value: str | bytes) -> str:
-    """Return the text that `as_value` was given."""
+    """Return the text that `column_value` put into a column of the ledger."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
@@ -182,8 +182,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def check_file(db: sqlite3.Connection, path: Path) -> int:
-    """Check that the ledger's file is ours and of a known schema, and return its version. Raises `LedgerError` for one
-    that is not known, and for another program's database.
+    """Check, on opening it, that the ledger's file is ours and of a known schema, and return its version. Raises
+    `LedgerError` for one that is not known, and for another program's database.
     """
     version = _version(db)
     if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:

@@ -25,7 +25,7 @@ class Images:
 
 
 def digest(image: bytes | None) -> bytes | None:
-    """Hash an image, to recognise it once the ledger no longer keeps it; None for no record."""
+    """Hash an image of the ledger, to recognise it once it is no longer kept; None for no record."""
     return None if image is None else hashlib.sha256(image).digest()
 
 

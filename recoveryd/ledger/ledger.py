@@ -58,7 +58,7 @@ _TRIES = """SELECT id, message, outcome, undone, kind FROM recovery
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What became of a failure that was handled before, and what it was judged by then."""
+    """What the ledger has of a failure that was handled before: what became of it, and what it was judged by then."""
 
     outcome: Outcome
     session_state: str
@@ -67,7 +67,7 @@ class Handled:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The state in which a recovery was decided.
+    """What the ledger keeps of the state in which a recovery was decided.
 
     `answered`: `SessionStatus.last_answer`, which tells one stretch without an answer from the next; `root`: the
     session whose title the recovery is told under. `rules_version`: 0 of what is no repair (`OVERWRITTEN`).

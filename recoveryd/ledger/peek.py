@@ -26,7 +26,9 @@ def peek(path: Path, work: Callable[[Ledger], T]) -> T | None:
 
 
 def damage(path: Path) -> str:
-    """Tell what SQLite finds wrong with the ledger; "" when nothing is, when it is large, or when it takes too long."""
+    """Look, without a trace, for what SQLite finds wrong with the ledger; "" when nothing is, when it is large, or when
+    it takes too long.
+    """
     if path.stat().st_size > SMALL:
         return ""
     deadline = time.monotonic() + _CHECK_S

@@ -85,7 +85,8 @@ def bring_forward(db: sqlite3.Connection, path: Path) -> None:
 
 
 def remove_copies(path: Path) -> None:
-    """Remove the copies of a ledger that was brought forward: they hold what a user may have had forgotten since.
+    """Remove the copies that `bring_forward` left beside the ledger: they hold what a user may have had forgotten
+    since.
 
     Also those, and other files of ours, that a crash left before they were complete.
     """

@@ -13,7 +13,7 @@ _KEPT_S = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A session was told to go on after a recovery. `time` in seconds since the epoch.
+    """What the ledger has of a session that was told to go on after a recovery. `time` in seconds since the epoch.
 
     `answered`: `SessionStatus.last_answer` when the recovery was begun.
     """

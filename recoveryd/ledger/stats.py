@@ -66,6 +66,6 @@ def _line(kind: Kind | None, group: list[EndedRecovery]) -> KindStats:
 
 
 def midnight(seconds: float) -> float:
-    """Return when the day of the statistics began, in the user's time; seconds since the epoch."""
+    """Return when the day that statistics call today began, in the user's time; seconds since the epoch."""
     day = time.localtime(seconds)
     return time.mktime((*day[:3], 0, 0, 0, *day[6:8], -1))

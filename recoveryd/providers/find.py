@@ -86,7 +86,7 @@ MODEL_WORDS = frozenset(_MODEL_WORDS.split())
 
 
 def families_with(kind: Kind) -> tuple[str, ...]:
-    """List in whose sessions a fault of this kind is found, in people's words."""
+    """List, in people's words, the providers in whose sessions a fault of this kind is found."""
     return tuple(dict.fromkeys(known.whose for known in _WITH_RULES if kind in known.finds))
 
 
@@ -114,7 +114,9 @@ def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:
 
 
 def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
-    """Whether the model that is asked ties its thinking to all before it; `said`: what it refused in this session."""
+    """Whether, by its provider's rules, the model that is asked ties its thinking to all before it; `said`: what it
+    refused in this session.
+    """
     return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(failure.model, said)
 
 

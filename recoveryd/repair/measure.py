@@ -240,12 +240,12 @@ def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
 
 
 def weight(body: Json) -> int:
-    """Return the characters of a block, an image counting as those that take as many tokens."""
+    """Measure the characters of a block, an image counting as those that take as many tokens."""
     return _OVERHEAD + characters(body)
 
 
 def characters(value: Any) -> int:
-    """Return the characters of a part of a block, as `weight` counts them."""
+    """Measure the characters of a part of a block, as `weight` counts them."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
@@ -262,12 +262,12 @@ def characters(value: Any) -> int:
 
 
 def in_bytes() -> Measure:
-    """Return the measure that counts the bytes of a request's conversation, about."""
+    """Make the measure that counts the bytes of a request's conversation, about."""
     return Measure(0.0, {}, 1.0, measured=True, exact=True, scales=_Scales(by_bytes=True))
 
 
 def part_in_bytes(value: Any) -> int:
-    """Return the bytes of a part of a request, about: of images those of their base64."""
+    """Measure a part of a request in bytes, about: of images those of their base64."""
     if isinstance(value, str):
         escaped = value.count("\n") + value.count('"') + value.count("\\")
         return escaped + (len(value) if value.isascii() else len(value.encode("utf-8", "replace")))

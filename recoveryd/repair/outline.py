@@ -13,7 +13,7 @@ _NEARLY = 0.9  # of what fits: so much is enough where it begins with a prompt
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A block, the number of its turn, and whether it is what the user said."""
+    """A block of an outline, the number of its turn, and whether it is what the user said."""
 
     turn: int
     block: Block

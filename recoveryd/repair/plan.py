@@ -56,12 +56,14 @@ def plan(given: PlanInput) -> Plan | Refusal:
 
 
 def objections(session: Session, wires: Sequence[Wire], provider: Provider, claims: Claims) -> list[Violation]:
-    """List what the rules still object to in a session as it was read back; nothing, if it is healed."""
+    """List what the rules that a plan was made by still refuse of a session as it was read back; nothing, if it is
+    healed.
+    """
     return [violation for wire in wires for violation in provider.check(wire.build(session), claims)]
 
 
 def claims_of(given: PlanInput, request: Request) -> Claims:
-    """Look up what the error tells in the request that failed, not in the stored list."""
+    """Look up, before planning, what the error tells of the request that failed, not of the stored list."""
     claims = given.provider.claims(given.evidence, request, _named(given))
     if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)

@@ -24,8 +24,8 @@ SLACK = 0.01  # of the target, for what words in the place of others take
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """One thing that may be done to `block` for a shorter session, and the tokens that it saves. `do` takes the editor
-    of the session as it is by then.
+    """One thing that a step may do to `block` for a shorter session, and the tokens that it saves. `do` takes the
+    editor of the session as it is by then.
     """
 
     block: Block
@@ -116,7 +116,7 @@ class ShorterSoFar:
 
 
 def most_saved(options: Iterable[Saving]) -> float:
-    """Count the tokens that all of them together save, each of a block but once."""
+    """Count the tokens that a step's options together save, each of a block but once."""
     return sum({option.what: option.saves for option in options}.values())
 
 
@@ -143,7 +143,9 @@ def enough_of_the_oldest(
 
 
 def cut_what_is_huge(work: ShorterSoFar, limit: float) -> None:
-    """Cut each thing that is a quarter of the limit alone, the longest first, and no more of it than has to go."""
+    """Cut, as a step, each thing that is a quarter of the limit alone, the longest first, and no more of it than has to
+    go.
+    """
     found = [(work.measure.tokens(block), block) for block in work.outline.cuttable()]
     for tokens, block in sorted((pair for pair in found if pair[0] > ALONE * limit), key=lambda pair: -pair[0]):
         need = work.need
@@ -165,7 +167,7 @@ def _length(block: Block) -> int:
 
 
 def oldest_media(work: ShorterSoFar) -> Iterable[Saving]:
-    """List the images and files."""
+    """List, as a step, the images and files."""
     for one in work.outline.placed:
         sources = list(work.case.provider.sources(one.block.body)) if one.block.part_id else []
         if sources:
@@ -177,7 +179,7 @@ def _take_out_media(block: Block, editor: Shortener) -> Edits:
 
 
 def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:
-    """List the outputs of tools before the last two turns, but for the newest."""
+    """List, as a step, the outputs of tools before the last two turns, but for the newest."""
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
     for at in range(len(old) - 1, -1, -1):
@@ -188,7 +190,7 @@ def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:
 
 
 def present_outputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:
-    """List all outputs of tools that are left but the last three."""
+    """List, as a step, all outputs of tools that are left but the last three."""
     return [_cleared(work, block) for block in work.outline.outputs(last=spare)]
 
 
@@ -198,7 +200,7 @@ def _cleared(work: ShorterSoFar, block: Block) -> Saving:
 
 
 def old_inputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:
-    """List the long inputs of tools, but for the last `spare`."""
+    """List, as a step, the long inputs of tools, but for the last `spare`."""
     for block in work.outline.calls(last=spare):
         texts = [text for text in _texts(block.body.get("input")) if len(text) > LONGEST_INPUT]
         if texts:
@@ -216,7 +218,9 @@ def _texts(value: object) -> list[str]:
 
 
 def oldest_thinking(work: ShorterSoFar) -> Iterable[Saving]:
-    """List thinking from the start, which leaves what a provider binds in order; not that of the open turn."""
+    """List, as a step, thinking from the start, which leaves what a provider binds in order; not that of the open
+    turn.
+    """
     for block in work.outline.thinking():
         yield Saving(block, work.measure.tokens(block), partial(_set_aside, block))
 
@@ -230,8 +234,8 @@ def _set_aside(block: Block, editor: Shortener) -> Edits:
 
 
 def replace_by_extract(work: ShorterSoFar) -> bool:
-    """Put a compaction in the client's own form in the place of all before a point: as much of the end as fits stays,
-    the rest is told in short.
+    """Put, as the last step, a compaction in the client's own form in the place of all before a point: as much of the
+    end as fits stays, the rest is told in short.
     """
     room = work.target * (1 - _EXTRACT - SLACK) - work.measure.base
     place = work.outline.last_that_fit(room, work.measure.tokens)

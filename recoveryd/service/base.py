@@ -72,7 +72,7 @@ class Manager(Protocol):
 
 
 def no_manager(what: str, hint: str = "") -> RecoverydError:
-    """Make the error for a system without a manager of services: it says how to live without."""
+    """Make the error for a service that no manager of services runs here: it says how to live without."""
     return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
 
 
@@ -121,9 +121,9 @@ def command() -> tuple[str, ...]:
     return sys.executable, "-m", "recoveryd"
 
 
-def try_out(command: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """Try the service out: start recoveryd away from this shell. Raises `RecoverydError` if that fails, or it is
-    another version.
+def try_command(command: tuple[str, ...], env: Mapping[str, str]) -> None:
+    """Try the command of a service before it is installed: start recoveryd away from this shell. Raises
+    `RecoverydError` if that fails, or it is another version.
     """
     bare = {name: env[name] for name in ("HOME", "PATH", "LANG") if name in env}
     words = [*command, "--version"]

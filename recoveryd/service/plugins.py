@@ -22,7 +22,9 @@ State = Literal["absent", "current", "outdated", "edited"]
 
 @dataclass(frozen=True, slots=True)
 class PlacedPlugin:
-    """The plugin of a client that this user has: where its file belongs, what is to be in it, and how it is."""
+    """A plugin that is to be put or taken away: of which client, where its file belongs, what is to be in it, and how
+    it is.
+    """
 
     name: str
     title: str
@@ -33,7 +35,9 @@ class PlacedPlugin:
 
 
 def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> Iterator[PlacedPlugin]:
-    """List the plugins of the clients that this user has. Raises RecoverydError for a file that can't be read."""
+    """List, to put or take them, the plugins of all clients that this user has. Raises RecoverydError for a file that
+    can't be read.
+    """
     for client in clients.all():
         plugin = client.plugin(env)
         path = plugin.path if plugin is not None else None
@@ -43,7 +47,7 @@ def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> It
 
 
 def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) -> None:
-    """Write the file of a plugin. RefusedError: somebody changed the one that is there, and not `over`."""
+    """Put any client's plugin in its place. RefusedError: somebody changed the one that is there, and not `over`."""
     if one.state == "edited" and not over:
         hint = "Move it away to keep it; `recoveryd plugin install --yes` replaces it."
         raise RefusedError(f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.", hint)
@@ -60,7 +64,7 @@ def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) 
 
 
 def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
-    """Remove the file of a plugin. RefusedError: somebody changed it, and not `over`."""
+    """Take any client's plugin away again. RefusedError: somebody changed it, and not `over`."""
     if one.state == "absent":
         return
     if one.state == "edited" and not over:
@@ -78,7 +82,7 @@ def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
 
 
 def remove_mailboxes(state: Path, say: Say) -> None:
-    """Remove the mailboxes of plugins: the files by which clients and recoveryd ask each other."""
+    """Remove the folder by which the plugins of clients and recoveryd ask each other."""
     folder = state / _FOLDER
     if not folder.is_dir() or folder.is_symlink():
         return

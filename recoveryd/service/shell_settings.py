@@ -35,8 +35,8 @@ def settings_of_shell(here: Config, there: Config, env: Mapping[str, str], state
 
 
 def write_shell_settings(found: Found, config: Path, state: Path, say: Say) -> None:
-    """Write what this shell tells the clients (`found`) into `config`, keeping all that is there; each secret into a
-    file of its own.
+    """Write what a shell tells the clients (`found`) into the configuration that the service reads, keeping all that is
+    there; each secret into a file of its own.
 
     RecoverydError: it can't be written; no configuration was changed then, and the hint says what to write by hand.
     """
@@ -49,7 +49,7 @@ def write_shell_settings(found: Found, config: Path, state: Path, say: Say) -> N
 
 
 def is_named_in_config(config: Path, file: Path) -> bool:
-    """Whether a section of a configuration names `file`; in doubt it does."""
+    """Whether the configuration still names a file that was written for a shell's setting; in doubt it does."""
     try:
         sections = [dict(section) for _, section in load(Config, config, {}) if isinstance(section, Section)]
         named = [value for section in sections for value in section.values() if isinstance(value, Path)]
@@ -80,8 +80,8 @@ def _write_places(found: Found, config: Path, state: Path, say: Say) -> None:
 
 
 def text_with_shell_settings(text: str, found: Found) -> str:
-    """Write what a shell tells the clients into the text of a configuration; comments and all else stay. ValueError:
-    that can't be had.
+    """Write what a shell tells the clients into the text of a service's configuration; comments and all else stay.
+    ValueError: that can't be had.
     """
     made = edit_text(text, lambda document: _put(document, found))
     _check(parse_text(text), parse_text(made), found)

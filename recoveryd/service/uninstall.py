@@ -16,7 +16,7 @@ from recoveryd.settings import paths
 
 
 def count_recoveries(state: Path) -> int:
-    """Count the recoveries in the ledger; a ledger that can't be read counts as one."""
+    """Count, before an uninstall, the recoveries in the ledger; a ledger that can't be read counts as one."""
     file = paths.ledger_file(state)
     if not file.exists():
         return 0
@@ -48,7 +48,7 @@ def removing() -> Iterator[None]:
 
 
 def remove_locks(state: Path) -> Path:
-    """Remove the locks of stores at uninstall. Returns their folder, which may be one of its own."""
+    """Remove at uninstall the files of the locks of stores. Returns their folder, which may be one of its own."""
     place = paths.lock_dir(state)
     for file in (*place.glob("*.run.json"), *place.glob("*.daemon.json"), *place.glob("*.lock")):
         file.unlink()
@@ -56,8 +56,8 @@ def remove_locks(state: Path) -> Path:
 
 
 def remove_state(state: Path, config: Path, say: Say) -> Path | None:
-    """Remove the state folder, but what a configuration goes on naming, and a ledger that holds something. Returns that
-    ledger.
+    """Remove at uninstall the state folder, but what a configuration goes on naming, and a ledger that holds something.
+    Returns that ledger.
     """
     noted = shell_settings.take_out_shell_settings(state, say)
     ledger = paths.ledger_file(state)
@@ -82,7 +82,7 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
 
 
 def remove_everything(state: Path, config: Path, say: Say) -> None:
-    """Remove the ledger, the log and the configuration."""
+    """Remove at uninstall, with --purge, the ledger, the log and the configuration."""
     if config.exists() or config.is_symlink():
         config.unlink()
         say(f"removed: {config}")
@@ -92,7 +92,7 @@ def remove_everything(state: Path, config: Path, say: Say) -> None:
 
 
 def remove_empty_folders(folders: Iterable[Path]) -> None:
-    """Remove the folders of recoveryd that nothing is left in."""
+    """Remove at uninstall the folders of recoveryd that nothing is left in."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

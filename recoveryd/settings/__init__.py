@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
 from recoveryd.settings.edit import change, create, edit_text, parse_text, replace
-from recoveryd.settings.load import check, load, load_sound, may_forbid, show
+from recoveryd.settings.load import check, load, load_sound, may_forbid, settings_as_toml
 from recoveryd.settings.logs import setup
 from recoveryd.settings.overrides import Pause, ignored, paused, why_held
-from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, written
+from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, not_blank
 
 __all__ = [
     "FOLDERS",
@@ -30,13 +30,13 @@ __all__ = [
     "load",
     "load_sound",
     "may_forbid",
+    "not_blank",
     "overrides",
     "parse_text",
     "paths",
     "paused",
     "replace",
+    "settings_as_toml",
     "setup",
-    "show",
     "why_held",
-    "written",
 ]

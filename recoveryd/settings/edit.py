@@ -10,7 +10,7 @@ from typing import Any
 
 from recoveryd.core import RecoverydError, RefusedError, UsageError
 from recoveryd.disk import private_files
-from recoveryd.settings.load import check, default_of, nearest, parsed_value, show, text_of
+from recoveryd.settings.load import check, default_of, file_text, nearest, parsed_value, settings_as_toml
 from recoveryd.settings.schema import BaseConfig
 
 _HEAD = "# All settings of recoveryd, with their defaults. Take away the # of what is to be another.\n\n"
@@ -37,7 +37,7 @@ def create(model: type[BaseConfig], path: Path) -> None:
 
 
 def _shown(model: type[BaseConfig]) -> list[str]:
-    return show(model()).splitlines()
+    return settings_as_toml(model()).splitlines()
 
 
 def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
@@ -50,7 +50,7 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
             f"There is no setting `{key}`{nearest(model, key)}.", "`recoveryd config show` lists them all."
         )
     made = parsed_value(model, key, value)
-    text = text_of(path)
+    text = file_text(path)
     check(model, text, path)
     section, _, last = key.rpartition(".")
 
@@ -84,7 +84,7 @@ def edit_text(text: str, edit: Callable[[Any], None]) -> str:
 
 
 def parse_text(text: str) -> dict[str, Any]:
-    """Parse the text of a configuration. Raises ValueError."""
+    """Parse the text of a configuration that is edited. Raises ValueError."""
     return tomllib.loads(text.removeprefix(_MARK))
 
 

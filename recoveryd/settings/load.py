@@ -89,8 +89,8 @@ def may_forbid(path: Path, problem: ConfigError) -> bool:
     return False
 
 
-def show(config: BaseConfig) -> str:
-    """Write the settings as TOML that `load` reads; what is not the default says so in a comment."""
+def settings_as_toml(config: BaseConfig) -> str:
+    """Write settings that were loaded as TOML which `load` reads; what is not the default says so in a comment."""
     import tomlkit  # the daemon shows nothing
 
     default, document, fields = type(config)(), tomlkit.document(), type(config).model_fields
@@ -109,11 +109,11 @@ def show(config: BaseConfig) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return _parsed(text_of(path), path)
+    return _parsed(file_text(path), path)
 
 
-def text_of(path: Path) -> str:
-    """Read a configuration as it stands; "" where there is none. Raises ConfigError."""
+def file_text(path: Path) -> str:
+    """Read the text of a configuration file; "" where there is none. Raises ConfigError."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -191,18 +191,24 @@ def _value(text: str, default: object) -> object:
 
 
 def default_of(model: type[BaseConfig], key: str) -> object:
-    """Return what a key (`notify.desktop`) is where nobody set it; an Ellipsis: there is no such key."""
+    """Look up, where settings are read, what a key (`notify.desktop`) is where nobody set it; an Ellipsis: there is no
+    such key.
+    """
     field = dict(_fields(model)).get(key)
     return ... if field is None else field.default
 
 
 def nearest(model: type[BaseConfig], key: str) -> str:
-    """Make a clause that names the key that was probably meant; "" where none is near."""
+    """Make, for the error of an unknown key that was read, a clause that names the one that was probably meant; ""
+    where none is near.
+    """
     return _nearest(key, dict(_fields(model)))
 
 
 def parsed_value(model: type[BaseConfig], key: str, text: str) -> object:
-    """Read a text as the kind of value that a key has, as in the environment; as it is where it does not fit one."""
+    """Read the text that stands for a key's value, in the environment or on the command line, as the kind of value that
+    the key has.
+    """
     return _value(text, default_of(model, key))
 
 

@@ -35,7 +35,8 @@ _HARMLESS = "called when the thread is inactive"
 def setup(
     level: str = "INFO", log_file: Path | None = None, stream: TextIO | None = None, shown: str | None = None
 ) -> None:
-    """Send all of the process's log, the standard library's and its warnings too, to `stream` (stderr) and `log_file`.
+    """Set the log up: send all that the process logs, the standard library's and its warnings too, to `stream` (stderr)
+    and `log_file`.
 
     `shown`: another level for `stream` than for the file. The file is 0600 and rotated. One that can't be opened is
     told on `stream`, and nothing else is lost.

@@ -76,7 +76,9 @@ def _moment(told: str | float) -> float:
 
 
 def why_held(config: BaseConfig, state_dir: Path, now: float) -> str | None:
-    """Tell why the daemon may write to no store now, not even to finish what a crash cut off; None when it may."""
+    """Tell why the user's pause or configuration has the daemon write to no store now, not even to finish what a crash
+    cut off; None when it may.
+    """
     pause = paused(state_dir, now)
     return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")
 

@@ -50,10 +50,10 @@ def _home() -> Path:
 
 
 def ledger_file(state: Path) -> Path:
-    """Return the ledger in a state folder."""
+    """Return the path of the ledger in a state folder."""
     return state / "ledger.db"
 
 
 def log_file(state: Path) -> Path:
-    """Return the log in a state folder."""
+    """Return the path of the log in a state folder."""
     return state / "recoveryd.log"

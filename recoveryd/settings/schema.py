@@ -18,8 +18,8 @@ from recoveryd.core import KINDS, Kind
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-def written(text: str) -> str:
-    """Return a setting that is a text, checked not to be blank. Raises ValueError where it is blank."""
+def not_blank(text: str) -> str:
+    """Check, for a field of the schema, that a text is not blank. Raises ValueError where it is blank."""
     if not text.strip():
         raise ValueError("blank")
     return text
@@ -52,10 +52,10 @@ def _level(text: str) -> str:
 
 
 def _home(text: str) -> str:
-    return str(_expanded(Path(text))) if written(text).startswith("~") else text
+    return str(_expanded(Path(text))) if not_blank(text).startswith("~") else text
 
 
-Text = Annotated[str, AfterValidator(written)]
+Text = Annotated[str, AfterValidator(not_blank)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 _KINDS = tuple(kind for kind, about in KINDS.items() if not about.opt_in)
 _BOOL, _TEXT = "true or false", "a text that is not blank"

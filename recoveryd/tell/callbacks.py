@@ -35,7 +35,7 @@ class Callbacks:
 
 
 def safely(name: str, function: Callable[..., object] | None, *arguments: object) -> None:
-    """Call a function of the parent system, if there is one. What it raises is logged and changes nothing."""
+    """Call a callback of the parent system, if there is one. What it raises is logged and changes nothing."""
     if function is None:
         return
     try:

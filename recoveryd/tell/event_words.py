@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from recoveryd.clients import client_title
@@ -10,10 +10,11 @@ from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
+from recoveryd.tell.where import places_line
 
 
 def log_prefix(event: Event) -> str:
-    """Begin each log line of a recovery alike: its session, its id, and its outcome so far."""
+    """Write the words that each log line of a recovery begins with: its session, its id, and its outcome so far."""
     return f"{event.session} {event.id} {event.outcome}"
 
 
@@ -86,16 +87,8 @@ def _next_step(event: Event, go_on: str) -> str:
     return ""
 
 
-def places_line(places: Sequence[str]) -> str:
-    """Write "turn 14, tool bash and 2 more places"; the end of a turn only where that is all."""
-    named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
-    more = len(named) - 1
-    rest = f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
-    return f"{named[0]}{rest}" if named else ""
-
-
 def show_notice(event: Event) -> Toast:
-    """Write what the button "Show" shows: the deeds of a recovery, one line each, and no content."""
+    """Make the notice that the button "Show" shows: the deeds of a recovery, one line each, and no content."""
     lines = [f"• {line}" for line in deeds_by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
@@ -106,7 +99,7 @@ def show_notice(event: Event) -> Toast:
 def notice_buttons(
     event: Event, press: Callable[[str, Event], object], *, can_continue: Callable[[], bool] | None = None
 ) -> tuple[Button, ...]:
-    """Make the buttons under a healed session; each calls `press(its title, event)`.
+    """Make the buttons below the notice of a healed session; each calls `press(its title, event)`.
 
     "Continue" is among them unless `can_continue` is None, and offered if that says so: it needs a client.
     """

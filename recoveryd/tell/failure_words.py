@@ -6,7 +6,7 @@ from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
 def evidence_line(evidence: Json) -> str:
-    """Write evidence on one line: "message msg_1, status 400"."""
+    """Tell the evidence of a diagnosis on one line: "message msg_1, status 400"."""
     return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
 
 
@@ -18,7 +18,7 @@ def _value(value: object) -> str:
 
 
 def cause(kind: Kind | None) -> str:
-    """Say what is wrong: a part of a sentence, as "an empty message or text"."""
+    """Tell what is wrong: a part of a sentence, as "an empty message or text"."""
     return kind_info(kind).cause
 
 

@@ -32,7 +32,7 @@ _WAITING = 1000
 
 
 class Commands:
-    """Runs the commands of `hooks`. No thread before the first event."""
+    """Runs the user's commands of `hooks`. No thread before the first event."""
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks

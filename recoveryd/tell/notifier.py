@@ -29,7 +29,7 @@ _WAITING = 10_000
 
 
 class Fate(StrEnum):
-    """Whether a notice was shown."""
+    """Whether a notifier's notice was shown."""
 
     SHOWN = "shown"
     LOGGED = "logged"  # not shown; it is in the log
@@ -37,7 +37,7 @@ class Fate(StrEnum):
 
 
 class Delivery:
-    """What became of a notice: shown, not shown, or not wanted."""
+    """What a notifier made of a notice: shown, not shown, or not wanted."""
 
     def __init__(self, fate: Fate | None = None) -> None:
         self._known = threading.Event()

@@ -93,7 +93,7 @@ class Teller:
 
 
 def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Callable[..., object]) -> None:
-    """Show in the client that has the session that a recovery was taken back; `send(server, …)` as `Server.toast`."""
+    """Tell in the client that has the session that a recovery was taken back; `send(server, …)` as `Server.toast`."""
     try:
         session = store.load(what.session)
     except RecoverydError:  # it is undone all the same

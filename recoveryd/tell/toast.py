@@ -19,8 +19,8 @@ _ANGLES = str.maketrans("<>", "\u2039\u203a")
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button under a desktop notice; `pressed` is called once, in a thread of its own: it may block,
-    and what it raises is logged.
+    """A button under a toast; `pressed` is called once, in a thread of its own: it may block, and what it raises is
+    logged.
 
     `offered`, asked right before the notice is shown, says whether the button is to be there; it may take seconds.
     """
@@ -32,7 +32,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
+    """The value of a notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
 
     `news` (healed, given up, stuck) is what became of `session`, which is called `name`, in the client `who`. Notices
     with news may be held back for a moment and told as one; one without is an answer to the user and shown at once.
@@ -54,7 +54,7 @@ class Toast:
 
 
 def merged_toast(toasts: Sequence[Toast]) -> Toast:
-    """Make one notice of many with news: how many sessions, the first names (the worst first), and where the rest is.
+    """Make one toast of many with news: how many sessions, the first names (the worst first), and where the rest is.
 
     Of several about one session the last counts.
     """
@@ -86,8 +86,8 @@ def _rank(news: str) -> int:
 
 
 def safe_title(title: str) -> str:
-    """Replace tags and entities in a title by signs that look alike: some notification services draw mark-up in
-    titles.
+    """Make a toast's title safe: replace tags and entities by signs that look alike, as some notification services draw
+    mark-up in titles.
     """
     text = _ENTITY.sub("\uff06", clean(title, TITLE_LENGTH))
     return (text.translate(_ANGLES) if _TAG.search(text) else text) or "recoveryd"

@@ -59,6 +59,18 @@ def _name(session: Session, message: Message, edit: Edit) -> str:
 
 
 def tool_name(data: Mapping[str, object]) -> str:
-    """Return a tool's name, which is the model's word: only what a legal one is made of, and not for ever."""
+    """Name a tool where it is told what was done to its call: the model's word, only what a legal name is made of, and
+    not for ever.
+    """
     name = data.get("tool")
     return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""
+
+
+def places_line(places: Sequence[str]) -> str:
+    """Write the places of a recovery on one line: "turn 14, tool bash and 2 more places"; the end of a turn only where
+    that is all.
+    """
+    named = list(dict.fromkeys(place for place in places if not place.startswith("end of"))) or list(places[:1])
+    more = len(named) - 1
+    rest = f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
+    return f"{named[0]}{rest}" if named else ""

@@ -17,8 +17,8 @@ _Facts = tuple[tuple[int, int, int], ...]
 
 
 class Burst:
-    """The `watch_files` of all stores of one folder, while they are written to so fast that events about them are
-    turned off.
+    """The busy files (`watch_files`) of all stores of one folder, while they are written to so fast that events about
+    them are turned off.
     """
 
     def __init__(self, stores: Iterable[Store]) -> None:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.clients.opencode.sqlite.reader import ranges
+from recoveryd.clients.opencode.ids import id_ranges
 from tests.bench.client import Client
 from tests.bench.harness import SETTLE_MS, Daemon, Figure, Home, cpu_ms, daemon, read_kib, spread
 from tests.bench.large import create, generate
@@ -193,7 +193,7 @@ def _rest(running: Daemon) -> float:
 
 def _last_day() -> tuple[str, str]:
     now = int(time.time() * 1000)
-    return next(ranges(now - DAY_MS, now))
+    return next(id_ranges(now - DAY_MS, now))
 
 
 def _script(code: str, *arguments: str) -> str:

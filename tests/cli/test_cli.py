@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from recoveryd.cli.manual import subparsers
+from recoveryd.cli.declare import subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Change, Kind, Outcome

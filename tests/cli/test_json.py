@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from recoveryd.cli import main
-from recoveryd.cli.manual import subparsers
+from recoveryd.cli.declare import subparsers
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients.opencode import processes
 from recoveryd.clients.opencode.files.store import OpencodeFiles

@@ -16,7 +16,7 @@ import pytest
 from recoveryd.cli import watch as watch_module
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
-from recoveryd.cli.watch import View, _obey, _Worker, drawn, show_view
+from recoveryd.cli.watch import WatchScreen, _obey, _Worker, draw_screen, show_screen
 from recoveryd.clients import Config, SessionStatus, Whose
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
@@ -156,7 +156,7 @@ def test_a_session_that_cannot_be_read_is_told_beside_the_others(
     assert "can't be read: It is odd." in rows[odd].says
 
 
-def test_a_fault_ends_the_view_and_says_so(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_ends_the_view_and_says_so(view: WatchScreen, monkeypatch: pytest.MonkeyPatch) -> None:
     live = Mock()
     live.refresh.side_effect = OverflowError("too odd")
     worker = _Worker(live, view)
@@ -170,7 +170,7 @@ def test_a_fault_ends_the_view_and_says_so(view: View, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(watch_module, "_keys", keys)
     with pytest.raises(RecoverydError, match="OverflowError: too odd") as caught:
-        show_view(view, Mock(), Namespace())
+        show_screen(view, Mock(), Namespace())
     assert (caught.value.exit_code, "recoveryd scan" in caught.value.hint) == (1, True)
 
 
@@ -215,27 +215,27 @@ def test_one_that_waits_for_its_first_store_runs(tree: Tree) -> None:
 
 
 @pytest.fixture
-def view(tree: Tree) -> View:
+def view(tree: Tree) -> WatchScreen:
     title = "\x1b[31m" + "wide \u4e16\u754c " * 30
     row = partial(LiveSession, tree.store, title=title, state=State.STUCK, at=0.0, says="no way " * 60)
     problems = ["one store can't be read", "another"]
     rows = [row(session=f"ses_{n}") for n in range(30)]
-    return View(Whose(Config()), rows, problems, "Nothing is repaired, for a reason of many words", said="ready")
+    return WatchScreen(Whose(Config()), rows, problems, "Nothing is repaired, for a reason of many words", said="ready")
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(40, 10), (80, 24), (200, 60)])
-def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: View, columns: int, lines: int) -> None:
+def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: WatchScreen, columns: int, lines: int) -> None:
     out = console(soft_wrap=False)
     out.size = (columns, lines)
     with out.capture() as held:
-        out.print(drawn(view, out))
+        out.print(draw_screen(view, out))
     drawn_lines = held.get().splitlines()
     assert len(drawn_lines) <= lines
     assert "\x1b[31m" not in held.get() and "30 sessions, 30 stuck" in drawn_lines[0]
     assert drawn_lines[1].startswith("Nothing is repaired, for")
 
 
-def test_the_selection_stays_with_its_session_and_within_the_list(view: View) -> None:
+def test_the_selection_stays_with_its_session_and_within_the_list(view: WatchScreen) -> None:
     assert view.row == view.rows[0]
     view.move(-1)
     assert view.row == view.rows[0]
@@ -253,7 +253,7 @@ def test_in_a_pipe_it_says_what_to_use_instead(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("key", "asks"), [("u", "Undo r1, "), ("c", "Tell A title to go on")])
-def test_what_is_asked_about_is_what_is_done(view: View, key: str, asks: str) -> None:
+def test_what_is_asked_about_is_what_is_done(view: WatchScreen, key: str, asks: str) -> None:
     """Another session may come first between the question and the answer."""
     first, *others = (replace(row, title="A title", recovery=f"r{n}") for n, row in enumerate(view.rows, 1))
     worker = Mock()

@@ -12,7 +12,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core import Kind
 from recoveryd.core.model import Failure, Message, Outcome, Part, PastRecovery, Session
-from recoveryd.diagnose.retry_policy import Admit, GiveUp, Skip, decide_retry, since_success
+from recoveryd.diagnose.retry_policy import Admit, GiveUp, Skip, decide_retry, vain_since_success
 from recoveryd.ledger.ledger import Handled
 
 NOW = 2_000_000_000.0
@@ -115,7 +115,7 @@ class TestSinceSuccess:
                 messages.append(Message(f"msg_{n}", data, call))
         tries = [PastRecovery(f"r{n}", f"msg_{n}", Outcome.HEALED, kind=kind.value) for n in failed]
         session = Session("st", "ses_1", tuple(messages))
-        return [int(one.recovery[1:]) for one in since_success(session, tries, CLIENT)]
+        return [int(one.recovery[1:]) for one in vain_since_success(session, tries, CLIENT)]
 
     @pytest.mark.parametrize(
         ("turns", "failed", "expected"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from recoveryd import repair
 from recoveryd.clients import quiet
-from recoveryd.clients.opencode import compactions
+from recoveryd.clients.opencode import pruning
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.quiet import SETTLE_S
@@ -800,7 +800,7 @@ def test_what_is_cut_a_second_time_leaves_no_file_of_the_first(
     session = tree.stuck(build, "prompt is too long: 217000 tokens > 200000 maximum", model=MODEL, version="1.18.33")
     before, folder = tree.files(), tree.root.parent / "tool-output"
     failure = tree.failure(session)
-    monkeypatch.setattr(compactions, "pruned", lambda *_: ())  # it clears no outputs itself
+    monkeypatch.setattr(pruning, "pruned", lambda *_: ())  # it clears no outputs itself
     event = bench.attempt(tree, session)
     assert event.outcome is Outcome.HEALED
     [first] = folder.iterdir()

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode import compactions, token_usage
+from recoveryd.clients.opencode import token_usage
+from recoveryd.clients.opencode.pruning import pruned
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -401,15 +402,15 @@ def test_no_numbers_but_an_estimate() -> None:
 def test_what_the_client_is_about_to_clear_itself_is_left_to_it() -> None:
     session = session_of(LONG["long-turn"], seed=7)
     prompted = replace(session, messages=(*session.messages, replace(session.messages[0], id="msg_zzz", parts=())))
-    assert compactions.pruned(prompted, 0) == ()
-    made = shorten(_long(session, "old", by_itself=compactions.pruned(prompted, 1)))
+    assert pruned(prompted, 0) == ()
+    made = shorten(_long(session, "old", by_itself=pruned(prompted, 1)))
     assert isinstance(made, Refusal)
     assert "by itself" in made.reason
 
 
 def test_what_it_cleared_since_fits_again() -> None:
     session = session_of(LONG["many-turns"], seed=7)
-    cleared = edited(session, compactions.pruned(session, 2))
+    cleared = edited(session, pruned(session, 2))
     made = shorten(_long(cleared, "old", cleared_since=True))
     assert isinstance(made, Refusal)
     assert "fits again" in made.reason

@@ -36,7 +36,7 @@ from tests.support.rollouts import Rollout
 from tests.support.transcript import Transcript
 
 STARTED = ["--user daemon-reload", "--user enable recoveryd.service", "--user restart recoveryd.service"]
-TRY_OUT = base.try_out
+TRY_OUT = base.try_command
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -50,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (made / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(made))
     monkeypatch.setattr(systemd, "_HIDDEN", ())  # the tests' own folders are below /tmp
-    monkeypatch.setattr(base, "try_out", lambda *_: None)  # a process a time, which two tests are about
+    monkeypatch.setattr(base, "try_command", lambda *_: None)  # a process a time, which two tests are about
     return made
 
 
@@ -127,7 +127,7 @@ def test_install_says_which_clients_it_found(home: Path, run: Run, fakes: Fakes)
 def test_install_writes_the_unit_starts_it_and_says_so(
     home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "try_out", TRY_OUT)
+    monkeypatch.setattr(base, "try_command", TRY_OUT)
     code, out, err = run("install")
     assert (code, err) == (0, "")
     assert fakes.calls() == ["--user show-environment", *STARTED, "--user show -p StatusText --value recoveryd.service"]
@@ -434,7 +434,7 @@ def test_it_is_a_service_of_the_user(run: Run, monkeypatch: pytest.MonkeyPatch) 
 def test_a_program_that_does_not_start_elsewhere_is_not_installed(
     home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "try_out", TRY_OUT)
+    monkeypatch.setattr(base, "try_command", TRY_OUT)
     monkeypatch.setattr(base, "command", lambda: (sys.executable, "-m", "json"))
     before = tree(home / ".config")
     code, _, err = run("install")

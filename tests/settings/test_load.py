@@ -16,7 +16,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import ConfigError
 from recoveryd.core.model import Kind
 from recoveryd.settings import Hooks, LedgerLimits, Log, Notify
-from recoveryd.settings.load import load, load_sound, show
+from recoveryd.settings.load import load, load_sound, settings_as_toml
 from tests.support.examples import examples
 
 EVERYTHING = """
@@ -298,10 +298,10 @@ class TestShow:
     @examples(200)
     @given(configs())
     def test_what_is_shown_is_read_back_as_it_was(self, config: Config) -> None:
-        assert Config.model_validate(tomllib.loads(show(config))) == config
+        assert Config.model_validate(tomllib.loads(settings_as_toml(config))) == config
 
     def test_the_default_is_shown_whole_and_unmarked(self) -> None:
-        shown = show(Config())
+        shown = settings_as_toml(Config())
         assert "# default" not in shown
         assert "not the default" not in shown
         data = tomllib.loads(shown)
@@ -312,7 +312,7 @@ class TestShow:
         config = Config(
             max_retries=5, kinds=(), ignore=("a",), opencode=OpencodeSettings(server_url="http://localhost:1")
         )
-        lines = show(config).splitlines()
+        lines = settings_as_toml(config).splitlines()
         assert "max_retries = 5  # default: 3" in lines
         assert "kinds = []  # not the default" in lines
         assert 'ignore = ["a"]  # default: []' in lines
@@ -320,7 +320,7 @@ class TestShow:
         assert "dry_run = false" in lines
 
     def test_a_path_that_is_no_utf8_is_still_toml(self) -> None:
-        tomllib.loads(show(Config(opencode=OpencodeSettings(data_dirs=(Path("/a\udcff"),)))))
+        tomllib.loads(settings_as_toml(Config(opencode=OpencodeSettings(data_dirs=(Path("/a\udcff"),)))))
 
 
 class TestSoundPart:

@@ -65,9 +65,9 @@ class ClaudeCode(WithoutServer):
         return (ClaudeCodeWire(),)
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
-        from recoveryd.clients.claude_code.wire import heals
+        from recoveryd.clients.claude_code.wire import mends_itself
 
-        return heals(kind, block)
+        return mends_itself(kind, block)
 
     def advice(self, failure: Failure, kind: Kind) -> str:
         """Name the client's own way to make a session shorter; mostly it goes that way by itself."""

@@ -29,12 +29,12 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """Return what a line of a transcript says, as JSON; None when it is none."""
+    """Read from its image what a line of a transcript says, as JSON; None when it is none."""
     return parse(image)
 
 
 def shown(image: bytes) -> Any:
-    """Return all of a transcript's line as JSON, for people."""
+    """Read from its image all of a transcript's line as JSON, for people."""
     return parse(image)
 
 
@@ -44,16 +44,18 @@ def sole(changes: Sequence[Change]) -> bool:
 
 
 def error_names() -> Collection[str]:
-    """List the names that Claude Code has for errors."""
+    """List the names of errors that may stand in a line of a transcript, for a bug report."""
     return _ERRORS
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
-    """Make the shape of a block or a line for a bug report: its type, the lengths of its texts, and of which call."""
+    """Make the shape of what a line of a transcript says for a bug report: its type, the lengths of its texts, and of
+    which call.
+    """
     return item_shape(data, _TYPES, _TEXTS, call, ("id", "tool_use_id"))
 
 
 def message_shape(data: Json) -> dict[str, Any]:
-    """Make no shape: what a message says is in its blocks."""
+    """Make no shape of a transcript's message for a bug report: what it says is in its blocks."""
     del data
     return {}

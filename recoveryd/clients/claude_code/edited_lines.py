@@ -34,8 +34,8 @@ def edited_line_key(file: str, uuid: str) -> str:
 
 
 def split_key(name: str) -> tuple[tuple[str, ...], str]:
-    """Cut the key of a transcript's line: the file's names below `projects`, and the line's id. StoreError for what is
-    no key.
+    """Cut the key of an edited line of a transcript: the file's names below `projects`, and the line's id. StoreError
+    for what is no key.
     """
     file, mark, uuid = name.partition("#")
     if not mark or not uuid:

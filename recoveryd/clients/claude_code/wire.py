@@ -71,8 +71,8 @@ class ClaudeCodeWire:
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts))
 
 
-def heals(kind: Kind, block: Block | None = None) -> bool:
-    """Whether Claude Code mends such a fault by itself, and sends the next request without it; `block` None: whatever
+def mends_itself(kind: Kind, block: Block | None = None) -> bool:
+    """Whether Claude Code sends its next request without such a fault, which it mends by itself; `block` None: whatever
     block has it.
 
     51 broken shapes were tried. Images that are stored, it takes away once they are refused; of what is elsewhere, it

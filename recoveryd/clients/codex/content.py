@@ -30,14 +30,14 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """Return what a line of a rollout carries; None when it is no JSON."""
+    """Read from its image what a line of a rollout says; None when it is no JSON."""
     line = shown(image)
     carried = line.get("payload") if isinstance(line, dict) else None
     return carried if isinstance(carried, dict) else None
 
 
 def shown(image: bytes) -> Any:
-    """Return a rollout's line as JSON, for people; None when it is none."""
+    """Read from its image a rollout's line as JSON, for people; None when it is none."""
     return json_of(image)
 
 
@@ -47,16 +47,18 @@ def sole(changes: Sequence[Change]) -> bool:
 
 
 def error_names() -> Collection[str]:
-    """List the names that Codex has for errors."""
+    """List the names of errors that may stand in a line of a rollout, for a bug report."""
     return _ERRORS
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
-    """Make the shape of an item for a bug report: its type, the lengths of its texts, and which call it is of."""
+    """Make the shape of what a line of a rollout says for a bug report: its type, the lengths of its texts, and which
+    call it is of.
+    """
     return item_shape(data, _TYPES, _TEXTS, call, ("call_id",))
 
 
 def message_shape(data: Json) -> dict[str, Any]:
-    """Make no shape: a turn says nothing beside its items."""
+    """Make no shape of a rollout's turn for a bug report: it says nothing beside its items."""
     del data
     return {}

@@ -21,8 +21,8 @@ def edited_line_key(session: str, offset: int) -> str:
 
 
 def split_key(text: str) -> tuple[str, int]:
-    """Cut the key of a rollout's line into its thread and the byte that it begins at. StoreError for a text that is
-    none.
+    """Cut the key of an edited line of a rollout into its thread and the byte that it begins at. StoreError for a text
+    that is none.
     """
     found = _KEY.fullmatch(text)
     if found is None:
@@ -88,7 +88,7 @@ def _within(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
     for field in (None, *_TIMES):
         if field is not None and line.get("type") == "event_msg":
             carried.pop(field, None)
-        written = rollout_lines.written_in_place(raw, {**line, "payload": carried})
+        written = rollout_lines.in_length_of(raw, {**line, "payload": carried})
         if written is not None:
             return written
     return None

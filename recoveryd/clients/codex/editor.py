@@ -183,6 +183,6 @@ def _fits(part: Part, body: Json) -> bool:
         return part.raw is None
     _, index = place(part.id)
     if index is None:
-        return rollout_lines.written_in_place(part.raw or b"", {**line, "payload": body}) is not None
+        return rollout_lines.in_length_of(part.raw or b"", {**line, "payload": body}) is not None
     stored = rollout_lines.payload(line)["replacement_history"][index]
     return len(rollout_lines.dump(body)) <= len(rollout_lines.dump(stored))

@@ -68,7 +68,17 @@ def dump(data: Mapping[str, Any]) -> bytes:
         raise StoreError(f"This can't be written as JSON: {error}") from error
 
 
-def written_in_place(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
-    """Write a rollout's `line` as JSON in the length of `raw`, the one that it replaces; None where it is longer."""
+def in_length_of(raw: bytes, line: Mapping[str, Any]) -> bytes | None:
+    """Write a rollout's `line` as JSON in the length of `raw`, the line that it replaces; None where it is longer."""
     new = dump(line)
     return new + b" " * (len(raw) - len(new)) if len(new) <= len(raw) else None
+
+
+def first_line_fault(raw: bytes) -> str | None:
+    """Tell what of its bytes keeps Codex from reading the first line of a rollout."""
+    return None if tidied(raw) == raw else "Codex does not open it: its first line has bytes in it that are no text"
+
+
+def last_line_fault(first: Json, last: Json) -> bool:
+    """Whether the last line of a rollout lacks the number that the first one has."""
+    return "ordinal" in first and "ordinal" not in last

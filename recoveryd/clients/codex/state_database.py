@@ -13,7 +13,7 @@ _BUSY_S = 0.2  # it is asked beside a repair, which goes on without an answer
 
 
 def moved_to(home: Path, thread: str, path: str) -> str | None:
-    """Return the file that Codex has a thread in, where that is there and another one than `path`.
+    """Ask Codex's state database for the file that a thread is in, where that is there and another one than `path`.
 
     None, too, where the database says nothing: it is locked, damaged, missing, or of a form that is not known.
     """

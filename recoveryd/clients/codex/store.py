@@ -20,6 +20,7 @@ from recoveryd.clients.codex import (
     thread,
 )
 from recoveryd.clients.codex.newest_turn import NewestTurns
+from recoveryd.clients.codex.rollout_lines import first_line_fault, last_line_fault
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
@@ -271,9 +272,9 @@ def _is_damaged(fd: int, path: str) -> bool:
     last = next(json_lines.backward(fd, 0, os.fstat(fd).st_size), None)
     if first is None or last is None:
         return False
-    if thread.first_line_fault(first):
+    if first_line_fault(first):
         return True
     if not last.offset or b'"ordinal":' in last.head or last.end - last.offset > _HEAD:
         return False
     end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
-    return end is not None and thread.last_line_fault(rollout_lines.parse(first) or {}, end)
+    return end is not None and last_line_fault(rollout_lines.parse(first) or {}, end)

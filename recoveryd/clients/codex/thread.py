@@ -14,6 +14,7 @@ from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.item_forms import history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of
+from recoveryd.clients.codex.rollout_lines import first_line_fault
 from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
@@ -34,7 +35,7 @@ def part_id(offset: int, index: int | None = None) -> str:
 
 
 def place(part: str) -> tuple[int, int | None]:
-    """Cut the id of a part of a thread: the byte of its line, and its place in that. ValueError."""
+    """Cut the id of a part of Codex's thread: the byte of its line, and its place in that. ValueError."""
     offset, _, index = part.partition("-")
     return int(offset), int(index) if index else None
 
@@ -197,8 +198,8 @@ _READ = frozenset(
 
 
 def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line]) -> Session:
-    """Make a session of the lines of a rollout. StoreError where it is not safe to say what the client
-    makes of them.
+    """Make a thread's session of the lines of a rollout. StoreError where it is not safe to say what the client makes
+    of them.
     """
     reader = _Reader(path)
     for line in lines:
@@ -216,22 +217,8 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
     return Session(store, thread, tuple(messages), title, _text(reader.meta, "cwd"))
 
 
-def first_line_fault(raw: bytes) -> str | None:
-    """Tell what of its bytes keeps Codex from reading the first line of a rollout."""
-    return (
-        None
-        if rollout_lines.tidied(raw) == raw
-        else "Codex does not open it: its first line has bytes in it that are no text"
-    )
-
-
-def last_line_fault(first: Json, last: Json) -> bool:
-    """Whether the last line of a rollout lacks the number that the first one has."""
-    return "ordinal" in first and "ordinal" not in last
-
-
 def about(lines: Iterable[Line], longest: int) -> About:
-    """Read what a thread's user asked first, in so many characters, and its folder, from the first lines."""
+    """Read title and folder of a thread from its first lines: what its user asked first, in so many characters."""
     folder = ""
     for line in lines:
         data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}

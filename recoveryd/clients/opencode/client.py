@@ -110,7 +110,7 @@ class Opencode:
         return partial(OpencodeEditor, marks=marks)
 
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
-        from recoveryd.clients.opencode import compactions, error_record, limits, token_usage
+        from recoveryd.clients.opencode import compactions, error_record, limits, pruning, token_usage
         from recoveryd.clients.opencode.shortener import OpencodeShortener
 
         directory = store.about(session.id).directory
@@ -129,16 +129,16 @@ class Opencode:
             context=context or 0,
             unanswered=context is None,
             without_base=compactions.is_summary(session, failure.message),
-            cleared_since=compactions.cleared_since(session, failure.time, marks.recovery),
+            cleared_since=pruning.cleared_since(session, failure.time, marks.recovery),
             by_itself=self._by_itself(store, session, failure, directory) if old else (),
             drops_bound=all(form.has_bound_dropped(failure.model) for form in forms),
         )
 
     def _by_itself(self, store: Store, session: Session, failure: Failure, directory: str) -> Edits:
         """Make the edits that the client is about to make: at the end of the turn that failed, or of the next."""
-        from recoveryd.clients.opencode import compactions, limits
+        from recoveryd.clients.opencode import limits, pruning
 
-        now, then = compactions.pruned(session, 0), compactions.pruned(session, 1)
+        now, then = pruning.pruned(session, 0), pruning.pruned(session, 1)
         clears = limits.prunes(self.server, store, failure, directory) if now or then else False
         if clears is None and now and 0 <= self._clock() - failure.time / 1000 < _CLEARS_S:
             raise ActiveError("OpenCode may be about to clear old outputs itself.")
@@ -264,7 +264,7 @@ class Opencode:
             changes=tuple(of_opencode(store).with_new_ids(session, names, kept)),
             actions=("renumber",) * len(found.old),
             objections=lambda read: (
-                [] if wrapped_ids.in_order(read, order) else ["its ids are not in the order of time"]
+                [] if wrapped_ids.sorts_as(read, order) else ["its ids are not in the order of time"]
             ),
             also=also,
         )

@@ -54,7 +54,9 @@ def hidden_by_compaction(session: Session) -> Diagnosis | None:
 
 
 def next_failure(session: Session) -> Failure | None:
-    """Make the failure, with no error, of the newest prompt, whoever it asks; None where there is no message."""
+    """Make the failure that a fault of OpenCode's own is told as: with no error, of the newest prompt, whoever it asks;
+    None where there is no message.
+    """
     newest = session.newest
     if newest is None:
         return None

@@ -29,8 +29,8 @@ def is_part(key: str) -> bool:
 
 
 def said(image: bytes) -> Json | None:
-    """Return what a record of OpenCode's says: the JSON object of a file, or that in a row's column `data`; None when
-    that is none.
+    """Read from its image what a record of OpenCode's says: the JSON object of a file, or that in a row's column
+    `data`; None when that is none.
     """
     data = json_of(image)
     column = _column(data)
@@ -40,8 +40,8 @@ def said(image: bytes) -> Json | None:
 
 
 def shown(image: bytes) -> Any:
-    """Return a record of OpenCode's as JSON for people: a row with what its column `data` says, not as one long text.
-    None: no JSON.
+    """Read from its image a record of OpenCode's as JSON for people: a row with what its column `data` says, not as one
+    long text. None: no JSON.
     """
     data = json_of(image)
     column = _column(data)
@@ -50,28 +50,28 @@ def shown(image: bytes) -> Any:
 
 
 def error_names() -> Collection[str]:
-    """List the names that OpenCode has for errors."""
+    """List the names of errors that may stand in a record of OpenCode's, for a bug report."""
     from recoveryd.clients.opencode import record_shape
 
     return record_shape.ERROR_NAMES
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:
-    """Make the shape of a part for a bug report."""
+    """Answer for a record's part with its shape for a bug report (`record_shape`)."""
     from recoveryd.clients.opencode import record_shape
 
     return record_shape.part_shape(data, call)
 
 
 def message_shape(data: Json) -> dict[str, Any]:
-    """Make the shape of what a message says beside its role and its parts."""
+    """Answer for a record's message with the shape of what it says beside its role and its parts (`record_shape`)."""
     from recoveryd.clients.opencode import record_shape
 
     return record_shape.message_shape(data)
 
 
 def sole(changes: Sequence[Change]) -> bool:
-    """Whether the before-images of a recovery have content that none of its after-images has.
+    """Whether OpenCode's records had content before a recovery that none has after it.
 
     Content is each text and number but what frames a part (its ids, type, status and times); of a record that is no
     JSON object, the whole. What moves is one change that takes it away and one that adds it, so all are seen together.
@@ -92,12 +92,12 @@ def sole(changes: Sequence[Change]) -> bool:
 
 
 def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], Json | None]) -> RefusedError | None:
-    """Look in OpenCode's records for a revert that was staged since, to an id that would go.
+    """Tell from OpenCode's records why an undo must wait: a revert was staged since, to an id that would go.
 
     OpenCode 1.2 then deletes all behind it (seen).
 
-    One that was staged before is among the changes, and goes back with them. `revert` reads what the session has
-    staged now.
+    One that was staged before is among the changes, and goes back with them. `revert` reads what the session has staged
+    now.
     """
     gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
     if not gone or any(change.key.startswith("session/") for change in changes):

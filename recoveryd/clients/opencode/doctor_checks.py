@@ -21,7 +21,7 @@ _LOOK_S = 1.5  # for what has to go through all sessions
 def check_versions(
     server: OpencodeServer, server_url: str, title: str, tested: Sequence[tuple[int, ...]]
 ) -> Iterator[Check]:
-    """Check the versions of the clients that listen, against those that were `tested`, oldest first.
+    """Check the versions of the OpenCodes that listen, against those that were `tested`, oldest first.
 
     `server_url`: where the configuration says one does; `title`: the name of the client.
     """
@@ -74,7 +74,7 @@ def _shut_out(shut_out: dict[str, Owner], server_url: str, title: str) -> Check:
 
 
 def check_strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Iterator[Check]:
-    """Check for files that are no records where the client takes each file for one."""
+    """Check OpenCode's stores for files that are no records where the client takes each file for one."""
     deadline = time.monotonic() + _LOOK_S
     for one, generation in stores:
         if generation is not generations.JSON:
@@ -110,7 +110,8 @@ def _strange_files(one: OpencodeStore, deadline: float) -> tuple[list[str], int,
 def check_id_wrap(
     server: OpencodeServer, stores: Sequence[tuple[Store, Generation]], now_ms: int, title: str
 ) -> Iterator[Check]:
-    """Check for sessions with messages from before the ids started again, under a client that goes by ids.
+    """Check OpenCode's stores for sessions with messages from before the ids started again, under a client that goes by
+    ids.
 
     `stores`: those that can be read. Each is asked for by itself: its client may be another one.
     """

@@ -58,7 +58,7 @@ class OpencodeEditor:
         """
         message = self._message(block.message_id)
         step = self._step_of(message, block.part_id)
-        said = part_fixes.as_own(words, block.part_id)
+        said = part_fixes.reasoning_as_own(words, block.part_id)
         if any((part.data or {}).get("text") == said for part in step):
             return ()  # it stands there, and is not sent
         time = {"start": self.marks.now, "end": self.marks.now}

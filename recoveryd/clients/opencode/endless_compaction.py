@@ -21,14 +21,18 @@ _MOST = 4_000  # messages that are looked at: it may have gone on for hours
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The prompt since which the client goes round, and how many compactions it made since then."""
+    """An endless compaction: the prompt since which the client goes round, and how many compactions it made since
+    then.
+    """
 
     prompt: Message
     compactions: int
 
 
 def may_go_round(message: Message) -> bool:
-    """Whether one of the newest messages is of a kind that each round has: a summary, or an answer with nothing."""
+    """Whether one of the newest messages is of a kind that each round of an endless compaction has: a summary, or an
+    answer with nothing.
+    """
     if message.role != "assistant":
         return False
     nothing = message.error is None and message.completed and not message.data.get("finish")
@@ -36,7 +40,8 @@ def may_go_round(message: Message) -> bool:
 
 
 def rounds(newest: Iterable[Message], parts: Parts) -> Rounds | None:
-    """Go through messages, the newest first, back to the prompt of the user; None where the client gets on.
+    """Find the rounds of an endless compaction: go through messages, the newest first, back to the prompt of the user;
+    None where the client gets on.
 
     It does where an answer ended behind the newest compaction, or where more than an answer without a tool call stands
     between two of them.

@@ -24,7 +24,7 @@ from recoveryd.disk import distinct_places, real_path
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A client made from OpenCode: its database is below the user's data, or where `variable` says.
+    """What a client made from OpenCode differs in: its database is below the user's data, or where `variable` says.
 
     `home`: a variable that names the folder of all that it keeps, with its data in `data`.
     """

@@ -87,7 +87,8 @@ def copied(session_id: str, message: Message) -> bool:
 
 
 def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms: int) -> Iterator[Message]:
-    """Go through messages without their parts, from the newest back; only those asked for are read. `ids` are sorted.
+    """Go, by their ids, through messages without their parts, from the newest back; only those asked for are read.
+    `ids` are sorted.
 
     By time, not by id: ids started again near zero in August 2026. Where an id tells no time, or another than its
     message does, all that is left is read and sorted by what the messages say. `read` returns None for what is gone.
@@ -110,3 +111,16 @@ def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms:
             return
     messages = [Message(identifier, data) for identifier in rest if (data := read(identifier)) is not None]
     yield from sorted(messages, key=lambda message: message.by_time, reverse=True)
+
+
+def id_ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
+    """Return the ranges of ids of the messages made since then: two when the ids started again in between."""
+    latest = now_ms + DAY_MS
+    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
+    if latest - since_ms >= WRAP_MS:
+        yield "msg_", "msg_g"
+    elif low < high:
+        yield low, high
+    else:
+        yield low, "msg_g"
+        yield "msg_", high

@@ -16,7 +16,9 @@ _OPEN = ("pending", "running")
 
 
 def open_turn(session: Session) -> Message | None:
-    """Return the newest message, when it is an answer with content that was neither finished nor refused; else None."""
+    """Return the interrupted turn of a session: the newest message, when it is an answer with content that was neither
+    finished nor refused; else None.
+    """
     newest = session.newest
     if newest is None or newest.role != "assistant" or newest.completed or newest.error is not None or not newest.parts:
         return None  # without any part it is a crash of the client, before it sent anything

@@ -26,7 +26,7 @@ _LONGEST = 1_000_000  # bytes of a configuration
 
 
 def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
-    """Find the refusal of the conversation in the client's log, of this turn: 1.18 stores no words of it.
+    """Find the limit's refusal of the conversation in OpenCode's log, of this turn: 1.18 stores no words of it.
 
     Not that of the summary which it then asked for, whose request is another one.
     """
@@ -53,7 +53,7 @@ def _when(line: str) -> float:
 
 
 def context_limit(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> int | None:
-    """Return the tokens that the model takes by the settings of a client that listens; 0 where none says, None where
+    """Return the limit of the model in tokens by the settings of a client that listens; 0 where none says, None where
     one did not answer in time.
     """
     found = server.settings(store.id, failure, directory, "/config/providers")

@@ -31,7 +31,7 @@ def cancelled(data: Json, words: str, now: int) -> Json:
 
 
 def finished(part: Part) -> bool:
-    """Whether a tool call has its result."""
+    """Whether a tool part needs no end made for its call: it has its result."""
     state = (part.data or {}).get("state")
     return isinstance(state, Mapping) and state.get("status") in ("completed", "error")
 
@@ -95,13 +95,14 @@ def with_reasoning(data: Json, words: str) -> Json:
     return {**_metadata(data), "openrouter": {**kept, "reasoning_details": [detail]}}
 
 
-def as_own(words: str, part_id: str) -> str:
-    """Make reasoning that of a part alone: what is said twice in a conversation, OpenRouter's SDK sends once."""
+def reasoning_as_own(words: str, part_id: str) -> str:
+    """Make a part's reasoning that of it alone: what is said twice in a conversation, OpenRouter's SDK sends once."""
     return f"{_OF_A_PART.sub('', words)} ({part_id})"
 
 
 def metadata_of_halves(head: Sequence[Part], rest: Sequence[Part]) -> Iterator[tuple[Part, Json]]:
-    """Yield the parts of a step that is cut in two whose metadata has to change, with what it becomes.
+    """Make the metadata that has to change in the parts of a step that is cut in two: yield each part with what it
+    becomes.
 
     What GitHub Copilot sealed for the whole step fits neither half. OpenRouter's SDK keeps the reasoning of a step
     beside its first call alone, and some models refuse a call without any: that of the second half gets it, too.
@@ -113,7 +114,7 @@ def metadata_of_halves(head: Sequence[Part], rest: Sequence[Part]) -> Iterator[t
     own = [words for part in rest for words in _unsigned_reasoning(part)]
     call = next((part for part in rest if part.type == "tool"), None)
     if call is not None and sent and set(own) <= set(sent):
-        yield call, with_reasoning(call.data or {}, as_own([*sent, *own][-1], call.id))
+        yield call, with_reasoning(call.data or {}, reasoning_as_own([*sent, *own][-1], call.id))
 
 
 def _unsigned_reasoning(part: Part) -> list[str]:
@@ -161,7 +162,9 @@ def without_media(state: Json, fault: Callable[[Json], str | None], reason: str)
 
 
 def taken_out_note(item: Json, reason: str) -> str:
-    """Write "[The image a.png was taken out: it has 6.1 MB, and the provider takes 5]"."""
+    """Write the note that stands in a part for what was taken out: "[The image a.png was taken out: it has 6.1 MB, and
+    the provider takes 5]".
+    """
     noun = "image" if str(item.get("mime", "")).startswith("image/") else "file"
     name = item.get("filename")
     named = f" {name}" if isinstance(name, str) and name else ""
@@ -203,7 +206,9 @@ def sendable(data: Json, fault: str, now: int) -> Json:
 
 
 def value_as_text(value: Any) -> str:
-    """Write a value as text, also where it is none: nothing that a tool or a person said is dropped."""
+    """Write what a part is to say as text, also a value that is none: nothing that a tool or a person said is
+    dropped.
+    """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -226,8 +231,8 @@ def _objects(metadata: object) -> dict[str, Any]:
 
 
 def without_unsendable(state: Json, reason: str) -> Json:
-    """Return a tool's state with a note for each attachment that can't be sent to anybody; else, that this SDK can't
-    send.
+    """Make a part's tool state sendable: a note for each attachment that can't be sent to anybody; else, that this SDK
+    can't send.
     """
     attachments = state.get("attachments") or []
     bad = [item for item in attachments if not _can_be_sent(item)]

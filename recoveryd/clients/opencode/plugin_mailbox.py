@@ -33,7 +33,9 @@ _ROUNDED_S = 2.0  # by which the system may be wrong about when a process began
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A plugin that a running client has loaded: for which folder, and what it finds missing in the client."""
+    """What a mailbox tells of a plugin that a running OpenCode has loaded: for which folder, and what it finds missing
+    in the client.
+    """
 
     key: str
     client: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from recoveryd.clients.opencode.store_paths import data_folder_of, is_data_folder_of
 from recoveryd.clients.store import Store
-from recoveryd.disk import real_path
 
 if TYPE_CHECKING:
     import psutil
@@ -36,22 +36,7 @@ class Listener:
 
     def may_have(self, store: str) -> bool:
         """Whether it may use the store at this path; not one that keeps its sessions in another folder."""
-        return not self.data or leads(Path(self.data), Path(store))
-
-
-def data_folder(env: Mapping[str, str]) -> Path | None:
-    """Return where a client with this environment keeps its sessions; None when it does not say."""
-    base, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
-    if not Path(base).is_absolute() and not home:
-        return None
-    return (Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share") / "opencode"
-
-
-def leads(data: Path, store: Path) -> bool:
-    """Whether a data folder is that of a store, which may be linked to from there. Raises OSError."""
-    if store.parent == real_path(data) or store == real_path(data / "storage"):
-        return True
-    return any(real_path(path) == store for path in data.glob("opencode*.db") if path.is_symlink())
+        return not self.data or is_data_folder_of(Path(self.data), Path(store))
 
 
 def is_client(name: str, argv: Sequence[str], names: Collection[str] = NAMES) -> bool:
@@ -111,7 +96,7 @@ def _data(process: Any) -> str:
 
     try:
         env = process.environ()
-        folder = data_folder(env)
+        folder = data_folder_of(env)
         return "" if folder is None or env.get("OPENCODE_DB") or has_files_of_its_own(process) else str(folder)
     except (psutil.AccessDenied, OSError):
         return ""
@@ -205,5 +190,5 @@ def _only_waits(process: psutil.Process) -> bool:
 
 def _leads(process: psutil.Process, store: Store) -> bool:
     """Whether the client's environment says that its data are where this store is; when it does not say, they are."""
-    folder = data_folder(process.environ())
-    return folder is None or leads(folder, store.root)
+    folder = data_folder_of(process.environ())
+    return folder is None or is_data_folder_of(folder, store.root)

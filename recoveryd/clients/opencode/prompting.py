@@ -21,7 +21,7 @@ def prompt_body(how: Prompt, text: str, recovery: str) -> dict[str, Any]:
 
 
 def resumed_by(message: Message) -> str | None:
-    """Return the id of the recovery that sent this prompt; None for the user's own."""
+    """Tell whose a prompt is: the id of the recovery that sent it; None for the user's own."""
     for part in message.parts if message.role == "user" else ():
         metadata = (part.data or {}).get("metadata")
         mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
@@ -31,7 +31,7 @@ def resumed_by(message: Message) -> str | None:
 
 
 def by_shell(message: Message, kinds: Iterable[str]) -> bool:
-    """Whether an answer with parts of these `kinds` is what came of a command that its user ran (`!ls`).
+    """Tell whose an answer is: whether it, with parts of these `kinds`, came of a command that the user ran (`!ls`).
 
     No model was asked for it: a call, and neither how the answer finished nor a step (seen on 1.1.53 and 1.18.34). What
     a repair may have added to it, the beginning of a step and a text, tells nothing.
@@ -43,8 +43,8 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
 
 
 def fields_of_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
-    """Make the fields of an answer that a repair adds, as OpenCode stores those that it prompted a model for. `last`:
-    the one before.
+    """Make the fields of an answer that a repair adds to a prompt, as OpenCode stores those that it prompted a model
+    for. `last`: the one before.
 
     Its tokens are those of the last, so that the client goes on knowing how long the conversation is; but it has none
     of its own, by which `added` knows it.
@@ -67,7 +67,7 @@ def fields_of_answer(asked: Message, last: Message | None, directory: str) -> di
 
 
 def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[str, Any] | None]]) -> bool:
-    """Whether an answer was put in by a repair, and no model gave it. `parts` reads those of a message."""
+    """Tell whose an answer is: whether a repair put it in, and no model gave it. `parts` reads those of a message."""
     tokens = message.data.get("tokens")
     if message.data.get("cost") != 0 or not isinstance(tokens, Mapping) or tokens.get("output") != 0:
         return False
@@ -76,14 +76,16 @@ def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[s
 
 
 def last_prompt(session: Session) -> Prompt:
-    """Return the settings of OpenCode's newest prompt that was not ours."""
+    """Return how the user prompted last: the settings of OpenCode's newest prompt that was not ours."""
     own = [m for m in session.messages if m.role == "user" and resumed_by(m) is None]
     asked: Mapping[str, Any] = max(own, key=lambda message: message.by_time).data if own else {}
     return Prompt(_text(asked, "agent"), _model(asked), _variant(asked))
 
 
 def stopped(message: Message) -> bool:
-    """Whether OpenCode's user stopped the answer to a prompt (a provider's abort lands there, too)."""
+    """Tell what became of a prompt: whether OpenCode's user stopped its answer (a provider's abort lands there,
+    too).
+    """
     return message.error is not None and message.error.get("name") == "MessageAbortedError"
 
 

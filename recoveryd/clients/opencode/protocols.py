@@ -51,7 +51,7 @@ def protocol_of(failure: Failure) -> str:
 
 
 def is_own_host(provider: str, host: str) -> bool:
-    """Whether `host` belongs to the own service of a provider, by its id in the client."""
+    """Whether, to OpenCode's SDKs, `host` belongs to the own service of a provider, by its id in the client."""
     return any(known.fullmatch(provider) and domain and _is_in(host, domain) for known, _, domain in _SERVICES)
 
 

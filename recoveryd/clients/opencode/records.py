@@ -74,7 +74,8 @@ def _plain(value: Any) -> Any:
 
 
 def records_of_edits(session: Session, edits: Iterable[Edit]) -> Iterator[tuple[Edit, Message | Part | None]]:
-    """Pair each edit with the stored record that it replaces; the last one counts where two mean the same record.
+    """Pair each edit with the record of OpenCode's that it replaces; the last one counts where two mean the same
+    record.
 
     StoreError: an edit in a message that neither is there nor comes with them, and an id that can't be one.
     """

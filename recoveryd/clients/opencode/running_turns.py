@@ -23,7 +23,9 @@ PROVIDER_S = (
 
 
 class RunningTurns:
-    """Tells whether a turn that was not ended may still be under way; `minutes` without a write are waited for."""
+    """Tells whether a turn of OpenCode's that was not ended may still be under way; `minutes` without a write are
+    waited for.
+    """
 
     def __init__(self, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._seconds = minutes * 60

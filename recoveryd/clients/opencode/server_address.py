@@ -174,7 +174,9 @@ class LocalServers:
 
 
 def not_asked(url: str, whose: Owner) -> str:
-    """Tell what is wrong with who listens at an address, as a sentence without its full stop."""
+    """Tell what is wrong with who listens at an address, so that it is not asked, as a sentence without its full
+    stop.
+    """
     if whose is Owner.OTHER:
         return f"At {url} a process of another user listens: nothing is said to it"
     return f"Whose process listens at {url} can't be told: nothing is said to it"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from recoveryd.settings import FOLDERS, Folder, Section, written
+from recoveryd.settings import FOLDERS, Folder, Section, not_blank
 
 
 def _loopback(url: str) -> str:
@@ -24,14 +24,14 @@ def _loopback(url: str) -> str:
 
 def _user(text: str) -> str:
     """Check what HTTP's basic authentication can say."""
-    if ":" in written(text):
+    if ":" in not_blank(text):
         raise ValueError("colon")
     return text
 
 
 def _line(text: str) -> str:
     """Check what stands in a title and in a line of the log."""
-    if not written(text).isprintable() or len(text) > 40:
+    if not not_blank(text).isprintable() or len(text) > 40:
         raise ValueError("no line")
     return text.strip()
 

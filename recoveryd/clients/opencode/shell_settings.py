@@ -18,7 +18,9 @@ _PASSWORD_FILE = "opencode-password"  # noqa: S105
 def missing_settings(
     here: OpencodeSettings, service: OpencodeSettings, env: Mapping[str, str], state: Path
 ) -> ShellSettings:
-    """Compare the section as this shell has it (`here`, and `env`) with that of the service. See `Client`."""
+    """Compare OpenCode's section of the configuration as this shell has it (`here`, and `env`) with that of the
+    service. See `Client`.
+    """
     bare = {"HOME": env.get("HOME") or str(Path.home())}
 
     def found(dirs: list[Path], databases: list[Path]) -> set[str]:

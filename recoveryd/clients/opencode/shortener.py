@@ -11,6 +11,7 @@ from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import compactions, token_usage
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.ids import between
+from recoveryd.clients.opencode.pruning import cleared, marked_by
 from recoveryd.clients.opencode.wire.history import left_out
 from recoveryd.core import Block, Edit, Edits, Json, Message, Part, deeds
 
@@ -52,7 +53,7 @@ class OpencodeShortener(OpencodeEditor):
         for message in self.session.messages:
             shown = [part for part in message.parts if part.type == "text" and text_that_may_be_cut(part) is not None]
             for part in shown if message.role == "user" else ():
-                ours = compactions.marked_by(part) == self.marks.recovery
+                ours = marked_by(part) == self.marks.recovery
                 if ours and any(part.id != whole.id and part.id.startswith(whole.id) for whole in shown):
                     yield (Edit(part.message_id, part.id, None, "cut_paste", companion=True),)
 
@@ -61,7 +62,7 @@ class OpencodeShortener(OpencodeEditor):
         state = (part.data or {}).get("state")
         if part.type != "tool" or not isinstance(state, Mapping) or state.get("status") != "completed":
             return ()
-        marked = self._marked(compactions.cleared(part, self.marks.now))
+        marked = self._marked(cleared(part, self.marks.now))
         return (Edit(part.message_id, part.id, marked, "clear_output"),)
 
     def cut(self, block: Block, kept: int) -> Edits:
@@ -169,8 +170,8 @@ class OpencodeShortener(OpencodeEditor):
 
 
 def put_beside(folder: str, records: Iterable[tuple[str, Json | None, Json | None]]) -> Mapping[str, str]:
-    """Return the texts that were cut, by the file each was put into, given the parts' ids and what they said before and
-    say now: that names the file.
+    """Name the files that a shorter session's cut texts are put into, with their texts, given the parts' ids and what
+    they said before and say now: that names the file.
     """
     known = list(records)
     now = [said for part_id, _, after in known if (said := text_that_may_be_cut(Part(part_id, "", after)))]
@@ -185,7 +186,7 @@ def put_beside(folder: str, records: Iterable[tuple[str, Json | None, Json | Non
 
 
 def text_that_may_be_cut(part: Part) -> str | None:
-    """Return the text of a part that may be cut: of a text, or a tool's output."""
+    """Return the text of a part that a shorter session may have cut: of a text, or a tool's output."""
     data = part.data or {}
     state = data.get("state")
     said = state.get("output") if part.type == "tool" and isinstance(state, Mapping) else data.get("text")

@@ -39,3 +39,20 @@ def databases(folder: Path) -> list[Path]:
     """
     names = ["opencode.db", *(f"opencode-{channel}.db" for channel in CHANNELS)]
     return [folder / name for name in names]
+
+
+def data_folder_of(env: Mapping[str, str]) -> Path | None:
+    """Return the data folder of an OpenCode that runs with this environment; None when it does not say."""
+    base, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
+    if not Path(base).is_absolute() and not home:
+        return None
+    return (Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share") / "opencode"
+
+
+def is_data_folder_of(data: Path, store: Path) -> bool:
+    """Whether an OpenCode with this data folder keeps its sessions in a store, which may be linked to from there.
+    Raises OSError.
+    """
+    if store.parent == real_path(data) or store == real_path(data / "storage"):
+        return True
+    return any(real_path(path) == store for path in data.glob("opencode*.db") if path.is_symlink())

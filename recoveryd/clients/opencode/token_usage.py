@@ -23,7 +23,9 @@ def usages(session: Session, failure: Failure) -> Iterator[Usage]:
 
 
 def spent(message: Message) -> tuple[int, int]:
-    """Return the tokens that OpenCode stored of a request and of its answer; zeros where the message does not say."""
+    """Return the tokens that OpenCode stored as the usage of a request and of its answer; zeros where the message does
+    not say.
+    """
     tokens = message.data.get("tokens")
     if not isinstance(tokens, Mapping):
         return 0, 0

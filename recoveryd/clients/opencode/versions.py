@@ -24,7 +24,7 @@ BY_TIME_SINCE = (1, 18, 15)
 
 
 def version_text(version: tuple[int, ...]) -> str:
-    """Write a version as people do: "1.2.1"."""
+    """Write a version of OpenCode as people do: "1.2.1"."""
     return ".".join(map(str, version))
 
 

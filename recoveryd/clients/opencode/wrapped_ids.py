@@ -123,7 +123,7 @@ def tells_old(greatest_id: str, now_ms: int) -> bool:
 
 
 def ignores_prompts(session: Session) -> bool:
-    """Whether the client, which reads the session in this order, takes its last prompt for answered."""
+    """Whether an OpenCode that sorts by ids takes the last prompt of a session, in this order, for answered."""
     asked = next((message for message in reversed(session.messages) if message.role == "user"), None)
     answer = next((message for message in reversed(session.messages) if message.role == "assistant"), None)
     if asked is None or answer is None or answer.data.get("finish") in (None, "", "tool-calls", "unknown"):
@@ -131,14 +131,14 @@ def ignores_prompts(session: Session) -> bool:
     return asked.id < answer.id
 
 
-def in_order(session: Session, order: Sequence[str]) -> bool:
-    """Whether the ids of `session` sort as these messages do; later ones stand behind them."""
+def sorts_as(session: Session, order: Sequence[str]) -> bool:
+    """Whether the ids of a session that got new ones sort as these messages do; later ones stand behind them."""
     return sorted(message.id for message in session.messages)[: len(order)] == list(order)
 
 
 def taken_by_revert(session: Session, found: Wrapped) -> tuple[str, ...]:
-    """List the new messages that OpenCode will delete at the next prompt, because a revert to an older message is
-    staged.
+    """List the new messages of a session with old ids that OpenCode will delete at the next prompt, because a revert to
+    an older message is staged.
     """
     target = (session.revert or {}).get("messageID")
     old = any(message.id == target for message in found.old)
@@ -146,7 +146,9 @@ def taken_by_revert(session: Session, found: Wrapped) -> tuple[str, ...]:
 
 
 def new_ids(found: Wrapped) -> Mapping[str, str] | Refusal:
-    """Map old ids to new ones, of each message and part from before; a refusal where their order can't be proved."""
+    """Map the old ids of a session that ids left behind to new ones, of each message and part from before; a refusal
+    where their order can't be proved.
+    """
     strange = next((m for m in (*found.old, *found.new) if _clock(m.id) is None or not m.created), None)
     if strange is not None:
         return Refusal(f"the message {strange.id} does not tell when it was made, so the order can't be proved")

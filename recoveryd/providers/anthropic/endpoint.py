@@ -49,7 +49,9 @@ def disowned(failure: Failure) -> str:
 
 
 def may_be_claude(model: str, *, own: bool) -> bool:
-    """Whether a model is Anthropic's by its name; `own`: it is asked where Anthropic's models are, by whatever name."""
+    """Whether a request's model may be one that Anthropic's rules hold for, by its name; `own`: it is asked where
+    Anthropic's models are, by whatever name.
+    """
     name = model.lower()
     if _OTHERS.search(name):
         return False

@@ -35,8 +35,8 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
-    """Accuse the thinking block that an error of Anthropic's names and all behind it; all there is when it names none
-    that can be found.
+    """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
+    it names none that can be found.
 
     Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
     """

@@ -19,12 +19,11 @@ from recoveryd.providers.openai.items import (
     SEARCHES,
     TAKEN_BY_ALL,
     id_fault,
-    images,
     is_lonely,
     is_spare,
-    sources,
     text_field,
 )
+from recoveryd.providers.openai.media import images, sources
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 _TOO_LARGE = ("status 413", "total image size", "request body size", "too large")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from recoveryd.core import Block, Json, Request, words
 
@@ -102,23 +102,7 @@ def is_lonely(blocks: Sequence[Block], index: int) -> bool:
 
 
 def is_spare(body: Json, field: str) -> bool:
-    """Whether an item says the same without this field; reasoning keeps what is encrypted of its content."""
+    """Whether an item of the Responses API says the same without this field; reasoning keeps what is encrypted of its
+    content.
+    """
     return field not in _OF_SUBSTANCE or (field == "content" and body.get("type") == "reasoning")
-
-
-def sources(body: Json) -> Iterator[Json]:
-    """Go through the images of an item of the Responses API: in a message, in what a tool gave back, or its own."""
-    if body.get("type") == "image_generation_call":
-        if body.get("result"):
-            yield body
-        return
-    for _, part in images(body):
-        yield part
-
-
-def images(body: Json) -> Iterator[tuple[int, Json]]:
-    """Go through the images in the content of an item of the Responses API, each with its place there."""
-    parts = body.get("output" if str(body.get("type")).endswith("_output") else "content")
-    for place, part in enumerate(parts if isinstance(parts, list) else ()):
-        if isinstance(part, Mapping) and part.get("type") == "input_image":
-            yield place, part

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Json, Request, from_base64, media_type
 
@@ -44,3 +45,21 @@ def part_bytes(value: object) -> int:
 def request_size(request: Request) -> int:
     """Return about how many bytes a request to the Responses API has."""
     return UNSEEN + sum(part_bytes(block.body) + 1 for block in request.blocks())
+
+
+def images(body: Json) -> Iterator[tuple[int, Json]]:
+    """Go through the images in the content of an item of the Responses API, each with its place there."""
+    parts = body.get("output" if str(body.get("type")).endswith("_output") else "content")
+    for place, part in enumerate(parts if isinstance(parts, list) else ()):
+        if isinstance(part, Mapping) and part.get("type") == "input_image":
+            yield place, part
+
+
+def sources(body: Json) -> Iterator[Json]:
+    """Go through the images of an item of the Responses API: in a message, in what a tool gave back, or its own."""
+    if body.get("type") == "image_generation_call":
+        if body.get("result"):
+            yield body
+        return
+    for _, part in images(body):
+        yield part

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.openai import endpoint, items
+from recoveryd.providers.openai.media import sources
 
 _LIMITS = CallLimits(
     re.compile(r"[^a-zA-Z0-9_-]"),
@@ -51,7 +52,7 @@ class Openai(BindsNothing):
         return claims(refused, request, named)
 
     def sources(self, body: Json) -> Iterator[Json]:
-        return items.sources(body)
+        return sources(body)
 
     def media_fault(self, source: Json, request: Request) -> str | None:
         del request  # none of its limits hangs on how many there are

@@ -15,13 +15,12 @@ from recoveryd.providers.openai.items import (
     OUTPUT_OF,
     OUTPUTS,
     id_fault,
-    images,
     item_call_fault,
     message_fault,
     request_items,
-    sources,
     text_field,
 )
+from recoveryd.providers.openai.media import images, sources
 
 _FIELD = {"content": "it may hold no text beside what is encrypted", "arguments": "it is longer than may be sent"}
 

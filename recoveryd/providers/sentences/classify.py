@@ -48,7 +48,7 @@ def classify(error: RecordedError) -> Refused | None:
     position, field = (None, "")
     if only is not None:
         position, field = named.named_place(only.text, only.start, only.end, error.texts)
-    limit, sent = named.named_sizes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
+    limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said = only.said if only is not None else ""
     items = named.named_items(error.texts)
@@ -61,7 +61,7 @@ def candidates(error: RecordedError) -> tuple[Kind, ...]:
 
 
 def named_ids(error: RecordedError) -> tuple[str, ...]:
-    """List the ids of tool calls that the error names, each once, in the order of the text."""
+    """List, with the kind, the ids of tool calls that a recorded error names, each once, in the order of the text."""
     return named.named_calls(error.texts)
 
 

@@ -94,7 +94,7 @@ def named_place(text: str, start: int, end: int, others: Iterable[str] = ()) -> 
 
 
 def most_images(texts: Iterable[str]) -> int:
-    """Tell how many images a request may have, as an error names it; 0 where that is not told."""
+    """Tell how many images a request may have, where an error names that; 0 where it does not."""
     found = next(filter(None, (_MOST.search(text) for text in texts)), None)
     return int(found[1] or found[2]) if found else 0
 
@@ -105,7 +105,7 @@ def _only_item(text: str) -> re.Match[str] | None:
     return found[0] if len({match[0] for match in found}) == 1 else None
 
 
-def named_sizes(texts: Iterable[str]) -> tuple[int, int]:
+def named_bytes(texts: Iterable[str]) -> tuple[int, int]:
     """Tell how many bytes a request may have, and how many it had, as an error names them; 0 for what is not told."""
     for text in texts:
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from recoveryd.core import RecordedError, Size
-from recoveryd.providers.sentences.named import named_sizes
+from recoveryd.providers.sentences.named import named_bytes
 
 _NUMBER = r"(\d[\d,._]{0,14}\d|\d)"
 _NAMES = ("asked", "limit", "output", "whole")
@@ -60,7 +60,7 @@ def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
     if not _by_bytes(error, texts):
         return Size()
     of_one = any(_ONE_THING.search(text) for text in texts)
-    return Size(by_bytes=True, most_bytes=0 if of_one else named_sizes(texts)[0])
+    return Size(by_bytes=True, most_bytes=0 if of_one else named_bytes(texts)[0])
 
 
 def _by_bytes(error: RecordedError, texts: list[str]) -> bool:

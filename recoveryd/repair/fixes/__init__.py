@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from recoveryd.core import Edits, Kind, Violation
-from recoveryd.repair.fixes import calls, content, items, media, thinking, tools, unicode, unsendable
+from recoveryd.repair.fixes import calls, content, items, media, thinking, unicode, unsendable
 from recoveryd.repair.inputs import RepairInput, Settings
 
 Repair = Callable[[RepairInput, Violation], Sequence[Edits]]
 
 REPAIRS: Mapping[Kind, Repair] = {
-    Kind.TOOL_RESULT_MISSING: tools.cancel_calls,
+    Kind.TOOL_RESULT_MISSING: calls.cancel_calls,
     Kind.THINKING_BLOCK_ORDER: thinking.close_open_turn,
     Kind.THINKING_DISABLED_VIOLATION: thinking.close_open_turn,
     Kind.THINKING_SIGNATURE_INVALID: thinking.set_aside_thinking,

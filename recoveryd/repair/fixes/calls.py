@@ -1,4 +1,4 @@
-"""Tool calls that no provider takes: ids, names and inputs."""
+"""Fix tool calls: those that lack their results, and ids, names and inputs that no provider takes."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def mend_call(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     if violation.block.type == "web_search_call":
         return (given.editor.set_aside([violation.block], "set_aside_item"),)
     return (given.editor.mend_call(violation.block, given.provider.call_limits),)
+
+
+def cancel_calls(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """End a call without a result as cancelled; give what stands behind a call in its step a step of its own."""
+    block = violation.block
+    if block is None or not block.part_id:
+        return ()
+    if block.type in ("tool_use", "tool_result"):
+        return (given.editor.cancel_call(block, given.settings.cancelled_text),)
+    return (given.editor.own_step(block),)

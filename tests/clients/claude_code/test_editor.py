@@ -6,7 +6,7 @@ import pytest
 
 from recoveryd.clients.claude_code import transcript
 from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
-from recoveryd.clients.claude_code.wire import ClaudeCodeWire, heals
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire, mends_itself
 from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
@@ -40,7 +40,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None, words
-    provider = LeftToClient(rules, heals)
+    provider = LeftToClient(rules, mends_itself)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
     assert not isinstance(planned, Refusal), planned
@@ -56,7 +56,7 @@ def test_of_a_sound_shape_the_rules_leave_all_to_the_client(name: str) -> None:
     failure = Failure("s", session.id, "m", 1, provider="anthropic")
     rules = provider_of(failure)
     assert rules is not None
-    assert LeftToClient(rules, heals).check(ClaudeCodeWire().build(session), Claims()) == []
+    assert LeftToClient(rules, mends_itself).check(ClaudeCodeWire().build(session), Claims()) == []
 
 
 def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
@@ -66,6 +66,6 @@ def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
         Kind.THINKING_SIGNATURE_INVALID,
         Kind.INVALID_UNICODE,
     ):
-        assert heals(kind)
+        assert mends_itself(kind)
     for kind in (Kind.TOOL_CALL_INVALID, Kind.FOREIGN_ITEM, Kind.EMPTY_CONTENT, Kind.MEDIA_REJECTED):
-        assert not heals(kind)
+        assert not mends_itself(kind)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode import compactions, token_usage
+from recoveryd.clients.opencode.pruning import pruned
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -156,7 +157,7 @@ def test_the_clients_own_prune() -> None:
             s.assistant(bash(rng, size))
         for _ in range(prompts):
             s.user("on")
-        return len(compactions.pruned(as_session(s.planted()), 0))
+        return len(pruned(as_session(s.planted()), 0))
 
     assert outputs(160_000, 100_000) == 1
     assert outputs(100_000, 160_000) == 1
@@ -173,4 +174,4 @@ def test_what_it_never_clears() -> None:
     s.assistant(tool("bash", output="x" * 400_000, status="error"))
     s.user("on")
     s.user("on")
-    assert compactions.pruned(as_session(s.planted()), 0) == ()
+    assert pruned(as_session(s.planted()), 0) == ()

@@ -14,7 +14,7 @@ from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.core import ConfigError, Kind, Outcome, StoreError
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.ledger import EndedRecovery
-from recoveryd.settings import load, load_sound, show
+from recoveryd.settings import load, load_sound, settings_as_toml
 from recoveryd.tell import metrics
 from tests.support.database import NEW, SCHEMAS, Base
 
@@ -176,7 +176,7 @@ def test_a_fork_that_is_configured_has_its_own_name_everywhere(tmp_path: Path) -
     assert whose.title(store.id) == Clients(config).of(store).title == "My Fork"
     assert (whose.name(store.id), Whose(Config(), []).name(store.id)) == (store.client, "opencode")
     assert reference_problems(config) == []
-    file.write_text(show(config))
+    file.write_text(settings_as_toml(config))
     assert load(Config, file, {}) == config
     told = metrics(
         [EndedRecovery(Kind.THINKING_SIGNATURE_INVALID, Outcome.HEALED, 1.0, 0.1, store.id)],

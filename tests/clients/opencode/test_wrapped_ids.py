@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.opencode.ids import WRAP_MS
-from recoveryd.clients.opencode.wrapped_ids import Wrapped, ignores_prompts, in_order, new_ids, tells_old, wrapped
+from recoveryd.clients.opencode.wrapped_ids import Wrapped, ignores_prompts, new_ids, sorts_as, tells_old, wrapped
 from recoveryd.core.model import Message, Part, Refusal, Session
 from tests.support.examples import examples
 from tests.support.old_sessions import STARTED_AGAIN, across, plain
@@ -97,8 +97,8 @@ def test_the_new_ids_sort_first_and_in_order_and_look_like_the_clients() -> None
     names = names_of(found)
     after = renamed(found, names)
     order = [names[m.id] for m in OLD] + [m.id for m in SINCE]
-    assert [m.id for m in after.messages] == order and in_order(after, order)
-    assert not in_order(found, order)
+    assert [m.id for m in after.messages] == order and sorts_as(after, order)
+    assert not sorts_as(found, order)
     assert names.keys() == {m.id for m in OLD} | {p.id for m in OLD for p in m.parts}
     for old, new in names.items():
         assert (len(new), new[:4], new[-8:]) == (len(old), old[:4], old[-8:])

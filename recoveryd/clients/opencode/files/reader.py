@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.clients import javascript
-from recoveryd.clients.javascript import code_unit_order
 from recoveryd.clients.opencode import records as opencode
 from recoveryd.clients.store import About
 from recoveryd.core import PAGE, Json, Message, NotFoundError, Part, Session, StoreError
@@ -79,7 +78,7 @@ class Reader:
                 return None
             if data is not None:
                 return data
-        raise broken(path)
+        raise no_json(path)
 
     def about(self, session_id: str) -> About:
         """Read title, folder and parent of a session. An unknown session is an empty `About`. StoreError."""
@@ -219,7 +218,7 @@ class _Records:
         """Return what a record says that has to be JSON. StoreError when it is not."""
         _, data = self.found.get((folder, record), (b"", {}))
         if data is None:
-            raise broken(self._reader.path(folder, record))
+            raise no_json(self._reader.path(folder, record))
         return data
 
     def message(self, folder: Folder, message: str, parts: list[str]) -> Message:
@@ -231,7 +230,7 @@ class _Records:
             for raw, data in [self.found[here, part]]
         ]
         # The client sorts by the id inside; it is the name of the file unless somebody made the file by hand.
-        stored.sort(key=lambda part: code_unit_order(_text(part.data or {}, "id") or part.id))
+        stored.sort(key=lambda part: javascript.code_unit_order(_text(part.data or {}, "id") or part.id))
         return Message(message, self.data(folder, message), tuple(stored), self.found[folder, message][0])
 
     def _read(self, fd: int, folder: Folder, record: str) -> None:
@@ -259,8 +258,8 @@ class _Records:
         self.vanished = True
 
 
-def broken(path: str) -> StoreError:
-    """Make the error for a file of OpenCode's that is no JSON."""
+def no_json(path: str) -> StoreError:
+    """Make the error for a file that was read from OpenCode's tree and is no JSON."""
     return StoreError(f"{path} is no JSON object.", "Restore the file, or move it out of the store.")
 
 

@@ -13,8 +13,10 @@ from recoveryd.disk import tree
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """New ids, the messages that come along as they are, and how to learn the permission bits of a file by its key."""
+class MovedFiles:
+    """What files of OpenCode's tree get other ids by: the new ids, the messages that come along as they are, and how to
+    learn the permission bits of a file by its key.
+    """
 
     names: Names
     keep: Collection[str]
@@ -36,7 +38,7 @@ class Move:
         return self.names.get(old, old)
 
 
-def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: Move) -> list[Change]:
+def changes(session: Session, folder: Folder, about: tuple[str, bytes] | None, move: MovedFiles) -> list[Change]:
     """Make the changes that give the files of OpenCode's tree other ids, in the order in which they are written.
     `folder`: of the messages; `about`: key and bytes of the session's file.
 

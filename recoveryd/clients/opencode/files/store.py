@@ -19,7 +19,7 @@ from recoveryd.clients.opencode import ids as ids_module
 from recoveryd.clients.opencode import session_status as look_module
 from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Folder, Reader
-from recoveryd.clients.opencode.files.replace_ids import Move
+from recoveryd.clients.opencode.files.replace_ids import MovedFiles
 from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
@@ -235,7 +235,7 @@ class OpencodeFiles:
         key = "/".join((*found[0], found[1])) + tree.SUFFIX if found else ""
         raw = self.read(key) if found and session.revert else None
         about = None if raw is None else (key, raw)
-        return replace_ids.changes(session, self._reader.where(session.id), about, Move(names, keep, self._mode))
+        return replace_ids.changes(session, self._reader.where(session.id), about, MovedFiles(names, keep, self._mode))
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Write all of `changes`, durably, or none. Files have no compare-and-swap: an instant is left to the client.

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from recoveryd.clients.opencode import records
+from recoveryd.clients.opencode.ids import id_ranges
 from recoveryd.clients.opencode.sqlite import rows
-from recoveryd.clients.opencode.sqlite.reader import UNREADABLE, ranges, sessions_since
+from recoveryd.clients.opencode.sqlite.reader import UNREADABLE, sessions_since
 from recoveryd.clients.opencode.sqlite.schema import Tables, why_not_edited
 from recoveryd.core import PAGE, Message, StoreError
 from recoveryd.disk import Database, Files, settled, tree
@@ -95,7 +96,7 @@ def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: in
     """
     start = max(since_ms, min(place.looked, ended.looked) - OVERLAP_MS)  # the clock may have jumped back
     recent: dict[str, int] = {}
-    for low, high in ranges(start, ended.looked):
+    for low, high in id_ranges(start, ended.looked):
         recent.update(db.execute(IN_RANGE, (low, high, start)))
     changed = {message for message, updated in recent.items() if place.seen.get(message) != updated}
     for message in changed | place.open.keys():
@@ -108,7 +109,7 @@ def _messages(db: sqlite3.Connection, place: _Place, ended: _Place, since_ms: in
             yield str(session)
         if _at(created) >= since_ms and (same or _unfinished(db, message)):
             ended.open[message] = updated
-    overlap = list(ranges(ended.looked - OVERLAP_MS, ended.looked))
+    overlap = list(id_ranges(ended.looked - OVERLAP_MS, ended.looked))
     ended.seen = {
         message: updated
         for message, updated in recent.items()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from recoveryd.clients import javascript
-from recoveryd.clients.opencode import ids, records
+from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode import session_status as look_module
+from recoveryd.clients.opencode.ids import id_ranges
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.schema import Schema, Tables
 from recoveryd.clients.store import About, SessionStatus, Stamp
@@ -216,21 +217,8 @@ class RowReader:
 
 def sessions_since(db: sqlite3.Connection, since_ms: int, now_ms: int) -> set[str]:
     """Return the sessions in OpenCode's database with messages made since."""
-    found = (row for span in ranges(since_ms, now_ms) for row in db.execute(SINCE, (*span, since_ms)))
+    found = (row for span in id_ranges(since_ms, now_ms) for row in db.execute(SINCE, (*span, since_ms)))
     return {str(session) for (session,) in found}
-
-
-def ranges(since_ms: int, now_ms: int) -> Iterator[tuple[str, str]]:
-    """Return the ranges of ids of messages made since then: two when the ids started again in between."""
-    latest = now_ms + ids.DAY_MS
-    low, high = (f"msg_{ms * 4096 % 2**48:012x}" for ms in (since_ms, latest))
-    if latest - since_ms >= ids.WRAP_MS:
-        yield "msg_", "msg_g"
-    elif low < high:
-        yield low, high
-    else:
-        yield low, "msg_g"
-        yield "msg_", high
 
 
 def _text(value: object) -> str:

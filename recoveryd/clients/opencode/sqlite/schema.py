@@ -66,12 +66,14 @@ _KEEPS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('session
 
 
 def keeps_sessions(path: Path) -> bool:
-    """Whether an OpenCode of any version keeps its sessions in this database; in doubt it does."""
+    """Whether the tables of a database are those in which an OpenCode of any version keeps its sessions; in doubt they
+    are.
+    """
     return has_messages(path, ())
 
 
 def has_messages(path: Path, messages: Sequence[str]) -> bool:
-    """Whether an OpenCode keeps its sessions in this database, and all of these messages; in doubt it does."""
+    """Whether the tables of a database are OpenCode's and hold all of these messages; in doubt they do."""
 
     def work(db: sqlite3.Connection) -> bool:
         if db.execute(_KEEPS).fetchone() is None:

@@ -9,7 +9,8 @@ from recoveryd.core import Json
 
 
 class CannotSend(Exception):
-    """OpenCode fails on this part before it sends anything; the text says why, as a clause.
+    """Raised for a file, or another part, on which OpenCode fails before it sends anything; the text says why, as a
+    clause.
 
     `fault` names what is wrong, for the repair: not_json, metadata, text, signature, file, state, name, time, output,
     executed or attachment.

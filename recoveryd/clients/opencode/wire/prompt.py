@@ -30,7 +30,7 @@ Origin = tuple[str, str]
 
 @dataclass(slots=True)  # not frozen, as the next: of a long session there are 100,000, and that takes thrice as long
 class Piece:
-    """One piece of a model message.
+    """One piece of a model message of OpenCode's prompt.
 
     `body` by `kind`: text and reasoning `{"text"}`; call `{"id", "name", "input"?}`; result `{"id", "name", "content"}`
     with a text or a list of texts and files, and `is_error`; file as in `media.file`. `marks` is what the provider had
@@ -52,7 +52,9 @@ class Piece:
 
 @dataclass(slots=True)
 class Said:
-    """One model message: its role is user, assistant or tool; `origin` names the message and the end of its step."""
+    """One model message of OpenCode's prompt: its role is user, assistant or tool; `origin` names the message and the
+    end of its step.
+    """
 
     role: str
     pieces: tuple[Piece, ...]
@@ -61,8 +63,8 @@ class Said:
 
 @dataclass(frozen=True)
 class AskedModel:
-    """The provider and model that OpenCode asks, and in which form of the client. `in_results` tells
-    whether a tool's result may hold a type.
+    """Which model OpenCode's prompt is written for: provider and model, and in which form of the client. `in_results`
+    tells whether a tool's result may hold a type.
     """
 
     provider: str

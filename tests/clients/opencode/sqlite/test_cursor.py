@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.sqlite import cursor, reader
+from recoveryd.clients.opencode.ids import id_ranges
+from recoveryd.clients.opencode.sqlite import cursor
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import StoreError
 from recoveryd.disk.sqlite import Database
@@ -86,8 +87,8 @@ def test_ids_that_started_again_in_between_are_found_on_both_sides(
 
 def test_a_range_of_ids_is_two_when_they_started_again() -> None:
     wrapped = 26 * 2**36
-    assert len(list(reader.ranges(wrapped - 1, wrapped))) == 2
-    [(low, high)] = reader.ranges(wrapped, wrapped + 5)
+    assert len(list(id_ranges(wrapped - 1, wrapped))) == 2
+    [(low, high)] = id_ranges(wrapped, wrapped + 5)
     assert low == "msg_000000000000"
     assert low < "msg_000000005fffabc" < high
 

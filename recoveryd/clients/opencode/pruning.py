@@ -1,0 +1,83 @@
+"""Outputs of tools that OpenCode clears by itself once they are old: its prune.
+
+Held to 1.1.53, 1.2.1 and 1.18.33. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recoveryd.clients.javascript import truthy
+from recoveryd.core import Edit, Edits, Json, Part, Session
+
+# Of the client's own prune: the newest outputs stay, and it does nothing for less than the second.
+_PROTECTED, _FEWEST = 40_000, 20_000  # tokens, of four characters
+_PER_TOKEN = 4
+
+
+def cleared_since(session: Session, ms: int, recovery: str) -> bool:
+    """Whether less is sent since a moment, in ms since the epoch: outputs were cleared by OpenCode's prune, or by what
+    this recovery wrote already.
+
+    By the client, which clears outputs, or by what this recovery wrote already.
+    """
+    parts = [part for message in session.messages for part in message.parts]
+    return any(_cleared(part) >= ms or marked_by(part) == recovery for part in parts)
+
+
+def marked_by(part: Part) -> object:
+    """Return the recovery that an output was cleared by, if it is marked so."""
+    metadata = (part.data or {}).get("metadata")
+    mark = metadata.get("recoveryd") if isinstance(metadata, Mapping) else None
+    return mark.get("recovery") if isinstance(mark, Mapping) else None
+
+
+def pruned(session: Session, prompts: int) -> Edits:
+    """Make the edits by which OpenCode's own prune clears outputs at the end of a turn, after so many more prompts of
+    the user.
+    """
+    total = saved = 0
+    turns = prompts
+    found: list[Edit] = []
+    for message in reversed(session.messages):
+        turns += message.role == "user"
+        if turns < 2:
+            continue
+        if message.role == "assistant" and truthy(message.data.get("summary")):
+            break
+        for part in reversed(message.parts):
+            output = _output(part)
+            if output is None:
+                continue
+            if _cleared(part):
+                return tuple(found) if saved > _FEWEST else ()
+            estimate = round(len(output) / _PER_TOKEN)
+            total += estimate
+            if total > _PROTECTED:
+                saved += estimate
+                found.append(Edit(message.id, part.id, cleared(part, 1), "clear_output"))
+    return tuple(found) if saved > _FEWEST else ()
+
+
+def cleared(part: Part, now: int) -> Json:
+    """Mark the output of a tool part as OpenCode's prune does."""
+    data = part.data or {}
+    state = data["state"]
+    time = state.get("time")
+    return {**data, "state": {**state, "time": {**(time if isinstance(time, Mapping) else {}), "compacted": now}}}
+
+
+def _output(part: Part) -> str | None:
+    """Return the output that a prune looks at."""
+    state = (part.data or {}).get("state") if part.type == "tool" else None
+    if not isinstance(state, Mapping) or state.get("status") != "completed" or (part.data or {}).get("tool") == "skill":
+        return None
+    output = state.get("output")
+    return output if isinstance(output, str) else None
+
+
+def _cleared(part: Part) -> float:
+    state = (part.data or {}).get("state")
+    time = state.get("time") if isinstance(state, Mapping) else None
+    value = time.get("compacted") if isinstance(time, Mapping) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
