@@ -24,7 +24,7 @@ _UNDER_WAY_S = 5.0  # what waits for an answer is believed to be under way so lo
 
 
 class State(StrEnum):
-    """What a session is doing, in the word that is shown."""
+    """What a live session is doing, in the word that is shown."""
 
     RUNNING = "running"
     WAITING = "waiting"  # for an answer to its newest prompt

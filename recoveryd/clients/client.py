@@ -48,8 +48,8 @@ class Rest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The settings of the user's last prompt, for prompting in the same way again; what is None is left to the
-    client.
+    """The settings of the user's last prompt, for a client to be prompted in the same way again; what is None is left
+    to it.
     """
 
     agent: str | None = None
@@ -59,7 +59,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """What mends a session that no provider refused. `objections` says what is still wrong as it is read back.
+    """What a client says mends a session that no provider refused. `objections` says what is still wrong as it is read
+    back.
 
     `edits` are those that `changes` were made of, where they were made of edits; `also` is what else the user is told.
     """

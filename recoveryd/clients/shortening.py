@@ -13,7 +13,7 @@ from recoveryd.core import Change, Diagnosis, Edits, Failure, Marks, RecordedErr
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """All that is known of a session's length beside its refusal, and who makes it shorter.
+    """What a client knows of a session's length beside its refusal, and who makes it shorter.
 
     `logged`: the refusal of the conversation as the client's log has it, where the store does not; `earlier`: what the
     same model refused before, newest first; `context`: the limit by the client's settings, 0 where they don't say.

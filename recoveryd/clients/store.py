@@ -280,7 +280,9 @@ def all_written(store: Store, changes: Sequence[Change]) -> bool:
 
 
 def untouched(store: Store, changes: Sequence[Change]) -> bool:
-    """Whether a store holds nothing of `changes`, but what changes nothing and is there for the ledger."""
+    """Whether a store holds nothing of `changes` as they were to be written, but what changes nothing and is there for
+    the ledger.
+    """
     return all(change.before == change.after or found == "before" for change, found in _found(store, changes))
 
 

@@ -67,7 +67,7 @@ def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def parsed(text: str) -> object:
-    """Parse a text of an error that is a JSON object or list; None where it is none, or too long."""
+    """Parse one of an error's texts that is a JSON object or list; None where it is none, or too long."""
     if len(text) > _JSON or text.lstrip()[:1] not in ("{", "["):
         return None
     value = json_of(text)

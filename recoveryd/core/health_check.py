@@ -29,17 +29,17 @@ class Check:
 
 
 def ok(code: str, says: str, next: str = "", about: str = "") -> Check:
-    """Make a check that found nothing wrong."""
+    """Make a finding of `doctor` that nothing is wrong."""
     return Check(code, OK, says, next, about)
 
 
 def warn(code: str, says: str, next: str, about: str = "") -> Check:
-    """Make a check that found something to look at; `doctor` still exits with 0."""
+    """Make a finding of `doctor` that there is something to look at; it still exits with 0."""
     return Check(code, WARN, says, next, about)
 
 
 def fail(code: str, says: str, next: str, about: str = "") -> Check:
-    """Make a check that found something broken; `doctor` exits with 1."""
+    """Make a finding of `doctor` that something is broken; it exits with 1."""
     return Check(code, FAIL, says, next, about)
 
 

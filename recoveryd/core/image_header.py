@@ -8,7 +8,7 @@ import struct
 
 
 def from_base64(data: str) -> bytes | None:
-    """Decode a base64 text; None where it is none."""
+    """Decode the base64 text of an image; None where it is none."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -16,7 +16,7 @@ def from_base64(data: str) -> bytes | None:
 
 
 def media_type(data: bytes) -> str | None:
-    """Tell the media type by the first bytes."""
+    """Tell the media type of an image or a document by its first bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -29,7 +29,9 @@ def media_type(data: bytes) -> str | None:
 
 
 def pixels(data: bytes) -> tuple[int, int] | None:
-    """Read width and height in pixels; None where `data` does not reach that far, or is no image."""
+    """Read an image's width and height in pixels from its first bytes; None where `data` does not reach that far, or is
+    no image.
+    """
     try:
         match media_type(data):
             case "image/png":

@@ -126,7 +126,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RecordedError:
-    """What a client recorded of an error, read by the client into what all of them have in common.
+    """The value of what a client recorded of an error, read by the client into what all of them have in common.
 
     `texts` are the words of the provider, unescaped, without what repeats the request. `kind` is what the client's own
     name for the error says, and `blameless` that it is of something else than the history: an abort, a login.
@@ -165,7 +165,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A turn that the provider refused, as the client recorded it: on a new, empty assistant message."""
+    """The value of a turn that the provider refused, as the client recorded it: on a new, empty assistant message."""
 
     store: str
     session: str
@@ -200,10 +200,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record of a store before and after: what the ledger keeps, and what `apply` and `undo` write.
+    """The value of one record of a store before and after: what the ledger keeps, and what `apply` and `undo` write.
 
-    `key` means something to its store alone (a path relative to its root, or a table and an id).
-    None stands for "no such record". `mode` is the permission bits of a file, None where there are none.
+    `key` means something to its store alone (a path relative to its root, or a table and an id). None stands for "no
+    such record". `mode` is the permission bits of a file, None where there are none.
     """
 
     key: str
@@ -218,7 +218,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why nothing is edited, in words for the user. `understood` is False when the rules do not explain the failure.
+    """The value of why nothing is edited, in words for the user. `understood` is False when the rules do not explain
+    the failure.
 
     `again_s`: after so many seconds another look may end otherwise; 0: it will not.
     """
@@ -247,7 +248,7 @@ CUT_OFF = (Outcome.PENDING, Outcome.UNDOING)  # the store may hold any mixture o
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One recovery as the ledger has it."""
+    """The value of one recovery as the ledger has it."""
 
     id: str
     time: float  # seconds since the epoch
@@ -266,7 +267,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the disk.
+    """The value of what a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the
+    disk.
 
     `places`: where each of `actions` was done ("turn 14, tool bash").
     """
@@ -295,7 +297,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class PastRecovery:
-    """A recovery of a session that wrote something, told it to go on, or was its last: given up.
+    """The value of an earlier recovery of a session that wrote something, told it to go on, or was its last: given up.
 
     `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known;
     `kind`: what it was about.

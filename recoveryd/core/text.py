@@ -15,12 +15,12 @@ _MARKS = 4  # on one letter; no script that people write needs more
 
 
 def capital(text: str) -> str:
-    """Make the first letter a capital; a name like `empty_content` stays as it is."""
+    """Make the first letter of a text a capital; a name like `empty_content` stays as it is."""
     return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def moment(ms: int) -> str:
-    """Write milliseconds since the epoch as 2026-08-14T11:19:55.136Z."""
+    """Write a moment as a text, 2026-08-14T11:19:55.136Z, of milliseconds since the epoch."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
@@ -67,13 +67,15 @@ def _safe(text: str, keep: str, instead: str | Callable[[str], str]) -> Iterator
 
 
 def any_of(names: Iterable[str]) -> str:
-    """Write "a, b or c"."""
+    """Write names as a text: "a, b or c"."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def half_character(value: object) -> bool:
-    """Whether half of a surrogate pair, which no JSON body can carry, is anywhere in a value, also in its keys."""
+    """Whether a text, or any in a value, also in its keys, has half of a surrogate pair, which no JSON body can
+    carry.
+    """
     found = [value]
     for item in found:  # which grows meanwhile
         if isinstance(item, str):

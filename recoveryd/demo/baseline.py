@@ -93,7 +93,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def sync(fd: int) -> None:
-    """Sync, for the demo's baseline, as `disk.file_transaction` does, or the baseline would be lower than anything can
+    """Sync for the demo's baseline as `disk.file_transaction` does, or the baseline would be lower than anything can
     reach.
     """
     if sys.platform == "darwin":

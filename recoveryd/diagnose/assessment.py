@@ -34,7 +34,8 @@ class Assessment:
 
 
 def assess(context: Context, store: Store, session: str, look: SessionStatus | None = None) -> Assessment | None:
-    """Look into a session; None where nothing keeps it from going on. Raises nothing: what goes wrong is `trouble`.
+    """Assess one session, for all that list stuck ones; None where nothing keeps it from going on. Raises nothing: what
+    goes wrong is `trouble`.
 
     `look`: what the store tells of the session now, if it was asked already.
     """

@@ -142,7 +142,7 @@ class RunNote:
 
 
 def watcher(place: Path, folder: Path) -> LockOwner | None:
-    """Name the `run` that holds the lock of `folder`, by its note; None if none does."""
+    """Name the `run` that has the lock of a folder, by its note; None if none does."""
     try:
         return _believed(_run_file(place, folder))
     except RecoverydError:

@@ -88,7 +88,7 @@ def _open_folder(name: str, above: int | None, path: str, flags: int = _FOLDER) 
 
 
 def listing(fd: int) -> list[str]:
-    """List the names in an open folder of a tree, unsorted."""
+    """List the names in a folder of a tree that is open, unsorted."""
     return os.listdir(fd)
 
 
@@ -107,7 +107,7 @@ def json_names(found: list[str]) -> list[str]:
 
 
 def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
-    """Read all of the regular file `name` in the folder `fd` of a tree; errors name it as `path`.
+    """Read all of a regular file in a tree, `name` in the folder `fd`; errors name it as `path`.
 
     Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for more than `limit` bytes.
     """
@@ -121,7 +121,7 @@ def read(fd: int, name: str, path: str, limit: int = MAX_FILE) -> bytes:
 
 
 def opened(fd: int, name: str, path: str, access: int = os.O_RDONLY) -> int:
-    """Open the regular file `name` in the folder `fd` of a tree: a descriptor, to be closed. Nothing is followed or
+    """Open a regular file in a tree, `name` in the folder `fd`: a descriptor, to be closed. Nothing is followed or
     waited for.
 
     Raises FileNotFoundError; StoreError for a symlink, a folder, a device, and for what may not be opened.

@@ -49,7 +49,7 @@ _NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a report is made from."""
+    """What a bug report is made from."""
 
     config: Config
     stores: Sequence[Store]
@@ -58,7 +58,7 @@ class Sources:
 
 
 def bundle(sources: Sources, name: str) -> dict[str, Any]:
-    """Make the report of a recovery, or of a session, by its id. Raises NotFoundError when neither is there."""
+    """Make the bug report of a recovery, or of a session, by its id. Raises NotFoundError when neither is there."""
     entry, store, session = _found(sources, name)
     whose = Whose(sources.config, sources.stores, KnownStores(sources.ledger.file).clients())
     content = store.content if store is not None else whose.content(entry.store if entry is not None else "")

@@ -58,7 +58,7 @@ _CHECKS: Mapping[str, _Maker] = {
 
 
 def examine(patient: Patient) -> Iterator[Check]:
-    """Make all checks. One that fails to run counts as a failed check, and the others are still made."""
+    """Make all checks of `doctor`. One that fails to run counts as a failed check, and the others are still made."""
     for code, make in _CHECKS.items():
         try:
             yield from make(patient)

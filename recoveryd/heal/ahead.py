@@ -22,7 +22,7 @@ def may_foresee(look: SessionStatus) -> bool:
 
 
 def foresee(context: Context, store: Store, session_id: str) -> Case | None:
-    """Make the case of what the next prompt is refused for under every way in which the client may send it.
+    """Look ahead: make the case of what the next prompt is refused for under every way in which the client may send it.
 
     None where there is a way that is accepted, where the rules are not known, or where the client goes by what it has
     in memory: it would not read what is stored. And where somebody else may answer than the provider itself, by other
@@ -63,7 +63,7 @@ def foreseen_before(context: Context, case: Case) -> bool:
 
 
 def only_adds(edits: tuple[Edit, ...]) -> bool:
-    """Whether edits that are made ahead only add to a session, and take nothing out of it: results,
+    """Whether edits that are made for what lies ahead only add to a session, and take nothing out of it: results,
     placeholders, the end of a turn.
     """
     return all(_ADDING.issuperset((edit.action, *edit.also)) and edit.after is not None for edit in edits)

@@ -13,7 +13,8 @@ from recoveryd.disk import private_files
 
 
 def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
-    """Write each before-image into `folder` (new, 0700), and an `index.json` of what is what. Returns the names.
+    """Write the originals of a recovery into `folder` (new, 0700), and an `index.json` of what is what. Returns the
+    names.
 
     NotFoundError when the ledger has no images of it any more; RefusedError when there is something at `folder`.
     """

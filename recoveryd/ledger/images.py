@@ -30,7 +30,8 @@ def digest(image: bytes | None) -> bytes | None:
 
 
 def droppable(images: Iterable[Images], keep_days: float, keep_mb: float, now: float) -> list[int]:
-    """List the recoveries (`seq`) whose images go, of `images` oldest first: too old, or beyond `keep_mb` (10^6 bytes).
+    """List the recoveries (`seq`) whose images the ledger may drop, of `images` oldest first: too old, or beyond
+    `keep_mb` (10^6 bytes).
 
     Images that must stay don't count against `keep_mb`: else they would in time drive out those of each new recovery.
     None is older than those before it, whatever its time: the clock went back then.

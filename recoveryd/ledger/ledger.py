@@ -104,7 +104,7 @@ OVERWRITTEN = Judged(rules_version=0)  # what a forced undo wrote over: kept as 
 
 
 def new_id() -> str:
-    """Make an id for a recovery: "r" and eight characters of base32."""
+    """Make an id for a recovery in the ledger: "r" and eight characters of base32."""
     return "r" + base64.b32encode(os.urandom(5)).decode().lower()
 
 

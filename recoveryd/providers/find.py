@@ -91,8 +91,8 @@ def families_with(kind: Kind) -> tuple[str, ...]:
 
 
 def size_of(error: RecordedError) -> Size:
-    """Read, by all providers' sentences, the numbers of a refusal for size: how long the request was, and what the
-    model takes.
+    """Read, by the sentences of all providers, the numbers of a refusal for size: how long the request was, and what
+    the model takes.
     """
     return size_in(error, _SIZES)
 

@@ -22,7 +22,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The blocks of a request in their order. A turn is a prompt of the user and its answers.
+    """The outline of a request: its blocks in their order, by turns. A turn is a prompt of the user and its answers.
 
     `turns` counts those that were answered; `newest_answer` is where the last message of the assistant begins.
     """

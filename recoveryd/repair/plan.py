@@ -27,7 +27,9 @@ from recoveryd.repair.search import Search
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Edits whose result the rules accept, what they objected to before, and the claims that they were asked with."""
+    """What `plan` found: edits whose result the rules accept, what they objected to before, and the claims that they
+    were asked with.
+    """
 
     edits: tuple[Edit, ...]
     kinds: tuple[Kind, ...]
@@ -36,7 +38,7 @@ class Plan:
 
 @without_collector()
 def plan(given: PlanInput) -> Plan | Refusal:
-    """Find the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
+    """Plan the cheapest edits after which the next prompt is accepted; checked by the rules, not assumed."""
     said = given.evidence.kind
     about = KINDS[said]
     if (said not in REPAIRS and not about.signature) or (about.offer and said not in given.provider.finds):

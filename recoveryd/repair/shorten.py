@@ -65,7 +65,7 @@ class ShorterPlan:
 
 @without_collector()
 def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
-    """Find the least that makes the next request fit; checked against the measure and the provider's rules."""
+    """Make a session fit with the least harm; checked against the measure and the provider's rules."""
     request = case.wires[0].build(case.session)
     if request.unsendable:
         return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)

@@ -28,7 +28,7 @@ def count_recoveries(state: Path) -> int:
 
 
 def while_alone(state: Path) -> None:
-    """Uninstall nothing while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
+    """Let nothing be uninstalled while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
     for holder in watchers(paths.lock_dir(state)):
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",

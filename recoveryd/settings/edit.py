@@ -18,7 +18,7 @@ _MARK = "\ufeff"  # the byte order mark, which is no part of TOML
 
 
 def replace(model: type[BaseConfig], path: Path, text: str) -> None:
-    """Put `text` in place of a configuration (through a symlink), or make it (0600); only if `load` would take it.
+    """Put `text` in place of a configuration file (through a symlink), or make it (0600); only if `load` would take it.
 
     Raises `ConfigError` and OSError.
     """

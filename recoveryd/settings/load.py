@@ -39,7 +39,9 @@ def load(model: type[C], path: Path | None, env: Mapping[str, str] | None = None
 
 
 def check(model: type[BaseConfig], text: str, path: Path) -> None:
-    """Raise the `ConfigError` that `load` would, if `path` held this text."""
+    """Check the text of a configuration before it is in force: raise the `ConfigError` that `load` would, if `path`
+    held it.
+    """
     _validated(model, _parsed(text, path), str(path), {})
 
 

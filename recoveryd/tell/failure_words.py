@@ -28,7 +28,7 @@ def next_step(kind: Kind | None, way_back: str) -> str:
 
 
 def remedy(kind: Kind | None) -> str:
-    """Tell what recoveryd would do, or what the user can."""
+    """Tell what recoveryd would do about a failure, or what the user can."""
     if kind is None:
         return "Nothing is edited."
     known = KINDS[kind]

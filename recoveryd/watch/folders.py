@@ -50,7 +50,7 @@ def held_open(path: str) -> Iterator[tuple[int, int]]:
 
 
 def shortage(roots: Sequence[str], others: int) -> str | None:
-    """Tell the user if fewer folders are watched than `roots` with all below them, and `others`, need; else "".
+    """Tell the user if the kernel watches fewer folders than `roots` with all below them, and `others`, need; else "".
 
     watchdog 7 says nothing when the limit stops it.
     """

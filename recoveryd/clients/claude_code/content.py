@@ -39,7 +39,7 @@ def shown(image: bytes) -> Any:
 
 
 def sole(changes: Sequence[Change]) -> bool:
-    """Whether lines of a transcript said something before an edit that none says behind it."""
+    """Whether lines of a transcript said something before a recovery that none says after it."""
     return json_leaves.says_more(changes, parse, _FRAME)
 
 

@@ -44,8 +44,8 @@ def _good(part: Part, made: list[Message]) -> bool:
 
 
 def hidden_messages(session: Session) -> tuple[str, list[str]]:
-    """List the messages that a failed compaction hides: the newest answer to it, and what is not sent since, all before
-    what it named as the tail. "" where it has no answer, and no messages where all are sent.
+    """Return what a failed compaction hides: the newest answer to it, and the messages that are not sent since, all
+    before what it named as the tail. "" where it has no answer, and no messages where all are sent.
     """
     ids = [message.id for message in session.messages]
     for part in failed_compactions(session):

@@ -68,7 +68,9 @@ def context_limit(server: OpencodeServer, store: Store, failure: Failure, direct
 
 
 def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
-    """Whether the client clears old outputs, as 1.1 and 1.2 do unless told not to; None where nothing says so."""
+    """Whether, by its settings, the client clears old outputs, as 1.1 and 1.2 do unless told not to; None where nothing
+    says so.
+    """
     found = server.settings(store.id, failure, directory, "/config") or {}
     if found:
         return _at(found, "compaction").get("prune") is not False

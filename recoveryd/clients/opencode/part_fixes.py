@@ -15,7 +15,7 @@ NO_OUTPUT = "[no output]"
 
 
 def cancelled(data: Json, words: str, now: int) -> Json:
-    """Make the state of a part that OpenCode writes for a call that was given up; `now` in ms since the epoch."""
+    """Make the state of a tool part whose call was given up, as OpenCode writes it; `now` in ms since the epoch."""
     state = data.get("state")
     old: Mapping[str, Any] = state if isinstance(state, Mapping) else {}
     given = old.get("input")
@@ -126,7 +126,9 @@ def _unsigned_reasoning(part: Part) -> list[str]:
 
 
 def executed_by_client(data: Json) -> Json:
-    """Return the fields that change for a call not to count as the provider's own; none where it does not."""
+    """Make the fields of a tool part that change for its call not to count as the provider's own; none where it does
+    not.
+    """
     metadata = data.get("metadata")
     if not isinstance(metadata, Mapping) or not metadata.get("providerExecuted"):
         return {}
@@ -134,13 +136,13 @@ def executed_by_client(data: Json) -> Json:
 
 
 def unique_id(part: Part) -> str:
-    """Make a legal id for the call in a part, as unique as that of its part."""
+    """Make a legal id for the call in a tool part, as unique as that of its part."""
     return "toolu_" + part.id.removeprefix("prt_")
 
 
 def as_object(value: object) -> Json:
-    """Make an object of a call's input that is none: the object that a text spells, else the value under a key of its
-    own.
+    """Make an object of the input of a tool part that is none: the object that a text spells, else the value under a
+    key of its own.
     """
     if value is None:
         return {}
@@ -151,7 +153,9 @@ def as_object(value: object) -> Json:
 
 
 def without_media(state: Json, fault: Callable[[Json], str | None], reason: str) -> Json:
-    """Replace each attachment for which `fault` gives a reason by a note in the output; all, where it gives none."""
+    """Take attachments out of a tool part's state: each for which `fault` gives a reason becomes a note in the output;
+    all, where it gives none.
+    """
     attachments = [item for item in state.get("attachments") or [] if isinstance(item, Mapping)]
     faults = [fault(source) if (source := media_source(item)) is not None else None for item in attachments]
     if not any(faults):  # the error accuses them without saying which

@@ -46,12 +46,14 @@ class Loaded:
 
 
 def folder() -> Path:
-    """Return the folder of the files between plugins and recoveryd. Made by `recoveryd plugin install`."""
+    """Return the folder of the mailbox: of the files between plugins and recoveryd. Made by `recoveryd plugin
+    install`.
+    """
     return paths.state_dir() / "plugin"
 
 
 def loaded(client: str, place: Path | None = None) -> list[Loaded]:
-    """List the plugins that running clients of this name have loaded. Raises nothing."""
+    """List, by the mailbox, the plugins that running clients of this name have loaded. Raises nothing."""
     place = folder() if place is None else place
     try:
         names = [path for path in sorted(place.iterdir()) if _NAME.fullmatch(path.name)] if _ours(place) else []
@@ -62,7 +64,7 @@ def loaded(client: str, place: Path | None = None) -> list[Loaded]:
 
 
 def prune(place: Path | None = None) -> None:
-    """Remove what clients that ended have left in the folder. Raises nothing."""
+    """Remove what clients that ended have left in the mailbox. Raises nothing."""
     place = folder() if place is None else place
     with suppress(OSError):
         for path in list(place.iterdir()) if _ours(place) else ():
@@ -81,7 +83,8 @@ def ask(
     body: Mapping[str, Any] | None = None,
     place: Path | None = None,
 ) -> Answer | None:
-    """Have a plugin call its client; None when no answer came by `deadline` (`time.monotonic()`). Raises nothing.
+    """Ask by the mailbox: have a plugin call its client; None when no answer came by `deadline` (`time.monotonic()`).
+    Raises nothing.
 
     A question that is taken up is answered once; nobody takes it up after the deadline.
     """

@@ -24,7 +24,8 @@ _REACHED = {"127.0.0.1": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::1": "[::1]", ":
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A client that listens: its address (`http://127.0.0.1:4096`), the folder that it works in, and its data folder.
+    """A process of OpenCode that listens: its address (`http://127.0.0.1:4096`), the folder that it works in, and its
+    data folder.
 
     What is unknown is "", and 0 for the process.
     """
@@ -46,7 +47,7 @@ def is_client(name: str, argv: Sequence[str], names: Collection[str] = NAMES) ->
 
 
 def listeners() -> list[Listener]:
-    """List the user's own clients that listen on loopback, each address once. Raises nothing."""
+    """List the processes of this user's OpenCodes that listen on loopback, each address once. Raises nothing."""
     return list({found.url: found for found in _found()}.values())
 
 

@@ -60,7 +60,7 @@ def pruned(session: Session, prompts: int) -> Edits:
 
 
 def cleared(part: Part, now: int) -> Json:
-    """Mark the output of a tool part as OpenCode's prune does."""
+    """Return a tool part with its output marked as cleared, as OpenCode's prune does."""
     data = part.data or {}
     state = data["state"]
     time = state.get("time")

@@ -22,8 +22,8 @@ _KEYS = {path[-1]: re.compile(rb'"%s"\s*:\s*"' % path[-1].encode()) for path in 
 
 
 def replace(raw: bytes, paths: Sequence[Path], names: Names, what: str) -> bytes:
-    """Replace the ids at `paths`; `raw` as it is, when it is no JSON object. Raises StoreError when it can't be
-    done.
+    """Replace the ids at `paths` of a record of OpenCode; `raw` as it is, when it is no JSON object. Raises StoreError
+    when it can't be done.
     """
     data = records.parse(raw, what)
     if data is None:

@@ -19,8 +19,8 @@ Parts = Callable[[str], Iterable[Json | None]]
 def look(
     store: str, session: str, newest: Iterable[Message], parts: Parts, revert: Callable[[], Json | None]
 ) -> SessionStatus:
-    """Go through the newest messages (see `newest_first`) until one tells whether the session failed, runs, or was
-    answered.
+    """Tell the status of a session: go through the newest messages (see `newest_first`) until one tells whether it
+    failed, runs, or was answered.
 
     `parts` reads those of a message, `revert` what the session has of turns that its user took back. An aborted message
     tells it only if the model spoke in it: an abort may also cut off a refusal. A command that the user ran in the

@@ -32,8 +32,8 @@ def config_home(env: Mapping[str, str]) -> Path:
 
 
 def databases(folder: Path) -> list[Path]:
-    """List what the client may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds that name
-    theirs.
+    """List the databases that OpenCode may keep its sessions in: `opencode.db`, and `opencode-<channel>.db` of builds
+    that name theirs.
 
     Any other name is a copy that somebody made, or is named by `OPENCODE_DB` or the configuration.
     """

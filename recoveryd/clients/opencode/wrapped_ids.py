@@ -27,8 +27,8 @@ _SESSIONS = "SELECT count(DISTINCT session_id) FROM message WHERE id > ? AND id 
 
 
 def before_wrap(store: Store, generation: Generation, now_ms: int, seconds: float) -> tuple[int, bool]:
-    """Count the sessions with messages from before the last wrap. Also returns whether all were looked at in
-    `seconds`.
+    """Count the sessions with messages from before OpenCode's ids wrapped last. Also returns whether all were looked at
+    in `seconds`.
     """
     deadline = time.monotonic() + seconds
     latest = f"msg_{(now_ms + ids.DAY_MS) * 4096 % 2**48:012x}~"  # the ids of now lie below it
@@ -83,7 +83,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A session with ids from before the last start: its messages from before and since, in the order of time."""
+    """A session whose ids wrapped: its messages from before and since, in the order of time."""
 
     since: int  # when ids last started again, milliseconds since the epoch
     old: tuple[Message, ...]
@@ -105,7 +105,9 @@ class Wrapped:
 
 
 def wrapped(session: Session, now_ms: int) -> Wrapped | None:
-    """Return the evidence that new ids sort in front of old ones in this session; None when they don't."""
+    """Return the evidence that a session's ids wrapped, so that new ones sort in front of old ones; None when they
+    don't.
+    """
     now = now_ms // WRAP_MS
     eras = {message.id: _era(message.id, message.created) for message in session.messages}
     order = sorted(session.messages, key=lambda message: (eras[message.id], message.id))

@@ -14,7 +14,7 @@ _SAID = "bound to a different conversation"
 
 
 def binds(model: str, said: Iterable[str]) -> bool:
-    """Whether a model ties its thinking to all before it: by its version, or since a refusal said so."""
+    """Whether a model binds its thinking to all before it: by its version, or since a refusal said so."""
     version = _VERSION.search(model, max(model.rfind("claude"), 0))
     number = (int(version[1]), int(version[2] or 0)) if version is not None else (0, 0)
     newer = number > _SINCE or (number == _SINCE and _NOT_YET not in model.lower())
@@ -22,7 +22,8 @@ def binds(model: str, said: Iterable[str]) -> bool:
 
 
 def unbound(before: Request, after: Request) -> list[Block]:
-    """List the thinking of `after` that a provider would reject which binds thinking to all that stands before it.
+    """List the thinking of `after` that is no longer bound to what stood before it in `before`, which a provider would
+    reject.
 
     Such a provider accepts that thinking is taken away from the start or from the end, not from the middle, and nothing
     else that changes in front of a block.

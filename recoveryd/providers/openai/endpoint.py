@@ -33,7 +33,9 @@ def rules_hold(failure: Failure) -> bool:
 
 
 def disowned(failure: Failure) -> str:
-    """Say why a request in this form is not held to OpenAI's rules, as a clause; "" for any other request."""
+    """Say why a request in the form of the Responses API is not held to OpenAI's rules, as a clause; "" for any other
+    request.
+    """
     host, path = host_and_path(failure)
     if failure.protocol not in PROTOCOLS and not _PATH.search(path):
         return ""

@@ -29,7 +29,8 @@ class _Match:
 
 
 def classify(error: RecordedError) -> Refused | None:
-    """Tell why a provider refused the conversation, with the tool calls and the place that it names.
+    """Classify a recorded error: why a provider refused the conversation, with the tool calls and the place that it
+    names.
 
     None: no fault of the conversation (rate limits, billing, parameters, an abort), not known, or words that fit two
     kinds. Never raises.
@@ -56,7 +57,7 @@ def classify(error: RecordedError) -> Refused | None:
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:
-    """List the kinds that the words of an error fit: more than one is why `classify` says None."""
+    """List the kinds that the words of a recorded error fit: more than one is why `classify` says None."""
     return tuple(match.kind for match in _find(error.texts))
 
 

@@ -122,7 +122,7 @@ def _about(error: RecordedError) -> str:
 
 def other_cause(error: RecordedError) -> str | None:
     """Tell, by sentences of providers, what an error without a kind is about: "It seems to be about a rate limit of the
-    provider. Wait a little, ..."; None where it can't be told. Wait a little, ..."; None where it can't be told.
+    provider. Wait a little, ..."; None where it can't be told.
     """
     about = _about(error)
     return f"It seems to be about {about}" if about else None

@@ -26,8 +26,8 @@ _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE
 
 
 def compiled(*sentences: str) -> tuple[re.Pattern[str], ...]:
-    """Compile sentences to patterns: `#asked`, `#limit` and `#output` stand for numbers, `#whole` for what was asked
-    and its answer together, `*` for up to 80 characters.
+    """Compile sentences about a length to patterns: `#asked`, `#limit` and `#output` stand for numbers, `#whole` for
+    what was asked and its answer together, `*` for up to 80 characters.
 
     Of what stands between words only blanks and punctuation are passed over.
     """
@@ -49,7 +49,9 @@ def _pattern(sentence: str) -> str:
 
 
 def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
-    """Read the numbers of the first sentence that an error holds; an empty `Size` where it holds none."""
+    """Read the length of a request from the numbers of the first sentence that an error holds; an empty `Size` where it
+    holds none.
+    """
     texts = [_BLANKS.sub(" ", text[:_LOOKED_AT]) for text in error.texts]
     for sentence in sentences:
         for text in texts:

@@ -58,7 +58,7 @@ class ChatWire(SdkWire):
 
 
 def joined(pieces: Sequence[Piece], kinds: Collection[str] = ("text",)) -> list[Block]:
-    """Join the texts of an answer to the one that is sent, under the part that says most of it."""
+    """Join the texts of an answer to the one that chat completions send, under the part that says most of it."""
     texts = [piece for piece in pieces if piece.kind in kinds and piece.body["text"]]
     if not texts:
         return []

@@ -22,7 +22,7 @@ class CannotSend(Exception):
 
 
 def file(data: Json, reads: frozenset[str]) -> Json:
-    """Make the file of a user that is sent, or OpenCode's words for a kind that the model does not read; `reads` names
+    """Make the file of a user that OpenCode sends, or its words for a kind that the model does not read; `reads` names
     those it does.
 
     A file is `{"type": "file", "mime", "source", "filename"}`; its `source` is as in Anthropic's blocks.
@@ -58,7 +58,7 @@ def _source(url: str, mime: str) -> tuple[str, Json]:
 
 
 def media_source(item: Json) -> Json | None:
-    """Return the `source` that OpenCode sends for an attachment of a tool; None for what is not sent."""
+    """Return the `source` of a file in a tool's result that OpenCode sends; None for what is not sent."""
     url, mime = item.get("url"), item.get("mime")
     if not isinstance(url, str) or not isinstance(mime, str) or not url.startswith("data:") or "," not in url:
         return None
@@ -66,7 +66,9 @@ def media_source(item: Json) -> Json | None:
 
 
 def attachment(item: object) -> Json | None:
-    """An attachment in a tool's result, `{"type": "file", "mime", "source"}`; None for what is not sent."""
+    """Make the file in a tool's result that OpenCode sends, `{"type": "file", "mime", "source"}`; None for what is not
+    sent.
+    """
     if not isinstance(item, Mapping) or not isinstance(item.get("url"), str) or not isinstance(item.get("mime"), str):
         raise CannotSend("attachment", "an attachment of the tool call has no type or address")
     source = media_source(item)
@@ -74,5 +76,5 @@ def attachment(item: object) -> Json | None:
 
 
 def is_picture_or_pdf(mime: str) -> bool:
-    """Whether the client takes such an attachment out of a tool's result for an SDK that can't have it there."""
+    """Whether a file in a tool's result is taken out of it for an SDK that can't have it there."""
     return mime.startswith("image/") or mime == "application/pdf"

@@ -147,12 +147,12 @@ class SdkWire(ABC):
 
 
 def block(piece: Piece, body: Json) -> Block:
-    """Make a block that comes from the part of `piece`."""
+    """Make, for an SDK's request, a block that comes from the part of `piece`."""
     return Block(body, piece.part.message_id, piece.part.id, piece.unfinished)
 
 
 def text_block(piece: Piece) -> Block:
-    """Make the block of a text as it is."""
+    """Make, for an SDK's request, the block of a text as it is."""
     return block(piece, {"type": "text", "text": piece.body["text"]})
 
 
@@ -166,7 +166,7 @@ def _answered_results(entries: Sequence[SentMessage]) -> Iterator[SentMessage]:
 
 
 def unmerged(entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
-    """Make each message a turn of its own."""
+    """Make a request's turns by an SDK that merges nothing: each message is a turn of its own."""
     return tuple(Turn(entry.role, entry.blocks, (entry.origin,)) for entry in entries)
 
 
