@@ -40,9 +40,9 @@ _FAMILIES = (
     ),
     (
         r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
-        r"|reasoning.{0,3}effort|temperature|top_p|unsupported (parameter|value)|argument not supported|extra inputs"
-        r"|cache_control|prompt_cache|effort\b.{0,40}\bavailable|thinking (is|may) not"
-        r"|reasoning is mandatory|invalid chat setting",
+        r"|reasoning.{0,3}effort|effort parameter|anthropic-beta|temperature|top_p|unsupported (parameter|value)"
+        r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
+        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting",
         "a setting of the request. Look at the model's options in the client.",
     ),
     (
@@ -70,8 +70,9 @@ _FAMILIES = (
     ),
     (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
-        r"|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)|download(s|ed|ing)?\b"
-        r"|blocked before it reached|the response (stalled|stopped|stream was)|response never arrived|went to sleep",
+        r"|deadline exceeded|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)"
+        r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"
+        r"|response never arrived|went to sleep",
         "the network. Look at the connection, then send the prompt again.",
     ),
     (
@@ -113,11 +114,12 @@ _BLANKS = re.compile(r"\s+")
 
 def _about(error: RecordedError) -> str:
     """Return the first that fits its words, or else its status; "" where it can't be told."""
-    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in error.texts[:8])).strip().lower()
+    said = sorted(error.texts[:8], key=lambda text: text == error.name)  # the client's own name for it comes last
+    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in said)).strip().lower()
     if _PLACE.search(text) and error.status not in _BEFORE and not _TEXT_ONLY.search(text):
         return ""
-    said = (text, _STATUS.get(error.status, ""))
-    return next((words for one in said for pattern, words in _PATTERNS if pattern.search(one)), "")
+    known = (text, _STATUS.get(error.status, ""))
+    return next((words for one in known for pattern, words in _PATTERNS if pattern.search(one)), "")
 
 
 def other_cause(error: RecordedError) -> str | None:
