@@ -78,12 +78,21 @@ def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> l
         return agents
     encrypted = [block for block in blocks if block.type in ENCRYPTED]
     if refused.field:  # that is not there, or another part of it
-        return [block for block in encrypted if named is not None and block.part_id == named.part_id]
+        meant = [block for block in encrypted if named is not None and block.part_id == named.part_id]
+        return [block for block in meant if block.type == "reasoning" or _may_be_said(refused, block.body)]
     reasoning = [block for block in encrypted if block.type == "reasoning"]
     compacted = [block for block in encrypted if block.type != "reasoning"]
     spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
     named_one = any("..." in name for name in refused.names)
     return [*reasoning, *spoken] or ([] if named_one else agents or compacted)
+
+
+def _may_be_said(refused: Refused, body: Json) -> bool:
+    """Whether an error may speak of this summary: it has no other field that is read, and what is missing is not
+    there. Else another item stood in its place.
+    """
+    lacks = "missing" in refused.said or "empty" in refused.said
+    return refused.field == "encrypted_content" and not (lacks and body.get("encrypted_content"))
 
 
 def _is_named(body: Json, name: str) -> bool:

@@ -151,6 +151,21 @@ def test_a_compaction_is_meant_only_if_it_is_named_or_nothing_else_is_left() -> 
     assert blamed(other, "The encrypted content could not be verified.") == [("foreign_item", "2", "")]
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("Invalid 'input[0].encrypted_content': it could not be decrypted.", True),
+        ("Missing required parameter: 'input[0].encrypted_content'.", False),
+        ("Invalid 'input[0].encrypted_content': empty string.", False),
+        ("Missing required parameter: 'input[0].summary'.", False),
+    ],
+)
+def test_a_compaction_is_not_meant_by_what_can_not_be_said_of_it(words: str, meant: bool) -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+    found = [("reasoning_item", "0", "")] if meant else []
+    assert blamed(request(compaction, user(), answer()), words) == found
+
+
 def test_reasoning_without_its_encrypted_content_goes_and_the_other_stays() -> None:
     sent = request(user(), reasoning(None), answer(), user(), reasoning(""), call(), output(), reasoning(), answer())
     words = "Missing required parameter: 'input[1].encrypted_content'."
