@@ -111,7 +111,9 @@ class Codex(WithoutServer):
         opened = store.opened(session)
         if opened is None or opened > since:
             return ""
-        return f"Codex has this thread open as it was before: close and reopen it, or `codex resume {session}`"
+        # Its TUI leaves a server behind, which keeps the thread: to reopen it is not enough (seen on 0.169.0).
+        ends = "`codex app-server daemon restart` (which also ends what other threads are at)"
+        return f"Codex has this thread open as it was before: close it, then {ends} and `codex resume {session}`"
 
     def go_on(self, store: Store, session: str) -> str:
         del store

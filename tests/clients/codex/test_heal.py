@@ -236,7 +236,8 @@ def test_a_thread_that_is_open_says_how_it_takes_effect_and_is_not_refused_again
         event = place.heal()
         assert event is not None
         assert event.outcome is Outcome.HEALED
-        assert f"close and reopen it, or `codex resume {THREAD}`" in event.detail
+        assert "close it, then `codex app-server daemon restart`" in event.detail
+        assert f"`codex resume {THREAD}`" in event.detail
         place.rollout.ms = int(time.time() * 1000) + 1000
         place.rollout.asks("again, as it was in memory")
         place.rollout.is_refused()
