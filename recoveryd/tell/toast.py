@@ -86,7 +86,7 @@ def _rank(news: str) -> int:
 
 
 def safe_title(title: str) -> str:
-    """Make a toast's title safe: replace tags and entities by signs that look alike, as some notification services draw
+    """Make the title of a `Toast` safe on any desktop: replace tags and entities by signs that look alike, as some notification services draw
     mark-up in titles.
     """
     text = _ENTITY.sub("\uff06", clean(title, TITLE_LENGTH))

@@ -139,7 +139,7 @@ class Opencode:
         from recoveryd.clients.opencode import limits, pruning
 
         now, then = pruning.pruned(session, 0), pruning.pruned(session, 1)
-        clears = limits.prunes(self.server, store, failure, directory) if now or then else False
+        clears = limits.clears_by_settings(self.server, store, failure, directory) if now or then else False
         if clears is None and now and 0 <= self._clock() - failure.time / 1000 < _CLEARS_S:
             raise ActiveError("OpenCode may be about to clear old outputs itself.")
         # What it could have cleared after the refusal and did not, it does not clear.

@@ -67,10 +67,8 @@ def context_limit(server: OpencodeServer, store: Store, failure: Failure, direct
     return 0
 
 
-def prunes(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
-    """Whether, by its settings, the client clears old outputs, as 1.1 and 1.2 do unless told not to; None where nothing
-    says so.
-    """
+def clears_by_settings(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
+    """Whether OpenCode's settings let it clear old outputs, as 1.1 and 1.2 do unless told not to; None where none says."""
     found = server.settings(store.id, failure, directory, "/config") or {}
     if found:
         return _at(found, "compaction").get("prune") is not False

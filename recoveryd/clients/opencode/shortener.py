@@ -170,7 +170,7 @@ class OpencodeShortener(OpencodeEditor):
 
 
 def put_beside(folder: str, records: Iterable[tuple[str, Json | None, Json | None]]) -> Mapping[str, str]:
-    """Name the files that a shorter session's cut texts are put into, with their texts, given the parts' ids and what
+    """Name the files for the texts that were cut in OpenCode's parts, with these texts, given the parts' ids and what
     they said before and say now: that names the file.
     """
     known = list(records)

@@ -20,7 +20,7 @@ _DONE = Block({"type": "text", "text": "Done."}, "", "")
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """A message as the AI SDK sends it, before neighbours merge."""
+    """A message that is merged with its neighbours into what the AI SDK sends."""
 
     role: str
     blocks: tuple[Block, ...]
