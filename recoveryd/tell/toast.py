@@ -86,8 +86,8 @@ def _rank(news: str) -> int:
 
 
 def safe_title(title: str) -> str:
-    """Make the title of a `Toast` safe on any desktop: replace tags and entities by signs that look alike, as some notification services draw
-    mark-up in titles.
+    """Make the title of a `Toast` safe on any desktop: replace tags and entities by signs that look alike, as some
+    notification services draw mark-up in titles.
     """
     text = _ENTITY.sub("\uff06", clean(title, TITLE_LENGTH))
     return (text.translate(_ANGLES) if _TAG.search(text) else text) or "recoveryd"

@@ -68,7 +68,7 @@ def context_limit(server: OpencodeServer, store: Store, failure: Failure, direct
 
 
 def clears_by_settings(server: OpencodeServer, store: Store, failure: Failure, directory: str) -> bool | None:
-    """Whether OpenCode's settings let it clear old outputs, as 1.1 and 1.2 do unless told not to; None where none says."""
+    """Whether OpenCode's settings let it clear old outputs, as 1.1 and 1.2 do unless told not to; None: none tells."""
     found = server.settings(store.id, failure, directory, "/config") or {}
     if found:
         return _at(found, "compaction").get("prune") is not False
