@@ -34,7 +34,7 @@ def look(
             yield message
 
     found = _end_of(store, session, noted(), parts)
-    if found.waits and not found.running and (point := (revert() or {}).get("messageID")):
+    if found.failure is not None and not found.running and (point := (revert() or {}).get("messageID")):
         seen += older
         at = next((at for at, message in enumerate(seen) if message.id == point), None)
         if at is not None:

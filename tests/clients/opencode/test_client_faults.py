@@ -32,7 +32,7 @@ from tests.support.database import NEW, OLD, Base
 from tests.support.old_sessions import STARTED_AGAIN, plain
 from tests.support.parts import api_error
 from tests.support.plant import write_sqlite
-from tests.support.trees import EMPTY, Bench, Tree
+from tests.support.trees import EMPTY, Bench, Tree, write_over
 
 MINUTE = 60_000
 Run = Callable[..., tuple[int, dict[str, Any]]]
@@ -546,3 +546,13 @@ def test_what_a_failed_compaction_hid_is_given_back_by_itself_only_at_the_time(
     with Ledger(tmp_path / "asked.db") as ledger:
         told = diagnose(Context(ledger, Config(), tmp_path), base.store, session)
     assert told is not None and told.kind is Kind.CONTEXT_OVERFLOW
+
+
+def test_prompts_that_are_ignored_count_also_where_they_were_taken_back(
+    tree: Tree, triage: Callable[..., Triage]
+) -> None:
+    session = old(tree, 2)
+    prompts = [message for message in tree.store.load(session).messages if message.role == "user"]
+    first = sorted(prompts, key=lambda message: message.created)[-2].id
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": first})
+    assert triage().judge(tree.store, session).kind is Kind.WRAPPED_IDS
