@@ -248,10 +248,10 @@ class Recovery:
     def _still_stuck(self, case: Case, session: Session, *, written: bool) -> bool:
         """Whether the failure is what keeps the session from going on: its user may have gone on since the look.
 
-        What was `written` may have taken it away, and there may be none yet: then as long as nothing came since.
+        What was `written` may have taken it away, and by hand there need be none: then as long as nothing came since.
         """
         found = diagnose(self.context, case.store, session.id)
-        if found is not None:
+        if found is not None and (found.stuck or not self._by_hand):
             return found.stuck and found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
         return (written or self._by_hand or case.event.ahead) and newest == case.failure.message

@@ -420,6 +420,34 @@ def test_a_refusal_that_nobody_knows_stays_one_when_the_session_is_made_shorter(
     assert (found["session"], found["reason"]) == (session, "refused_unknown")
 
 
+def _unanswered(tree: Tree) -> str:
+    def build(session: SessionBuilder) -> None:
+        turns()(session)
+        session.assistant("done")
+        session.user("are you there?")
+
+    return tree.ended(build)
+
+
+NOT_STUCK: dict[str, Callable[[Tree], str]] = {
+    "refused_elsewhere": lambda tree: tree.stuck(turns(), "rate limit exceeded", model=MODEL),
+    "unanswered_prompt": _unanswered,
+}
+
+
+@pytest.mark.parametrize("reason", NOT_STUCK)
+def test_by_hand_it_is_done_where_nothing_stored_is_refused(run: Run, tree: Tree, reason: str) -> None:
+    """A rate limit that counts tokens, say: the session need not be stuck."""
+    session = NOT_STUCK[reason](tree)
+    before = tree.files()
+    assert json.loads(run("explain", "--session", session, "--json")[1])["reason"] == reason
+    code, out, _ = run("compact", session, "--target", "0.3", "--json")
+    said = json.loads(out)
+    assert (code, said["compacted"]) == (0, True), said["action"]
+    assert run("undo", said["recovery"])[0] == 0
+    assert tree.files() == before
+
+
 def test_what_a_failed_compaction_hid_is_found_and_given_back_where_no_limit_is_known(run: Run, tree: Tree) -> None:
     database = tree.root.parent / "opencode.db"
     Base(database, clock=time.time)
