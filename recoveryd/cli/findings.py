@@ -43,11 +43,12 @@ _UNEXPLAINED = {
     TAKEN_BACK: "refused in a turn that was taken back since",
     COPIED: "refused in the session that this one was copied from",
 }
-ENDED = {  # how those ended that are not stuck
+ENDED: dict[str, str] = {  # how those ended that are not stuck
     UNANSWERED: "ended with a prompt that has no answer, or was to have none",
     ELSEWHERE: "ended in an error that is not about the history",
     TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
     COPIED: "ended in a refusal before the session was copied (a fork)",
+    **{kind: "ended in a refusal that its next prompt clears" for kind in KINDS if KINDS[kind].cleared_by_prompt},
 }
 _NOT_UNDERSTOOD = {
     UNANSWERED: "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. "
@@ -104,7 +105,7 @@ class Finding:
     @property
     def elsewhere(self) -> bool:
         """Whether its newest prompt has no answer for what is not stored: a rate limit, a lost connection, an account,
-        or because none was asked for.
+        because none was asked for, or because the request ended with the assistant's words.
         """
         return not (self.healed or self.diagnosis.stuck)
 

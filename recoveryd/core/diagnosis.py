@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from recoveryd.core.failure_kinds import kind_info
 from recoveryd.core.model import Failure, Json, Kind, Message, Refused
 
 # Reason codes of what has no kind: a prompt that nothing stored explains, an error in the newest answer, neither.
@@ -45,7 +46,7 @@ class Diagnosis:
     @property
     def stuck(self) -> bool:
         """Whether, as far as is known, the next prompt would fail for what is stored."""
-        return self.reason not in _NOT_STUCK
+        return self.reason not in _NOT_STUCK and not kind_info(self.kind).cleared_by_prompt
 
 
 def waiting_prompts(order: Sequence[Message]) -> list[Message]:

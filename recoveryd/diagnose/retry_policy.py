@@ -81,8 +81,8 @@ def decide_retry(
 ) -> Admit | Skip | GiveUp:
     """Decide whether to handle a failure that the session is stuck on, after what was tried before.
 
-    `tries` are those since a prompt of the user had success (`since_success`), the oldest first; `tried` is what one
-    did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
+    `tries` are those since a prompt of the user had success (`vain_since_success`), the oldest first; `tried` is what
+    one did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
     epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a conflict, or a fault of the
     disk) is tried again when it or the version of the rules changed.
     """

@@ -251,8 +251,9 @@ class Recovery:
         What was `written` may have taken it away, and by hand there need be none: then as long as nothing came since.
         """
         found = diagnose(self.context, case.store, session.id)
-        if found is not None and (found.stuck or not self._by_hand):
-            return found.stuck and found.failure.message == case.failure.message
+        told = found is not None and (found.stuck or found.kind is not None)  # also what its next prompt clears
+        if found is not None and (told or not self._by_hand):
+            return told and found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
         return (written or self._by_hand or case.event.ahead) and newest == case.failure.message
 

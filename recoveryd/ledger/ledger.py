@@ -141,7 +141,7 @@ class Ledger:
         """Keep the images of a recovery that is written once more because the client wrote in between; pending until
         `finish`.
 
-        From now on its images are those of `record`: also the earlier ones that may still stand (see `images.joined`).
+        From now on its images are those of `record`: also the earlier ones that may still stand (see `join_images`).
         """
         with self.file.write() as db:
             said = Outcome.PENDING.value, len(record.changes), _listed(record), column_value(record.detail)
