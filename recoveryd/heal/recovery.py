@@ -248,14 +248,14 @@ class Recovery:
     def _still_stuck(self, case: Case, session: Session, *, written: bool) -> bool:
         """Whether the failure is what keeps the session from going on: its user may have gone on since the look.
 
-        What was `written` may have taken it away, and by hand there need be none: then as long as nothing came since.
+        What was `written` may have taken it away, and there may be none yet: then as long as nothing came since.
         """
         found = diagnose(self.context, case.store, session.id)
-        told = found is not None and (found.stuck or found.kind is not None)  # also what its next prompt clears
-        if found is not None and (told or not self._by_hand):
-            return told and found.failure.message == case.failure.message
+        if found is not None and (found.stuck or found.kind is not None):  # also what its next prompt clears
+            return found.failure.message == case.failure.message
         newest = session.newest.id if session.newest is not None else ""
-        return (written or self._by_hand or case.event.ahead) and newest == case.failure.message
+        unrefused = self._by_hand or case.event.ahead  # what is stored need not have been refused
+        return (unrefused or (written and found is None)) and newest == case.failure.message
 
     def _went_on(self, case: Case, *, written: bool) -> Case:
         """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""

@@ -32,7 +32,7 @@ from tests.support.build import SessionBuilder
 from tests.support.examples import FULL
 from tests.support.generate import generate
 from tests.support.judge import SIGNATURE, as_it_came, refusal, refused_in_every_way
-from tests.support.parts import aborted, text, tool
+from tests.support.parts import aborted, api_error, text, tool
 from tests.support.plant import write_tree
 from tests.support.planted import Planted
 from tests.support.running import Running, running, until
@@ -323,3 +323,16 @@ def test_the_notice_says_that_nothing_was_refused(tree: Tree) -> None:
     toast = notice(event)
     assert toast.title == "OpenCode session kept from failing: Refactor"
     assert "Go on as usual" in toast.body and "continue" not in toast.body and "recoveryd undo r1" in toast.body
+
+
+def test_a_limit_that_turned_a_prompt_away_keeps_nothing_from_being_repaired_ahead(bench: Bench, tree: Tree) -> None:
+    session = tree.ended(behind_a_call)
+    limit = api_error("rate limit exceeded", 429)
+    limit["data"]["metadata"]["url"] = "https://api.anthropic.com/v1/messages"
+    tree.made(session).failed("continue", limit)
+    tree.keep(tree.made(session))
+    assert ahead.may_foresee(tree.store.look(session))
+    case = ahead.foresee(bench.recovery.context, tree.store, session)
+    assert case is not None
+    case = bench.recovery.attempt(case)
+    assert (case.outcome, case.event.ahead) == (Outcome.HEALED, True), case.event.detail
