@@ -26,8 +26,10 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
         return found
     if look.kept is None:
         return _refused(failure)
-    left, code = standing_failure(look.kept)[0].failure, COPIED if look.copied else TAKEN_BACK
-    return _refused(left) if left else Diagnosis(failure, None, error_evidence(failure), code=code)
+    kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
+    if kept.failure is not None and not kept.newer:
+        return _refused(kept.failure)
+    return Diagnosis(failure, None, error_evidence(failure), code=code)
 
 
 class _Finder:

@@ -181,3 +181,18 @@ def test_a_database_tells_it_too(tmp_path: Path, bench: Bench, words: str) -> No
     write_sqlite(made.planted(), tmp_path / "opencode.db")
     found = said(bench, store, made.session["id"])
     assert found is not None and found.reason == ("empty_content" if words == EMPTY else "taken_back")
+
+
+def test_an_old_refusal_before_a_newer_prompt_does_not_count_again_where_a_later_turn_was_taken_back(
+    tree: Tree, bench: Bench
+) -> None:
+    session = tree.stuck(fine, "Your llama is not amused by this")
+    tree.made(session).user("and then?")
+    tree.keep(tree.made(session))
+    found = said(bench, tree.store, session)
+    assert found is None or not found.stuck, "what comes of the newest prompt is not known"
+    tree.made(session).failed("more", api_error(IMAGE, 400))
+    tree.keep(tree.made(session))
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and not found.stuck, found
