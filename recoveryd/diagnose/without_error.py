@@ -101,7 +101,8 @@ def still_refused(
     explains = explained_by(refused.kind)
     blamed = [v for v in rules.check(asked, rules.claims(refused, asked, named)) if v.kind in explains]
     sent = {message for turn in left.turns for message, _ in turn.origins}
-    if places and blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
+    known = at is not None or named is not None  # what was refused; else its place alone tells, where it is left
+    if places and known and blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
         return recorded
     bare = Refused(refused.kind)
     if rules.claims(bare, left, None) != Claims():  # it would accuse what may be sound

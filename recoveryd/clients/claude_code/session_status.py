@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
@@ -14,7 +15,17 @@ from recoveryd.core import Failure
 
 PROVIDER = "anthropic"
 _REQUEST = b'{"type":"api-request",'
-_LINE = b'{"parentUuid":'
+_WENT_BACK = b'{"type":"last-prompt"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """The line that its user went back to with `/rewind`; "": to before the first one."""
+
+    uuid: str
+
+
+_Event: TypeAlias = Line | _Leaf | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class TranscriptStatus:
     inode: int
     end: int = 0
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
+    since: frozenset[str] = frozenset()  # the lines from the newest failure on, by their ids
+    taken_back: bool = False  # its user went back to before the failures
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
     working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
@@ -36,7 +49,7 @@ class TranscriptStatus:
         """Return it as the store tells it; `open_now`: a client has the session, so a turn without an end may be under
         way.
         """
-        return SessionStatus(
+        found = SessionStatus(
             failure=self.failures[0] if self.failures else None,
             running=self.working if open_now else 0,
             newest_user=self.prompt or None,
@@ -45,6 +58,7 @@ class TranscriptStatus:
             earlier=self.failures[1:],
             asked=(PROVIDER, self.model),
         )
+        return replace(found, kept=replace(found, failure=None, earlier=())) if self.taken_back else found
 
 
 def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *, side: bool) -> TranscriptStatus:
@@ -64,12 +78,16 @@ def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *
 
 
 def _tells(head: bytes) -> bool:
-    """Whether a line is worth reading: those of the conversation, and those that name the model."""
-    return not head.startswith(b'{"type":"') or head.startswith((_REQUEST, b'{"type":"user"', b'{"type":"assistant"'))
+    """Whether a line is worth reading: those of the conversation, those that name the model, and those that
+    tell where its user went back to.
+    """
+    return not head.startswith(b'{"type":"') or head.startswith(
+        (_REQUEST, _WENT_BACK, b'{"type":"user"', b'{"type":"assistant"')
+    )
 
 
-def _event(fd: int, side: bool, place: json_lines.Place) -> Line | str | None:
-    """Read a line of the conversation, or the model that a request went to. OSError."""
+def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
+    """Read a line of the conversation, where its user went back to, or the model that a request went to. OSError."""
     if not _tells(place.head):
         return None
     data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset))
@@ -79,16 +97,19 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> Line | str | None:
         params = data.get("params")
         model = params.get("model") if isinstance(params, dict) else None
         return model if isinstance(model, str) else None
+    if data.get("type") == "last-prompt":
+        leaf = data.get("leafUuid")
+        return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
     uuid = data.get("uuid")
-    known = data.get("type") in ("user", "assistant") or data.get("subtype") == transcript.COMPACTED
-    if not known or not isinstance(uuid, str):
+    if data.get("type") not in transcript.CHAINED or not isinstance(uuid, str):
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
-    return Line(uuid, data, b"", place.offset)
+    told = data["type"] in transcript.SENT or data.get("subtype") == transcript.COMPACTED
+    return Line(uuid, data if told else {"type": data["type"]}, b"", place.offset)  # of the others there may be many
 
 
-def _settles(told: list[Line | str]) -> bool:
+def _settles(told: list[_Event]) -> bool:
     """Whether nothing before the last of `told` (they come from the end) matters any more: it was answered there."""
     event = told[-1]
     return isinstance(event, Line) and event.type == "assistant" and not event.refused and _ends(event)
@@ -101,12 +122,26 @@ def _ends(line: Line) -> bool:
     return "tool_use" not in kinds and line.message.get("stop_reason") != "tool_use" and "text" in kinds
 
 
-def _with(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
+def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line."""
+    if isinstance(event, _Leaf):
+        return replace(status, taken_back=bool(status.failures) and event.uuid not in status.since)
+    if isinstance(event, Line) and status.failures:
+        status = replace(status, since=status.since | {event.uuid})
+    found = _told(status, event, store, session)
+    return found if found.failures else replace(found, since=frozenset(), taken_back=False)
+
+
+def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
+    """Return what is known with one more line of the conversation, or the model of a request."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)
-    if event.type == "system":  # a model took the history, and what is sent from now on is another one
+    if (
+        event.data.get("subtype") == transcript.COMPACTED
+    ):  # a model took the history, and what is sent from now on is another one
         return replace(status, failures=(), prompt="")
+    if event.type not in transcript.SENT:
+        return status
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)
@@ -118,7 +153,9 @@ def _with(status: TranscriptStatus, event: Line | str, store: str, session: str)
     if error_record.is_refusal(event.data):
         error = error_record.read(event.data)
         failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)
-        return replace(status, failures=(failure, *status.failures), prompt="", working=0)
+        before = () if status.taken_back else status.failures
+        since = frozenset({event.uuid})
+        return replace(status, failures=(failure, *before), since=since, taken_back=False, prompt="", working=0)
     if event.refused:
         return status
     if event.model:

@@ -13,8 +13,8 @@ from typing import Any
 from recoveryd.clients import javascript, json_lines
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
-_CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
-_SENT = frozenset({"user", "assistant"})
+CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
+SENT = frozenset({"user", "assistant"})
 _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
 # The client's own commands begin with their name, those that are a prompt with `<command-message>`.
 _TOLD = ("[Request interrupted by user", "<local-command-", "<bash-", "<command-name>/")
@@ -125,7 +125,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
         if data is None:
             continue
         kind, uuid = _text(data, "type"), data.get("uuid")
-        if kind in _CHAINED and isinstance(uuid, str) and uuid:
+        if kind in CHAINED and isinstance(uuid, str) and uuid:
             weight += javascript.weight_in_memory(text) if len(text) > _LARGE else len(text)
             if weight > most:
                 raise StoreError(f"{path} is too large: its conversation may take {most:,} bytes of memory.")
@@ -212,7 +212,7 @@ def _as_compacted(lines: Mapping[str, Line]) -> Mapping[str, Line]:
     found: dict[str, Line] = {}
     for number, uuid in enumerate(order):
         line = lines[uuid]
-        behind = bool(kept) and (line.parent == anchor or (line.type in _SENT and line.parent in gone))
+        behind = bool(kept) and (line.parent == anchor or (line.type in SENT and line.parent in gone))
         found[uuid] = replace(line, number=number, parent=parents.get(uuid, kept[-1] if behind else line.parent))
     return found
 
@@ -297,7 +297,7 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
     at, prompt = 0, ""
     for line in chain(found):
         command = line.type == "system" and line.data.get("subtype") == COMMAND
-        if line.type not in _SENT and not command:
+        if line.type not in SENT and not command:
             continue
         at = max(line.ms, at + 1)
         if line.type != "assistant" and not line.answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -22,7 +23,7 @@ from recoveryd.tell.toast import Toast
 from tests.conftest import Run
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.support.running import running, until
-from tests.support.transcript import Transcript, call
+from tests.support.transcript import Transcript, call, text
 from tests.support.trees import Tree
 
 MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
@@ -55,6 +56,74 @@ def planted(projects: Path, name: str, words: str) -> Transcript:
     path = made.write(projects)
     os.utime(path, (time.time() - 60,) * 2)
     return made
+
+
+NAME = "messages.{}.content.1.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,200}}$'"
+
+
+def went_back(made: Transcript, leaf: str | None) -> None:
+    """As `/rewind` writes it."""
+    made.event({"type": "last-prompt", "leafUuid": leaf, "explicit": True, "sessionId": made.session})
+    made.last = leaf
+
+
+def turn(made: Transcript, name: str) -> str:
+    made.user("do it")
+    made.assistant(text("x"), call(name=name, call_id=f"toolu_{len(made.lines)}"))
+    made.result(f"toolu_{len(made.lines) - 2}")
+    return made.assistant(text("done"))[0]
+
+
+def test_a_refusal_is_none_of_a_session_whose_user_went_back_to_before_it(run: Run, tmp_path: Path) -> None:
+    """Neither is it told as stuck, with the advice to go back, nor is anything written; the fault may be before it."""
+    start = int(time.time() * 1000) - 90_000
+    gone, whole, stays, again = (Transcript(start=start) for _ in range(4))
+    for made, name in ((gone, "fine"), (whole, "fine"), (stays, "no name!"), (again, "fine")):
+        leaf = turn(made, name)
+        made.user("more")
+        if made is not stays:
+            turn(made, "no name!")
+            made.user("on")
+        made.refused(NAME.format(1 if made is stays else 5))
+        if made is whole:
+            made.add({"type": "system", "subtype": "informational", "content": "x"})
+            went_back(made, made.last)
+        else:
+            went_back(made, leaf)
+    turn(again, "no name!")
+    again.user("once more")
+    again.refused(NAME.format(5))
+    paths = {made.session: made.write(tmp_path / ".claude" / "projects") for made in (gone, whole, stays, again)}
+    before = paths[gone.session].read_bytes()
+    code, out, _ = run("scan", "--json")
+    found = {one["session"]: one["reason"] for one in json.loads(out)["stuck"]}
+    assert code == 1 and found == dict.fromkeys((whole.session, stays.session, again.session), "tool_call_invalid")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    assert [path.read_bytes().count(b'"no name!"') for path in paths.values()] == [1, 0, 0, 1], "what is not sent stays"
+    assert paths[gone.session].read_bytes() == before
+    assert "in a turn that was taken back since" in " ".join(run("scan")[1].split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Could not process image",
+        "messages.2.content.1.image.source.url: Could not process image",
+        "messages.2.content.1: Invalid `signature` in `thinking` block",
+        "Invalid `signature` in `thinking` block",
+    ],
+)
+def test_what_is_left_is_not_blamed_for_what_was_taken_back(run: Run, tmp_path: Path, words: str) -> None:
+    """A picture as well as thinking."""
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    made.user([text("look"), {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}])
+    leaf = made.assistant({"type": "thinking", "thinking": "hm", "signature": "c2ln" * 40}, text("fine"))[-1]
+    made.user("more")
+    made.refused(words)
+    went_back(made, leaf)
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() == before
 
 
 def test_of_many_calls_whose_results_have_faults_of_their_own_each_keeps_its_result(tmp_path: Path) -> None:
