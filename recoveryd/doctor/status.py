@@ -116,7 +116,9 @@ def status(
 
 
 def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
-    """Collect what of the status tells whether anything is repaired now; no store and no ledger is read for that."""
+    """Collect what of the status tells whether anything is repaired now: no store is read for that, and of the ledger
+    only whether it can be.
+    """
     named: Sequence[str] = config.ignore
     ignore_problem = ""
     try:
@@ -126,7 +128,7 @@ def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_f
     return Status(
         stores=[StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores],
         waiting=_waiting(config, stores, state_dir),
-        books=Books(),
+        books=Books(problem=_unreadable(paths.ledger_file(state_dir))),
         pause=paused(state_dir, now),
         idle=config.idle,
         ignored=named,
@@ -136,6 +138,15 @@ def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_f
         ignore_problem=ignore_problem,
         any_kind=bool(config.kinds),
     )
+
+
+def _unreadable(ledger: Path) -> str:
+    """Tell why the ledger can't be read; "" where it can, or is not there yet."""
+    try:
+        peek(ledger, lambda _: None)
+    except RecoverydError as error:
+        return error.message
+    return ""
 
 
 def _waiting(config: Config, stores: Sequence[Store], state_dir: Path) -> list[LockOwner]:

@@ -78,6 +78,15 @@ class TestPause:
         assert code == 0 and "nothing runs that would. To start it: recoveryd start" in " ".join(out.split())
         assert run("unpause")[1] == "It was not paused.\n"
 
+    def test_nothing_goes_on_without_a_ledger(self, run: Run, tree: Tree) -> None:
+        tree.stuck()
+        overrides.pause(private_files.make_folder(paths.state_dir()), time.time())
+        paths.ledger_file(paths.state_dir()).write_bytes(b"no database " * 500)
+        with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+            why = as_json(run, "status")["ledger_problem"]
+            out = _flat(run("unpause")[1])
+        assert why and f"nothing is repaired yet: {_flat(why)}" in out
+
     @pytest.mark.parametrize(("span", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5d", 129_600)])
     def test_for_a_time(self, run: Run, tree: Tree, span: str, seconds: float) -> None:
         said = as_json(run, "pause", "--for", span)
