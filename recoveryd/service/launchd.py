@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 
 from recoveryd.core import RecoverydError
 from recoveryd.service.base import (
@@ -72,7 +73,7 @@ class Launchd:
     def named_config(self) -> Path | None:
         try:
             return paths.config_in(plistlib.loads(self._plist.read_bytes())["ProgramArguments"])
-        except (OSError, ValueError, KeyError, plistlib.InvalidFileException):
+        except (OSError, ValueError, KeyError, TypeError, ExpatError):  # somebody may have edited it
             return None
 
     def start(self, service: Service, say: Say) -> None:

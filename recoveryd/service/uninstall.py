@@ -42,6 +42,8 @@ def removing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.filename is None:  # of no file: nobody reads what is told
+            raise
         says = f"{error.filename} can't be removed: {error.strerror or error}."
         hint = "Check the permissions of its folder, and run `recoveryd uninstall` again."
         raise RecoverydError(says, hint) from error

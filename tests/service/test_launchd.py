@@ -108,6 +108,20 @@ def test_the_file_is_one_that_launchd_trusts(tmp_path: Path, monkeypatch: pytest
     assert file.stem == plistlib.loads(file.read_bytes())["Label"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "<plist><dict>", "<plist><array/></plist>", "<plist><dict><key>ProgramArguments</key><true/></dict></plist>"],
+)
+def test_a_file_that_somebody_broke_names_no_configuration(tmp_path: Path, text: str) -> None:
+    """`install` then writes it anew."""
+    file = tmp_path / "Library" / "LaunchAgents" / "recoveryd.plist"
+    file.parent.mkdir(parents=True)
+    file.write_text(plist(made("x", tmp_path)))
+    assert Launchd({"HOME": str(tmp_path)}).named_config() == tmp_path / "x" / "c.toml"
+    file.write_text(text)
+    assert Launchd({"HOME": str(tmp_path)}).named_config() is None
+
+
 def test_the_command_for_the_log_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/Users/it's me")
     command = shlex.split(Launchd({"HOME": "/Users/it's me"}).log_command)

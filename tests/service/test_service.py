@@ -292,6 +292,18 @@ def test_what_can_not_be_removed_is_told(
     assert code == 1 and f"{home}/" in err and "can't be removed: Permission denied" in err
 
 
+def test_an_output_that_nobody_reads_is_no_file_that_can_not_be_removed(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("recoveryd.cli.steps.print_wrapped", closed)
+    monkeypatch.setattr("recoveryd.cli.to_nowhere", lambda _: None)  # a test's stream has no descriptor
+    code, _, err = run("uninstall")
+    assert (code, err) == (0, "")
+
+
 def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_path: Path) -> None:
     recorded(home)
     with StoreLock(tmp_path, paths.lock_dir(state(home)), "store"):
