@@ -117,8 +117,8 @@ def _check(before: dict[str, Any], after: dict[str, Any], found: Found) -> None:
 
 
 def take_out_shell_settings(state: Path, say: Say) -> set[Path]:
-    """Take out of the configuration what `adopt` wrote there of a shell. Returns the configuration that it wrote to, if
-    there was one.
+    """Take out of the configuration what `write_shell_settings` wrote there. Returns the configuration that it wrote
+    to, if there was one.
     """
     note = _note(state)
     if "config" not in note:

@@ -24,7 +24,7 @@ def config_in(command: Sequence[str]) -> Path | None:
 
 
 def state_dir() -> Path:
-    """Return `~/.local/state/recoveryd`, or where `XDG_STATE_HOME` says. Made by `private_files.folder`."""
+    """Return `~/.local/state/recoveryd`, or where `XDG_STATE_HOME` says. Made by `private_files.make_folder`."""
     return platformdirs.user_state_path(_APP)
 
 

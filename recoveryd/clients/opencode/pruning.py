@@ -16,10 +16,8 @@ _PER_TOKEN = 4
 
 
 def cleared_since(session: Session, ms: int, recovery: str) -> bool:
-    """Whether less is sent since a moment, in ms since the epoch: outputs were cleared by OpenCode's prune, or by what
-    this recovery wrote already.
-
-    By the client, which clears outputs, or by what this recovery wrote already.
+    """Whether less is sent since a moment, in ms since the epoch, so that a length that was told then is too long:
+    outputs were cleared by OpenCode's prune, or by what this recovery wrote already.
     """
     parts = [part for message in session.messages for part in message.parts]
     return any(_cleared(part) >= ms or marked_by(part) == recovery for part in parts)
