@@ -72,6 +72,15 @@ class Recorder:
         self.confirm(case)
         return case.became(Outcome.UNDONE, "Its session was deleted since.")
 
+    def fault(self, case: Case, error: Exception) -> str:
+        """Log a fault of recoveryd that ended what was to be done about a case, once for a repair that is read back
+        every minute; return it in words.
+        """
+        detail = f"A fault of recoveryd: {type(error).__name__}: {error}."
+        if self._unread.get(case.recovery) != detail:
+            logger.opt(exception=error).error("{}: a fault of recoveryd", log_prefix(case.event))
+        return detail
+
     def unread(self, case: Case, detail: str) -> Case:
         """Leave a repair that can't be read back now to a later look: the ledger has it as such."""
         level = "DEBUG" if self._unread.get(case.recovery) == detail else "WARNING"

@@ -144,8 +144,7 @@ class Recovery:
         except RecoverydError as error:
             return self._failed(case, error.message)
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
-            logger.exception("{}: a fault of recoveryd", log_prefix(case.event))
-            return self._failed(case, f"A fault of recoveryd: {type(error).__name__}: {error}.")
+            return self._failed(case, self._recorder.fault(case, error))
 
     def _confirm(self, case: Case) -> Case:
         known = self._recorder.entry(case)

@@ -850,3 +850,19 @@ def test_what_came_of_it_is_told_once(tree: Tree, tmp_path: Path) -> None:
         [again] = daemon.history()
     assert (again.id, again.outcome) == (first.id, Outcome.NOT_UNDERSTOOD)
     assert [event.id for event in daemon.events] == [first.id]
+
+
+def test_a_fault_at_the_reading_back_is_logged_whole_but_once(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    """It is read back each minute until that succeeds, for months perhaps."""
+
+    def odd(*_: object) -> bool:
+        raise ValueError("an odd record")
+
+    made = bench.recovery.attempt(case(tree.store, tree.failure(tree.stuck())))
+    monkeypatch.setattr(module, "all_written", odd)
+    assert [bench.recovery.confirm(made).outcome for _ in range(3)] == [Outcome.PENDING] * 3
+    assert len([line for line in lines if "Traceback" in line]) == 1
+    monkeypatch.undo()
+    assert bench.recovery.confirm(made).outcome is Outcome.HEALED
