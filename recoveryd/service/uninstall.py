@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from recoveryd.core import BusyError, RecoverydError
 from recoveryd.disk import watchers
@@ -89,8 +90,15 @@ def remove_everything(state: Path, config: Path, say: Say) -> None:
         config.unlink()
         say(f"removed: {config}")
     if state.is_dir():
-        shutil.rmtree(state.resolve())
+        shutil.rmtree(state.resolve(), onerror=_whole_path)
         say(f"removed: {state}, with the ledger and the log")
+
+
+def _whole_path(_: object, path: str, info: tuple[Any, BaseException, Any]) -> None:
+    """Raise what `rmtree` ran into with the whole path of the file: the system was given its name alone."""
+    if isinstance(info[1], OSError):
+        info[1].filename = path
+    raise info[1]
 
 
 def remove_empty_folders(folders: Iterable[Path]) -> None:

@@ -292,6 +292,23 @@ def test_what_can_not_be_removed_is_told(
     assert code == 1 and f"{home}/" in err and "can't be removed: Permission denied" in err
 
 
+def test_what_can_not_be_removed_is_told_by_its_whole_path(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state(home).mkdir(parents=True)
+    (state(home) / "recoveryd.log").touch()
+
+    def refuses(path: str, *, dir_fd: int | None = None) -> None:
+        if Path(path).name == "recoveryd.log":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        unlink(path, dir_fd=dir_fd)
+
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", refuses)
+    code, _, err = run("uninstall", "--purge", "--yes")
+    assert code == 1 and f"{state(home)}/recoveryd.log can't be removed" in err
+
+
 def test_an_output_that_nobody_reads_is_no_file_that_can_not_be_removed(
     home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
