@@ -68,8 +68,8 @@ def _outcomes(cells: list[dict[str, Any]]) -> set[tuple[str, str]]:
 def test_the_matrix_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the end that a start makes of it, half a repair and its temporary files are found."""
     bench = Bench(Scenario("json", "many", "repair", "kill"), JsonPlace(tmp_path))
-    monkeypatch.setattr("recoveryd.daemon.sweeper.finish_interrupted", lambda *_: [])
-    monkeypatch.setattr("recoveryd.heal.recorder.finish_interrupted", lambda *_: [])
+    monkeypatch.setattr("recoveryd.daemon.sweeper.finish_interrupted", lambda *_, **__: [])
+    monkeypatch.setattr("recoveryd.heal.recorder.finish_interrupted", lambda *_, **__: [])
     wrong = [cell.wrong for cell in bench.cells(every=4)]
     for words in ("a mixture", "pending is left", ".recoveryd-"):
         assert any(words in found for found in wrong)
