@@ -133,7 +133,7 @@ def requote(text: str, dice: random.Random) -> str:
 
 
 def renumber(text: str, dice: random.Random) -> str:
-    return re.sub(r"(?<!not be )(?<=[.\[ ])\d+(?=[.\]: ])", lambda _: str(dice.randint(0, 400)), text)
+    return re.sub(r"(?<!not be )(?<!status )(?<=[.\[ ])\d+(?=[.\]: ])", lambda _: str(dice.randint(0, 400)), text)
 
 
 def reidentify(text: str, dice: random.Random) -> str:
