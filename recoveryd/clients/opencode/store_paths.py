@@ -19,16 +19,17 @@ def data_folders(env: Mapping[str, str], configured: Sequence[Path] = ()) -> lis
 
 def data_home(env: Mapping[str, str]) -> Path:
     """Return the folder below which OpenCode keeps its data: `XDG_DATA_HOME`, else `~/.local/share`."""
-    base = env.get("XDG_DATA_HOME", "")
-    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
-    return Path(base) if Path(base).is_absolute() else home / ".local" / "share"
+    return _home(env, "XDG_DATA_HOME", ".local/share")
 
 
 def config_home(env: Mapping[str, str]) -> Path:
     """Return the folder below which OpenCode keeps its settings: `XDG_CONFIG_HOME`, else `~/.config`."""
-    base = env.get("XDG_CONFIG_HOME", "")
-    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
-    return Path(base) if Path(base).is_absolute() else home / ".config"
+    return _home(env, "XDG_CONFIG_HOME", ".config")
+
+
+def _home(env: Mapping[str, str], variable: str, usual: str) -> Path:
+    base = Path(env.get(variable, ""))
+    return base if base.is_absolute() else Path(env.get("HOME") or Path.home()) / usual
 
 
 def databases(folder: Path) -> list[Path]:
@@ -43,10 +44,8 @@ def databases(folder: Path) -> list[Path]:
 
 def data_folder_of(env: Mapping[str, str]) -> Path | None:
     """Return the data folder of an OpenCode that runs with this environment; None when it does not say."""
-    base, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
-    if not Path(base).is_absolute() and not home:
-        return None
-    return (Path(base) if Path(base).is_absolute() else Path(home) / ".local" / "share") / "opencode"
+    told = env.get("HOME") or Path(env.get("XDG_DATA_HOME", "")).is_absolute()
+    return data_home(env) / "opencode" if told else None
 
 
 def is_data_folder_of(data: Path, store: Path) -> bool:
