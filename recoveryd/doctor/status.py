@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store, find_stores
@@ -108,17 +108,23 @@ def status(
     """Collect the status. `stores`: those that exist; `wanted`: the ids of which stores are told of.
 
     What can't be read is said in the answer; nothing is raised."""
-    return replace(
-        repairing(config, stores, state_dir, config_file, now),
-        stores=[_store(store, state_dir) for store in stores],
-        books=books(config, stores, paths.ledger_file(state_dir), now, wanted),
-    )
+    found = [_store(store, state_dir) for store in stores]
+    kept = books(config, stores, paths.ledger_file(state_dir), now, wanted)
+    return _status(config, found, kept, state_dir, config_file, now)
 
 
 def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
     """Collect what of the status tells whether anything is repaired now: no store is read for that, and of the ledger
     only whether it can be.
     """
+    found = [StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores]
+    kept = Books(problem=_unreadable(paths.ledger_file(state_dir)))
+    return _status(config, found, kept, state_dir, config_file, now)
+
+
+def _status(
+    config: Config, stores: Sequence[StoreStatus], kept: Books, state_dir: Path, config_file: Path, now: float
+) -> Status:
     named: Sequence[str] = config.ignore
     ignore_problem = ""
     try:
@@ -126,9 +132,9 @@ def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_f
     except RecoverydError as error:
         ignore_problem = error.message
     return Status(
-        stores=[StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores],
+        stores=stores,
         waiting=_waiting(config, stores, state_dir),
-        books=Books(problem=_unreadable(paths.ledger_file(state_dir))),
+        books=kept,
         pause=paused(state_dir, now),
         idle=config.idle,
         ignored=named,
@@ -149,9 +155,9 @@ def _unreadable(ledger: Path) -> str:
     return ""
 
 
-def _waiting(config: Config, stores: Sequence[Store], state_dir: Path) -> list[LockOwner]:
+def _waiting(config: Config, stores: Sequence[StoreStatus], state_dir: Path) -> list[LockOwner]:
     """List the daemons that look where the stores of this configuration are, or will be."""
-    places = {store.id for store in (*find_stores(config), *stores)}
+    places = {*(store.id for store in find_stores(config)), *(store.id for store in stores)}
     return [holder for holder in watchers(paths.lock_dir(state_dir)) if places & {*holder.stores}]
 
 
