@@ -271,5 +271,8 @@ class Daemon:
 
 
 def _tell_replaced(ledger: Path) -> None:
-    says = "The ledger {} was removed or replaced: from now on the one that is there is used, or a new one. What was"
-    logger.warning(f"{says} repaired before can be undone with the one before alone.", ledger)
+    logger.warning(
+        "The ledger {} was removed or replaced: from now on the one that is there is used, or a new one. What was "
+        "repaired before can be undone with the one before alone.",
+        ledger,
+    )

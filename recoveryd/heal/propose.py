@@ -43,11 +43,11 @@ _ASKED = 5  # times, a minute in all
 class Proposal:
     """Changes that heal a session. `objections` says what is still wrong with it, as it is read back; nothing: healed.
 
-    `detail` says what was done once it is, `would` the same before, each with `also` (before it is done `first`,
-    if that is other words). `places` says of each action
-    where it is done; a renaming has neither places nor edits. `lead` stands before what is done; `files` are written
-    first, for the model to read. `kinds` are what the rules found wrong, also before an
-    earlier proposal was written; `claims` are what the provider's error said. Both are for a second plan.
+    `detail` says what was done once it is, `would` the same before, each with `also` (before it is done `first`, if
+    that is other words). `places` says of each action where it is done; a renaming has neither places nor edits. `lead`
+    stands before what is done; `files` are written first, for the model to read; `sent`: the tokens that are sent then.
+    `kinds` are what the rules found wrong, also before an earlier proposal was written; `claims` are what the
+    provider's error said. Both are for a second plan.
     """
 
     changes: tuple[Change, ...]

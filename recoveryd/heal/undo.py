@@ -260,12 +260,8 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     except (StoreError, KeyboardInterrupt) as error:
         if untouched(store, todo):  # else it is left to `finish_interrupted`
             if forced:
-                ledger.finish(
-                    doing,
-                    Outcome.FAILED,
-                    error.message if isinstance(error, StoreError) else "It was interrupted.",
-                    settled=False,
-                )
+                why = error.message if isinstance(error, StoreError) else "It was interrupted."
+                ledger.finish(doing, Outcome.FAILED, why, settled=False)
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise
     ledger.undone(doing, entry.id)

@@ -36,8 +36,6 @@ from recoveryd.repair.unsent import Unsent, name_unsent, unsent
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
 FEW = 5  # refused turns up to which the cheapest plan for all of them is searched for
-
-
 Key = tuple[Kind, object]
 
 

@@ -136,9 +136,8 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
     """Return what is known with one more line of the conversation, or the model of a request."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)
-    if (
-        event.data.get("subtype") == transcript.COMPACTED
-    ):  # a model took the history, and what is sent from now on is another one
+    if event.data.get("subtype") == transcript.COMPACTED:
+        # A model took the history, and what is sent from now on is another one.
         return replace(status, failures=(), prompt="")
     if event.type not in transcript.SENT:
         return status
