@@ -44,7 +44,7 @@ from tests.e2e.codex.shapes import STUCK
 from tests.e2e.codex.strict import Strict
 from tests.families.judged import built, planned, refusal
 from tests.families.table import FAMILIES
-from tests.repair.test_plan import _case
+from tests.repair.test_plan import _case, actions
 from tests.support.build import SessionBuilder
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup
@@ -67,18 +67,13 @@ def _stopped(*content: Any, many: int = 1) -> Session:
     return as_session(made.planted())
 
 
-def _done(made: Plan | Refusal) -> list[str]:
-    assert isinstance(made, Plan), made
-    return [edit.action for edit in made.edits]
-
-
 @pytest.mark.parametrize("form", [OLD, NEW], ids=["old", "new"])
 @pytest.mark.parametrize("many", [1, 9])
 def test_a_stopped_answer_of_thinking_and_a_blank_text_is_still_sent(form: Form, many: int) -> None:
     """OpenCode sends no stopped answer that has only thinking: without its blank text it would not be sent at all."""
     session = _stopped(reasoning("hm"), text(" "), many=many)
     made = plan(replace(_case(session, Kind.EMPTY_CONTENT), wires=wires(form)))
-    assert set(_done(made)) <= {"placeholder", "set_aside_thinking"}
+    assert set(actions(made)) <= {"placeholder", "set_aside_thinking"}
     assert isinstance(made, Plan)
     before, after = wire_of(session, form), wire_of(edited(session, made.edits), form)
     assert lost(session, before, after, made.edits) == []
@@ -114,7 +109,7 @@ def _forgotten(*content: Any) -> tuple[Session, Plan | Refusal]:
 
 def test_thinking_that_every_plan_loses_is_named() -> None:
     session, made = _forgotten(reasoning("hm"), text(" "))
-    assert _done(made) == ["set_aside_blank", "unsent_thinking"]
+    assert actions(made) == ["set_aside_blank", "unsent_thinking"]
     assert isinstance(made, Plan)
     said = deeds_sentence(deed_names(made.edits), Kind.EMPTY_CONTENT)
     assert said == "Took out 1 blank text, left 1 thinking block stored that is no longer sent"

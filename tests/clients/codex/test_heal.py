@@ -161,15 +161,20 @@ def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
     place.rollout.compacted(kept)
+    healed_without(place, "gAAAxxxxabcd")
+    place.rollout.ms = int(time.time() * 1000) + 3000
+
+
+def healed_without(place: Place, sealed: str) -> None:
+    """Answered with this reasoning, then refused: the reasoning goes, and the summary stays."""
     place.rollout.asks()
-    place.rollout.thinks("gAAAxxxxabcd")
+    place.rollout.thinks(sealed)
     place.rollout.answers()
     place.rollout.asks("again")
     place.rollout.is_refused(UNNAMED)
     event = place.heal()
     assert event is not None and event.outcome is Outcome.HEALED
-    assert b"gSUMMARYxyz" in place.rollout.bytes() and b"gAAAxxxxabcd" not in place.rollout.bytes()
-    place.rollout.ms = int(time.time() * 1000) + 3000
+    assert b"gSUMMARYxyz" in place.rollout.bytes() and sealed.encode() not in place.rollout.bytes()
 
 
 def test_the_summary_of_a_compaction_stays_where_a_client_may_have_sent_what_it_had_in_memory(place: Place) -> None:
@@ -212,14 +217,7 @@ def test_a_healthy_image_stays_where_the_refused_one_was_in_memory_alone(place: 
 
 def test_an_answer_since_the_repair_proves_that_the_client_read_it(place: Place) -> None:
     compacted(place)
-    place.rollout.asks("goes on")
-    place.rollout.thinks("gAAAyyyyabcd")
-    place.rollout.answers()
-    place.rollout.asks("and is refused anew")
-    place.rollout.is_refused(UNNAMED)
-    event = place.heal()
-    assert event is not None and event.outcome is Outcome.HEALED
-    assert b"gSUMMARYxyz" in place.rollout.bytes() and b"gAAAyyyyabcd" not in place.rollout.bytes()
+    healed_without(place, "gAAAyyyyabcd")
 
 
 def said(words: str, param: str) -> str:
