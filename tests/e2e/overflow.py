@@ -51,6 +51,7 @@ class Played:
     again: list[Outcome] = field(default_factory=list)
     touched: bool = False
     later: int = 0  # repairs of what a later prompt was refused for: what the client itself did to bound thinking, say
+    log: str = ""  # what the daemon said of it until it was to be healed
 
     @property
     def id(self) -> str:
@@ -189,6 +190,7 @@ def play(harness: Harness, daemon: Daemon, cases: Sequence[Long], *, heals: bool
     found = daemon.wait_settled([one.id for one in played]) if heals else daemon.by_session()
     for one in played:
         one.entries = found.get(one.id, [])
+        one.log = "\n".join(line for line in daemon.log.splitlines() if one.id in line)
     if heals:
         healed = [one for one in played if one.healed]
         codes = daemon.codes([["undo", one.entries[0]["id"]] for one in healed])
