@@ -27,11 +27,12 @@ from recoveryd.settings import load, load_sound, paths
 def install(arguments: argparse.Namespace) -> int:
     """Run `recoveryd install`: the service, the plugins, the completion and the manual page."""
     manager = _manager()
+    made = _as_before(arguments, manager)  # first: a bad configuration is told before the manager is asked anything
     if arguments.print:
-        return _print(manager, _as_before(arguments, manager), as_json=arguments.json)
+        return _print(manager, made, as_json=arguments.json)
     base.refuse_sudo(os.environ)
-    manager.check()  # which tells where the manager's files are, too
-    made = _as_before(arguments, manager)
+    manager.check()
+    made = _as_before(arguments, manager)  # again: its files may be elsewhere, as is known now
     config, place = config_of(arguments), arguments.config or paths.config_file()
     manager.unit(made)  # what can't be written in one is said before anything is
     base.try_command(base.command(), os.environ)
