@@ -18,7 +18,6 @@ from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 
-_HOUR_S = 3600.0
 _STORES_S = 10.0  # how often stores that are new are looked for
 _UNDER_WAY_S = 5.0  # what waits for an answer is believed to be under way so long, and then asked again and again
 
@@ -76,16 +75,16 @@ class LiveSessions:
         if now - self._listed >= _STORES_S:
             self._list_stores()
             self._listed = now
-        since = now - self._config.lookback_hours * _HOUR_S
         with known_ledger() as ledger:
             recovery = Recovery(Context(ledger, self._config, paths.state_dir(), clock=self._clock))
+            since_ms = recovery.context.since_ms
             for store in self._stores.values():
                 try:
-                    self._refresh(store, recovery, since)
+                    self._refresh(store, recovery, since_ms)
                     self.problems.pop(store.id, None)
                 except RecoverydError as error:
                     self.problems[store.id] = error.message
-        return sorted((row for row in self._rows.values() if row.at >= since), key=lambda row: -row.at)
+        return sorted((row for row in self._rows.values() if row.at * 1000 >= since_ms), key=lambda row: -row.at)
 
     def _list_stores(self) -> None:
         found = {store.id: store for store in self._find_stores() if not is_abandoned(store)}
@@ -112,9 +111,9 @@ class LiveSessions:
         with known_ledger() as ledger:
             return ledger.changes(row.recovery) if row.recovery else []
 
-    def _refresh(self, store: Store, recovery: Recovery, since: float) -> None:
+    def _refresh(self, store: Store, recovery: Recovery, since_ms: int) -> None:
         known = self._marks.setdefault(store.id, {})
-        changed = dict(store.fresh(known, int(since * 1000)))
+        changed = dict(store.fresh(known, since_ms))
         for session, mark in changed.items():
             known.pop(session, None)
             known.update({session: mark} if mark else {})
@@ -122,7 +121,7 @@ class LiveSessions:
         due = self._due.setdefault(store.id, set())
         due |= changed.keys() | self._retold(store, newest) | self._waited(store)
         for session in [*due]:
-            row = self._row(store, session, newest.get(session), recovery, since)
+            row = self._row(store, session, newest.get(session), recovery, since_ms)
             if row is None:
                 self._rows.pop((store.id, session), None)
                 self._standing.pop((store.id, session), None)
@@ -149,14 +148,14 @@ class LiveSessions:
         return {name for (of, name), looked in self._under_way.items() if of == store.id and looked <= then}
 
     def _row(
-        self, store: Store, session: str, entry: Entry | None, recovery: Recovery, since: float
+        self, store: Store, session: str, entry: Entry | None, recovery: Recovery, since_ms: int
     ) -> LiveSession | None:
         self._under_way.pop((store.id, session), None)
         try:
             at = store.stamp(session).newest_mtime_ns / 1e9
         except NotFoundError:  # its user deleted it
             return None
-        if at < since:
+        if at * 1000 < since_ms:
             return None
         now, done = self._clock(), _standing(entry)
         row = partial(LiveSession, store, session, at=at, recovery=done)

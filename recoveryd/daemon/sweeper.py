@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -29,11 +28,11 @@ class Sweeper:
     ) -> None:
         config = context.config
         self.stores = stores
+        self._context = context
         self._ledger = context.ledger
         self._seen = SeenSessions(context.ledger.file)
         self._healer = healer
         self._log_once = log_once
-        self._lookback_hours = config.lookback_hours
         self._idle = config.idle
         self._whose = Whose(config, stores.values())
         self._judged_by = f"{VERSION}.{config.digest}:"
@@ -130,7 +129,7 @@ class Sweeper:
         if first:
             self._marks[store.id] = self._still_good(self._seen.remembered(store.id))
         known = self._marks[store.id]
-        named = store.fresh(known, int((time.time() - self._lookback_hours * 3600) * 1000))
+        named = store.fresh(known, self._context.since_ms)
         fresh: dict[str, str] = {}
         seen: set[str] = set()
         old: dict[str, str] = {}
@@ -153,7 +152,7 @@ class Sweeper:
                 logger.info(
                     "{} got stuck more than {:g} hours ago: `recoveryd scan` lists {}",
                     "1 session" if len(old) == 1 else f"{len(old)} sessions",
-                    self._lookback_hours,
+                    self._context.config.lookback_hours,
                     "it" if len(old) == 1 else "them",
                 )
 

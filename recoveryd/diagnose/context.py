@@ -39,3 +39,8 @@ class Context:
     def now_ms(self) -> int:
         """The time, in milliseconds since the epoch."""
         return int(self.clock() * 1000)
+
+    @property
+    def since_ms(self) -> int:
+        """When `lookback_hours` began, in milliseconds since the epoch: what got stuck before is no news."""
+        return int(max(0.0, self.clock() * 1000 - self.config.lookback_hours * 3_600_000))

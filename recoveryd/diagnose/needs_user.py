@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import SessionStatus, Store, is_abandoned
+from recoveryd.clients import SessionStatus, Store, is_abandoned, is_store_of
 from recoveryd.core import Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
 from recoveryd.settings import ignored
 
-_HOUR_MS = 3_600_000
 Found: TypeAlias = Assessment | None
 _Known: TypeAlias = dict[tuple[str, str], tuple[tuple[object, ...], Found]]  # sessions, and what they were like then
 _UNHEALED = frozenset(Outcome) - {Outcome.HEALED}
@@ -50,12 +48,11 @@ class NeedsUser:
         return [needing for store in stores for needing in self._in_store(context, store, known)]
 
     def _in_store(self, context: Context, store: Store, known: Iterable[Entry]) -> Iterator[Needing]:
-        newest = {entry.session: entry for entry in known if store.id in (entry.store, os.path.realpath(entry.store))}
-        since = context.now_ms - int(context.config.lookback_hours * _HOUR_MS)
+        newest = {entry.session: entry for entry in known if is_store_of(store, entry.store)}
         try:
             if is_abandoned(store):
                 return
-            recent = set(store.written_since(since))
+            recent = set(store.written_since(context.since_ms))
             of_old = {session for session, entry in newest.items() if entry.outcome in _UNHEALED and store.has(session)}
         except RecoverydError:
             return

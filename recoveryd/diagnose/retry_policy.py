@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recoveryd.clients import Config, Stamp
-from recoveryd.core import KINDS, Failure, Kind, Message, Outcome, PastRecovery, Session
+from recoveryd.core import KINDS, Kind, Message, Outcome, PastRecovery, Session
+from recoveryd.ledger import Handled
 
-_HOUR_MS = 3_600_000
 # What is not tried again, whatever changes.
 _FINAL = {
     Outcome.HEALED: "it was repaired before",
@@ -21,17 +21,6 @@ _FINAL = {
     Outcome.GAVE_UP: "its session was given up",
     Outcome.PENDING: "it is being repaired",
 }
-
-
-class Seen(Protocol):
-    """What the retry policy goes by: what the ledger has of a failure that was handled before (`ledger.Handled`)."""
-
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def session_state(self) -> str: ...
-    @property
-    def rules_version(self) -> int: ...
 
 
 class Turns(Protocol):
@@ -67,24 +56,21 @@ class GiveUp:
 
 
 def decide_retry(
-    failure: Failure,
-    handled: Seen | None,
+    handled: Handled | None,
     *,
     tries: Sequence[PastRecovery],
     undone: PastRecovery | None = None,
     max_retries: int,
     session_state: str,
     rules_version: int,
-    now: float,
-    lookback_hours: float,
     tried: str = "repaired",
 ) -> Admit | Skip | GiveUp:
     """Decide whether to handle a failure that the session is stuck on, after what was tried before.
 
-    `tries` are those since a prompt of the user had success (`vain_since_success`), the oldest first; `tried` is what
-    one did. `undone`: the newest repair, if the user took it back (`Ledger.taken_back`). `now` is in seconds since the
-    epoch. `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a conflict, or a fault of the
-    disk) is tried again when it or the version of the rules changed.
+    `handled`: what had become of this failure. `tries` are those since a prompt of the user had success
+    (`vain_since_success`), the oldest first; `tried` is what one did. `undone`: the newest repair, if the user took it
+    back (`Ledger.taken_back`). `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a
+    conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
     """
     attempts = [one for one in tries if one.outcome is not Outcome.GAVE_UP]
     if handled is not None:
@@ -92,8 +78,6 @@ def decide_retry(
             return Skip(_FINAL[handled.outcome])
         if (handled.session_state, handled.rules_version) == (session_state, rules_version):
             return Skip(f"it was handled before ({handled.outcome}), and nothing changed since")
-    if failure.time < now * 1000 - lookback_hours * _HOUR_MS:
-        return Skip(f"it is older than {lookback_hours:g} hours")
     if undone is not None:
         return Skip("the last repair of its session was undone by the user, and no prompt was answered since")
     if len(attempts) < max_retries:

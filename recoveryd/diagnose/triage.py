@@ -84,7 +84,7 @@ class Triage:
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")
         if self.late.get((store.id, session)) == failure.message:
             return _NOTHING  # the client has read the repair since, and was not prompted yet
-        if failure.time < context.now_ms - context.config.lookback_hours * 3_600_000:
+        if failure.time < context.since_ms:
             return _NOTHING if self.repaired(store, failure) else Verdict(Next.TOO_OLD)
         if look.running and not (KINDS[kind].open_turn or KINDS[kind].stopped):
             return _AGAIN  # what becomes of the turn touches the session again
@@ -120,15 +120,12 @@ class Triage:
         # What broke behind a repair that is still stored has the same message, and is new.
         new = KINDS[kind].by_client and self.repaired(store, failure)
         verdict = decide_retry(
-            failure,
             None if new else handled,
             tries=vain_repairs(context, store, failure, answered),
             undone=context.ledger.taken_back(failure.session, answered, failure.message),
             max_retries=context.config.max_retries,
             session_state=state,
             rules_version=VERSION,
-            now=context.clock(),
-            lookback_hours=context.config.lookback_hours,
             tried="told to go on" if KINDS[kind].cleared_by_prompt else "repaired",
         )
         if isinstance(verdict, Admit):
@@ -201,7 +198,7 @@ class _Finder:
         if look.waits and not (look.failure is not None and not look.newer):
             return None  # the request was built
         since = look.running or (look.failure.time if look.failure is not None else look.last_answer)
-        too_old = since < (now - self._context.config.lookback_hours * 3600) * 1000
+        too_old = since < self._context.since_ms
         if too_old or (look.running and 0 <= now - self._triage.read.get(self._key, 0.0) < _READ_S):
             return None
         if not self._store.unreadable(self._session):

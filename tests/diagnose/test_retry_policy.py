@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from recoveryd.clients import Config
 from recoveryd.clients.find import Clients
 from recoveryd.core import Kind
-from recoveryd.core.model import Failure, Message, Outcome, Part, PastRecovery, Session
+from recoveryd.core.model import Message, Outcome, Part, PastRecovery, Session
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, Skip, decide_retry, vain_since_success
 from recoveryd.ledger.ledger import Handled
 
-NOW = 2_000_000_000.0
 CLIENT = next(iter(Clients(Config()).all()))
-HOUR = 3600.0
 
 
-def ask(handled: Handled | None = None, *, age: float = 0, **said: Any) -> Admit | Skip | GiveUp:
-    failure = Failure("st", "ses_1", "msg_1", int((NOW - age) * 1000))
+def ask(handled: Handled | None = None, **said: Any) -> Admit | Skip | GiveUp:
     usual = {"tries": (), "max_retries": 3, "session_state": "s1", "rules_version": 1}
-    return decide_retry(failure, handled, **{**usual, "now": NOW, "lookback_hours": 24, **said})
+    return decide_retry(handled, **{**usual, **said})
 
 
 def made(*outcomes: Outcome) -> list[PastRecovery]:
@@ -37,7 +34,6 @@ LAST = PastRecovery("r9", "msg_9", Outcome.GAVE_UP)
 def test_a_new_failure_is_admitted() -> None:
     assert ask() == Admit()
     assert ask(tries=THRICE[:2]) == Admit()
-    assert ask(age=-5 * HOUR) == Admit(), "a clock that was put back is no reason to leave a session stuck"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.HEALED, Outcome.UNDOING, Outcome.UNDONE, Outcome.GAVE_UP, Outcome.PENDING])
@@ -50,12 +46,6 @@ def test_a_refusal_is_tried_again_when_the_session_or_the_rules_changed(outcome:
     assert isinstance(ask(Handled(outcome, "s1", 1)), Skip)
     assert ask(Handled(outcome, "s0", 1)) == Admit()
     assert ask(Handled(outcome, "s1", 0)) == Admit()
-
-
-def test_an_old_failure_is_left_to_scan() -> None:
-    assert ask(age=23.9 * HOUR) == Admit()
-    assert ask(age=24.1 * HOUR) == Skip("it is older than 24 hours")
-    assert ask(age=24.1 * HOUR, lookback_hours=48) == Admit()
 
 
 def test_at_the_cap_there_is_one_last_notice_and_then_quiet() -> None:
@@ -72,9 +62,8 @@ def test_what_the_user_undid_is_not_made_again_at_the_next_prompt() -> None:
     assert isinstance(ask(tries=[*THRICE, *undone], undone=undone[1]), Skip), "and no last notice"
 
 
-def test_a_failure_that_was_handled_or_is_old_gets_no_last_notice() -> None:
+def test_a_failure_that_was_handled_gets_no_last_notice() -> None:
     assert isinstance(ask(Handled(Outcome.HEALED, "s1", 1), tries=THRICE), Skip)
-    assert isinstance(ask(tries=THRICE, age=30 * HOUR), Skip)
 
 
 @given(
