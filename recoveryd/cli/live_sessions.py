@@ -10,7 +10,7 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
-from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
+from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_store_of
 from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
 from recoveryd.diagnose import Context
 from recoveryd.doctor import repairing
@@ -132,7 +132,9 @@ class LiveSessions:
 
     def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
         """Return the newest recovery of each session of a store."""
-        return {entry.session: entry for entry in reversed(ledger.history(200)) if entry.store == store.id}
+        recent = ledger.history(200)
+        mine = {of for of in {entry.store for entry in recent} if is_store_of(store, of)}
+        return {entry.session: entry for entry in reversed(recent) if entry.store in mine}
 
     def _retold(self, store: Store, newest: dict[str, Entry]) -> set[str]:
         """List the sessions of which the ledger says otherwise than is shown."""

@@ -72,7 +72,7 @@ def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session,
 
 def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
     """Return the newest repair of a session, if the failure is another one, and came after it."""
-    made = (entry for entry in ledger.history(_RECENT, failure.session) if entry.store == store.id)
+    made = (entry for entry in ledger.history(_RECENT, failure.session) if is_store_of(store, entry.store))
     newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
     if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
         return None

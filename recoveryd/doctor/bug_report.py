@@ -31,7 +31,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, diagnose_unsendable
 from recoveryd.doctor.report_shapes import Shaper, model_in_report
-from recoveryd.heal import Recovery
+from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import KnownStores, Ledger
 from recoveryd.providers import VERSION, classify, provider_of
 from recoveryd.repair import objections
@@ -86,12 +86,11 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
     if not newest and is_session_id(name):
         raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", _WHICH)
     entry = newest[0] if newest else sources.ledger.get(name)
-    for store in sources.stores:
-        if store.id == entry.store:
-            with suppress(RecoverydError):
-                return entry, store, store.load(entry.session)
-            return entry, store, None
-    return entry, None, None
+    found = find_store(sources.stores, sources.ledger, entry.store)
+    if found is not None:
+        with suppress(RecoverydError):
+            return entry, found, found.load(entry.session)
+    return entry, found, None
 
 
 def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:

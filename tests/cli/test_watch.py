@@ -19,6 +19,7 @@ from recoveryd.cli.output import console
 from recoveryd.cli.watch import WatchScreen, _obey, _Worker, draw_screen, show_screen
 from recoveryd.clients import Config, SessionStatus, Whose
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
 from recoveryd.disk.locks import RunNote, StoreLock
@@ -54,6 +55,16 @@ def test_a_session_is_followed_from_its_failure_to_its_undo(live: LiveSessions, 
     assert (row.state, row.recovery, live.changes(row)) == (State.STUCK, "", [])
     tree.answered(session)
     assert states(live.refresh()) == {session: State.ANSWERED}
+
+
+def test_a_recovery_stands_in_a_store_that_was_moved_and_linked_to(tree: Tree, run: Run, tmp_path: Path) -> None:
+    session = tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    tree.answered(session)
+    there = tree.root.rename(tmp_path / "storage")
+    tree.root.symlink_to(there)
+    (row,) = LiveSessions(Config(), lambda: [OpencodeFiles(tree.root)]).refresh()
+    assert row.state is State.ANSWERED and row.recovery
 
 
 def test_what_was_healed_can_be_undone_behind_many_other_recoveries(

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients import Config, Content, Whose, read_error
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.report_shapes import Shaper, error_shape, model_in_report
+from recoveryd.heal import follow_moved
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.providers import known_sentences
 from recoveryd.providers.find import SURE
@@ -207,6 +209,20 @@ def test_a_recovery_whose_session_is_gone_still_has_a_report(tmp_path: Path, ben
     bench.ledger.record(Record("rbbbb2222", failure, "t", None, "d"), Outcome.NOT_UNDERSTOOD)
     made = bundle(Sources(Config(), [], bench.ledger, bench.state), "rbbbb2222")
     assert made["recovery"]["outcome"] == "not_understood" and made["store"] is None and "messages" not in made
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_recovery_of_a_store_that_was_moved_is_told_with_its_session(
+    tmp_path: Path, bench: Bench, linked: bool
+) -> None:
+    tree = Tree(tmp_path)
+    made = bench.attempt(tree, tree.stuck())
+    follow_moved(tree.store, bench.ledger)
+    there = tree.root.rename(tmp_path / "storage")
+    if linked:
+        tree.root.symlink_to(there)
+    told = bundle(Sources(Config(), [OpencodeFiles(there)], bench.ledger, bench.state), made.id)
+    assert (told["recovery"]["outcome"], told["store"], len(told["messages"])) == ("healed", "json", 4)
 
 
 def test_what_nobody_knows_is_not_found(bench: Bench) -> None:
