@@ -66,14 +66,16 @@ def uninstall(arguments: argparse.Namespace) -> int:
     """Run `recoveryd uninstall`: take away what `install` put there."""
     base.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
-    config = arguments.config or paths.config_file()
+    background = Background(state)
     if arguments.purge and (count := leave.count_recoveries(state)):
         insist(_lost(count), yes=arguments.yes)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
     with suppress(RecoverydError):
         manager.check()  # the manager says where its files are; without it they are removed all the same
+    named = arguments.config or manager.named_config() or background.config()  # before they are gone
+    config = named or paths.config_file()
     manager.stop(steps.say)
-    Background(state).stop(steps.say)
+    background.stop(steps.say)
     empty = [*manager.gone(steps.say), *shell_files.take_shell_files(steps.say)]
     plugin.put_or_leave_plugins(plugin.take_plugins, load_sound(Config, config)[0], arguments, steps.say)
     leave.while_alone(state)
@@ -81,7 +83,7 @@ def uninstall(arguments: argparse.Namespace) -> int:
     locks = leave.remove_locks(state)
     kept = None if arguments.purge else leave.remove_state(state, config, steps.say)
     if arguments.purge:
-        leave.remove_everything(state, config, steps.say)
+        leave.remove_everything(state, arguments.config or paths.config_file(), config, steps.say)
     leave.remove_empty_folders([*empty, locks, state, config.parent])
 
     def show(out: Console) -> None:

@@ -67,7 +67,7 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     kept = count_recoveries(state) > 0
     there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
     named = {path: one for one in {*noted, config} for path in there if shell_settings.is_named_in_config(one, path)}
-    elsewhere = bool((noted - {config}) & {*named.values()})
+    elsewhere = bool((noted - {paths.config_file()}) & {*named.values()})  # nothing else tells the next uninstall of it
     names = []
     for path in there:
         ours = path.name.startswith(ledger.name)
@@ -84,8 +84,14 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     return ledger if kept else None
 
 
-def remove_everything(state: Path, config: Path, say: Say) -> None:
-    """Remove at uninstall, with --purge, the ledger, the log and the configuration."""
+def remove_everything(state: Path, config: Path, used: Path, say: Say) -> None:
+    """Remove at uninstall, with --purge, the ledger, the log and the configuration; another one that was `used`, and is
+    not named now, loses only what `install` wrote there.
+    """
+    if used != config:
+        shell_settings.take_out_shell_settings(state, say)
+        if used.exists():
+            say(f"left: {used}, the configuration that it ran with")
     if config.exists() or config.is_symlink():
         config.unlink()
         say(f"removed: {config}")

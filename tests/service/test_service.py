@@ -276,6 +276,22 @@ def test_on_a_terminal_purge_asks(home: Path, run: Run, monkeypatch: pytest.Monk
     assert "of the 1 recovery that it tells of, none can be undone any more" in " ".join(shown.getvalue().split())
 
 
+@pytest.mark.usefixtures("fakes")
+def test_uninstall_goes_by_the_configuration_that_the_service_was_given(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not to be named again, and stays: only the one that is named now, or is in the usual place, is removed."""
+    named, usual = home / "named.toml", config(home, "max_retries = 2\n")
+    named.write_text("max_retries = 4\n")
+    monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    assert run("--config", str(named), "install")[0] == 0 and named.read_text() != "max_retries = 4\n"
+    asked: list[int] = []
+    monkeypatch.setattr("recoveryd.cli.plugin.put_or_leave_plugins", lambda _do, by, *_: asked.append(by.max_retries))
+    code, out, _ = run("uninstall", "--purge", "--yes")
+    assert (code, asked, named.read_text(), usual.exists()) == (0, [4], "max_retries = 4\n", False)
+    assert f"left: {named}" in out
+
+
 @pytest.mark.parametrize("purge", [(), ("--purge", "--yes")])
 def test_what_can_not_be_removed_is_told(
     home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, purge: tuple[str, ...]
