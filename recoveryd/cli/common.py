@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from recoveryd.cli.output import complain
+from recoveryd.cli.output import WARNING, complain
 from recoveryd.clients import Clients, Config, Store, Whose, find_stores, whereabouts
 from recoveryd.core import ConfigError, NotFoundError, RecoverydError, any_of
 from recoveryd.disk import private_files
@@ -30,7 +30,7 @@ def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]
     _must_be_there(arguments)
     config, problem = load_sound(Config, arguments.config or paths.config_file())
     if problem is not None:
-        complain(f"{problem.message}\nThat is left out here; `recoveryd run` does not start with it.", "warning: ")
+        complain(f"{problem.message}\nThat is left out here; `recoveryd run` does not start with it.", WARNING)
     return config, problem
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recoveryd.clients import Content
 
 OK, WRONG = 0, 1
+WARNING = "warning: "  # before what is told beside a result
 SCHEMA = 1  # of all documents; a key that goes or changes its meaning makes it the next number
 _NARROW = 76  # columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_of, stores_of
-from recoveryd.cli.output import Result, local_time, plain, print_wrapped, render
-from recoveryd.clients import Config
+from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, print_wrapped, render
+from recoveryd.clients import Config, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
 from recoveryd.disk import private_files
 from recoveryd.doctor import repairing
@@ -83,8 +84,18 @@ def ignore(arguments: argparse.Namespace) -> int:
         overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
+        if not _is_there(config, what):
+            complain(f"{plain(what)} is not there now; it is ignored once it is. Is it spelled right?", WARNING)
     data = {"what": what, "ignored": not arguments.remove}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
+
+
+def _is_there(config: Config, what: str) -> bool:
+    """Whether a folder is there, or a session in any store; of a store that can't be read that is not known."""
+    if what.startswith("/"):
+        return os.path.lexists(what)
+    found, unread = stores_having(stores_of(config), what)
+    return bool(found or unread)
 
 
 def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:

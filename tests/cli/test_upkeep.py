@@ -125,6 +125,14 @@ class TestIgnore:
         assert run("ignore", "--remove", "ses_9")[0] == 3
         assert as_json(run, "ignore")["named"] == ["ses_1", str(tmp_path / "else" / "where")]
 
+    def test_what_nobody_has_is_ignored_and_said_to_be_nowhere(self, run: Run, tree: Tree, tmp_path: Path) -> None:
+        for typo in ("ses_typo", str(tmp_path / "shpo")):
+            code, out, err = run("ignore", typo)
+            assert code == 0 and "left alone from now on" in out
+            assert f"warning: {typo} is not there now" in " ".join(err.split())
+        for there in (tree.stuck(), str(tmp_path)):
+            assert run("ignore", there)[::2] == (0, "")
+
     def test_what_is_no_longer_ignored_is_told_with_what_comes_of_that(self, run: Run, tree: Tree) -> None:
         def removed() -> str:
             assert run("ignore", "ses_1")[0] == 0
