@@ -32,7 +32,8 @@ def notice(
     `who`: what people call its client, where that is not told by the store alone.
     """
     healed = event.outcome is Outcome.HEALED
-    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, "stuck")
+    stays = "unanswered" if kind_info(event.kind).cleared_by_prompt else "stuck"
+    news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, stays)
     news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"

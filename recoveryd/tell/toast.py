@@ -11,7 +11,7 @@ from recoveryd.core import clean
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 20  # sessions that a merged notice names, and the characters of each
-_WORST_FIRST = ("stuck", "given up", "resumed", "healed")
+_WORST_FIRST = ("stuck", "given up", "unanswered", "resumed", "healed")
 _TAG = re.compile(r"<\s*[a-zA-Z/!?]")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
 _ANGLES = str.maketrans("<>", "\u2039\u203a")
@@ -34,8 +34,9 @@ class Button:
 class Toast:
     """The value of a notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
 
-    `news` (healed, given up, stuck) is what became of `session`, which is called `name`, in the client `who`. Notices
-    with news may be held back for a moment and told as one; one without is an answer to the user and shown at once.
+    `news` (healed, given up, unanswered, stuck) is what became of `session`, which is called `name`, in the client
+    `who`. Notices with news may be held back for a moment and told as one; one without is an answer to the user and
+    shown at once.
     `logged`: its line in the log, where it can't be shown, if that differs: a name may be the first words of a prompt.
     """
 

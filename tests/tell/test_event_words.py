@@ -129,6 +129,11 @@ def test_a_session_that_stays_stuck_is_never_called_healed(outcome: Outcome, the
     assert "healed" not in toast.title + toast.body
 
 
+def test_a_session_that_its_next_prompt_clears_is_not_called_stuck() -> None:
+    toast = notice(event(Outcome.REFUSED, kind=Kind.ASSISTANT_PREFILL))
+    assert (toast.title, toast.news) == ("OpenCode session unanswered: My session", "unanswered")
+
+
 def test_the_last_notice_says_why_and_until_when() -> None:
     reason = "The session was repaired 3 times and is refused again. It is left alone until a prompt is answered."
     toast = notice(event(Outcome.GAVE_UP, detail=reason))
