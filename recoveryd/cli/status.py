@@ -62,7 +62,7 @@ def _json(found: Status) -> dict[str, Any]:
         "conflicts": [entry.id for entry in found.books.conflicts],
         "capped": [{"store": s, "session": session, "title": title} for s, session, title in found.books.capped],
         "ignored": list(found.ignored),
-        "ledger_problem": found.books.problem,
+        "ledger_problem": found.books.problem or found.unwritable,
         "config": str(found.config),
         "ledger": str(found.ledger),
         "log": str(found.log),
@@ -98,6 +98,7 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "paused", f"since {local_time(found.pause.since)}, {until}: nothing is repaired")
     if found.ignore_problem:
         print_field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
+    print_field(out, "repairs", found.unwritable)
     if not found.any_kind:
         print_field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
     for store in found.stores:

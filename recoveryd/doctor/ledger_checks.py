@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import books, watched_by
+from recoveryd.doctor.status import books, watched_by, why_unwritable
 from recoveryd.ledger import Upkeep, damage, peek
 
 _MB = 1_000_000
@@ -25,8 +24,9 @@ def check_ledger(patient: Patient) -> Iterator[Check]:
     except RecoverydError as error:
         yield fail("ledger", error.message, error.hint or "Nothing is repaired without it.")
         return
-    if not os.access(path, os.W_OK):
-        yield fail("ledger", f"The ledger {path} can't be written to, so nothing is repaired.", f"chmod 600 {path}")
+    if unwritable := why_unwritable(path):
+        hint = f"chmod 600 {path}; chmod 700 {path.parent}; is its disk read-only?"
+        yield fail("ledger", unwritable, hint)
     elif found:
         hint = (
             "Stop recoveryd and copy the file (with its -wal and -shm) to a safe place: it holds the originals of what "

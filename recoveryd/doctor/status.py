@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,7 @@ class Status:
     log: Path
     ignore_problem: str = ""  # why what is to be left alone can't be read: then nothing is repaired
     any_kind: bool = True  # whether the configuration names a kind that is repaired
+    unwritable: str = ""  # why the ledger, which can be read, can't be written to
     waiting: Sequence[LockOwner] = ()  # daemons that look for stores where those of this configuration are
 
     @property
@@ -89,8 +91,9 @@ class Status:
         idle = [holder.idle for holder in self.watching]
         if all(idle):
             return idle[0]
-        if self.ignore_problem or self.books.problem:  # without a ledger nothing is written
-            return self.ignore_problem or self.books.problem
+        held = self.ignore_problem or self.books.problem or self.unwritable  # without a ledger nothing is written
+        if held:
+            return held
         return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
 
 
@@ -143,7 +146,16 @@ def _status(
         log=paths.log_file(state_dir),
         ignore_problem=ignore_problem,
         any_kind=bool(config.kinds),
+        unwritable=why_unwritable(paths.ledger_file(state_dir)),
     )
+
+
+def why_unwritable(ledger: Path) -> str:
+    """Tell, in a sentence, why the ledger that is there can't be written to; "" where it can."""
+    for place, mode in ((ledger, os.W_OK), (ledger.parent, os.W_OK | os.X_OK)):
+        if ledger.exists() and not os.access(place, mode):
+            return f"{'The ledger ' if place == ledger else ''}{place} can't be written to, so nothing is repaired."
+    return ""
 
 
 def _unreadable(ledger: Path) -> str:
@@ -211,7 +223,7 @@ def _capped(context: Context, stores: Sequence[Store]) -> list[tuple[str, str, s
     by_id, most = {store.id: store for store in stores}, context.config.max_retries
     found = []
     for store_id, session in Upkeep(context.ledger).busiest(most):
-        [newest] = context.ledger.history(1, session)
+        [newest] = context.ledger.history(1, session, store_id)
         if _spent(context, by_id.get(store_id), newest) >= most:
             found.append((store_id, session, newest.title))
     return found

@@ -27,8 +27,6 @@ from recoveryd.ledger import Judged, Record, join_images
 from recoveryd.providers import VERSION
 from recoveryd.tell import log_prefix
 
-_RECENT = 20  # recoveries of a session that are looked at
-
 
 class Recorder:
     """Records cases in the ledger, each under the id of its recovery."""
@@ -115,8 +113,8 @@ class Recorder:
     def _recorded(self, case: Case) -> Entry | None:
         """Return the record of the same end of this failure, if that is what came of it last."""
         event = case.event
-        said = (entry for entry in self._ledger.history(_RECENT, event.session) if entry.message == event.message)
-        last = next((entry for entry in said if entry.store == event.store), None)
+        said = self._ledger.history(20, event.session, event.store)
+        last = next((entry for entry in said if entry.message == event.message), None)
         now = event.kind, event.outcome, event.detail
         return last if last is not None and not last.edits and (last.kind, last.outcome, last.detail) == now else None
 

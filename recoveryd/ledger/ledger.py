@@ -249,15 +249,14 @@ class Ledger:
         query = "SELECT count(*) FROM recovery WHERE outcome = ? AND time >= ?"
         return int(self.file.read(query, (outcome.value, since))[0][0])
 
-    def history(self, limit: int, session: str | None = None) -> list[Entry]:
-        """List recoveries, newest first."""
-        which = () if session is None else (session,)
-        return self.file.entries(f"{'WHERE session = ? ' if which else ''}ORDER BY seq DESC LIMIT ?", *which, limit)
+    def history(self, limit: int, session: str | None = None, store: str | None = None) -> list[Entry]:
+        """List recoveries, newest first. A session may be in several stores."""
+        which = {f"{name} = ?": value for name, value in (("store", store), ("session", session)) if value is not None}
+        where = f"WHERE {' AND '.join(which)} " if which else ""
+        return self.file.entries(f"{where}ORDER BY seq DESC LIMIT ?", *which.values(), limit)
 
     def get(self, name: str) -> Entry:
-        """Return the recovery of this id, or of the one id that begins so. Raises `NotFoundError`, which lists near
-        ids.
-        """
+        """Return the recovery of this id, or of the one that begins so. Raises `NotFoundError`, with near ids."""
         if is_session_id(name):
             hint = f"`recoveryd history --session {name}` lists those of the session."
             mine = [r.id for r in self.history(3, name)]

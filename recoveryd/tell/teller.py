@@ -87,9 +87,9 @@ class Teller:
         """
         if event.not_resumed or event.outcome not in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD):
             return False
-        now = (event.store, event.kind, event.outcome, event.detail)
-        said = self._ledger.history(50, event.session)
-        return any(e.id != event.id and (e.store, e.kind, e.outcome, e.detail) == now for e in said)
+        now = (event.kind, event.outcome, event.detail)
+        said = self._ledger.history(50, event.session, event.store)
+        return any(e.id != event.id and (e.kind, e.outcome, e.detail) == now for e in said)
 
 
 def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Callable[..., object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,18 @@ def test_without_a_ledger_nothing_is_said_to_be_repaired(tree: Tree, run: Run) -
         paths.ledger_file(paths.state_dir()).write_bytes(b"no database " * 500)
         found = json.loads(run("status", "--json")[1])
         assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
+
+
+def test_beside_a_ledger_that_can_not_be_written_to_nothing_is_said_to_be_repaired(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        Ledger(paths.ledger_file(private_files.make_folder(paths.state_dir()))).close()
+        assert json.loads(run("status", "--json")[1])["repairs"] is True
+        monkeypatch.setattr(os, "access", lambda path, _mode: Path(path).name != "ledger.db")
+        found = json.loads(run("status", "--json")[1])
+        assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
+        assert "can't be written to, so nothing is repaired" in " ".join(run("status")[1].split())
 
 
 def seen(*stores: Store, state: Path, **config: Any) -> Any:
@@ -166,6 +179,18 @@ def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_pat
     assert books(Config(max_retries=2), [tree.store], path, time.time()).capped == [(tree.store.id, session, "A title")]
     tree.answered(session)
     assert books(Config(max_retries=2), [tree.store], path, time.time()).capped == []
+
+
+def test_the_cap_of_a_session_is_that_of_its_own_store(tmp_path: Path) -> None:
+    trees = [Tree(tmp_path / name) for name in "ab"]
+    session = trees[0].stuck()
+    shutil.copytree(trees[0].root, trees[1].root, dirs_exist_ok=True)
+    path = private_files.make_folder(tmp_path / "state") / "ledger.db"
+    with Ledger(path) as ledger:
+        for name, tree in (("r1", trees[0]), ("r2", trees[0]), ("r3", trees[1])):
+            heal(ledger, name, tree.store, session)
+    stores = [tree.store for tree in trees]
+    assert [store for store, *_ in books(Config(max_retries=2), stores, path, time.time()).capped] == [stores[0].id]
 
 
 def test_a_ledger_that_can_not_be_read_is_said(tmp_path: Path) -> None:
