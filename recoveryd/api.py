@@ -9,8 +9,8 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, read_error, stores_having
-from recoveryd.core import KINDS, Diagnosis, Event, NotFoundError, Outcome, is_repairable
-from recoveryd.diagnose import Case, Context, diagnose, standing_repair, unread_repair
+from recoveryd.core import KINDS, Event, NotFoundError, Outcome, is_repairable
+from recoveryd.diagnose import Case, Context, diagnose, holding_repair
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow_moved, recover_one
 from recoveryd.ledger import Ledger
@@ -61,18 +61,12 @@ def recover(
     return None
 
 
-def _done(context: Context, store: Store, found: Diagnosis) -> bool:
-    """Whether the failure was repaired, or is of a client that has not read the repair yet."""
-    if standing_repair(store, context.ledger, found) is not None:
-        return True
-    return unread_repair(context, store, found.failure) is not None
-
-
 def _recover(store: Store, session: str, recovery: Recovery) -> Event | None:
-    found = diagnose(recovery.context, store, session)
-    if found is None or found.refused is None or _done(recovery.context, store, found):
+    context = recovery.context
+    found = diagnose(context, store, session)
+    if found is None or found.refused is None or holding_repair(context, store, found) is not None:
         return None
-    if KINDS[found.refused.kind].opt_in and found.kind not in recovery.context.config.kinds:
+    if KINDS[found.refused.kind].opt_in and found.kind not in context.config.kinds:
         return None  # off, and said so in no record: one would keep the daemon from it once it is on
     event = recover_one(recovery, Case.begin(store, found.failure, found.refused))
     if event.outcome is not Outcome.PENDING:

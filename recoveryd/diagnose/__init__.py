@@ -10,10 +10,10 @@ from recoveryd.diagnose.case import Case, case_from_ledger
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import (
+    holding_repair,
     maybe_unread,
     standing_repair,
     undone_repair,
-    unread_repair,
     vain_repairs,
 )
 from recoveryd.diagnose.left_alone import left_alone
@@ -35,11 +35,11 @@ __all__ = [
     "case_from_ledger",
     "diagnose",
     "diagnose_unsendable",
+    "holding_repair",
     "judged_state",
     "left_alone",
     "maybe_unread",
     "standing_repair",
     "undone_repair",
-    "unread_repair",
     "vain_repairs",
 ]

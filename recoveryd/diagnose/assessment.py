@@ -8,7 +8,7 @@ from recoveryd.clients import SessionStatus, Store
 from recoveryd.core import UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
-from recoveryd.diagnose.earlier_repairs import standing_repair, unread_repair
+from recoveryd.diagnose.earlier_repairs import holding_repair
 from recoveryd.diagnose.left_alone import left_alone
 
 
@@ -45,8 +45,9 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         if diagnosis is None:
             return None
         found = replace(found, title=store.about(session).title)
-        done, late = _repaired(context, store, diagnosis)
-        if done is not None:
+        holding = holding_repair(context, store, diagnosis)
+        if holding is not None:
+            done, late = holding
             if done.kind is not None and done.kind is not diagnosis.kind:
                 diagnosis = replace(diagnosis, refused=Refused(done.kind))
             return replace(found, diagnosis=diagnosis, repaired=done, late=late)
@@ -60,10 +61,3 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         return replace(found, trouble=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the look at all the others
         return replace(found, trouble=f"a fault of recoveryd: {type(error).__name__}: {error}")
-
-
-def _repaired(context: Context, store: Store, diagnosis: Diagnosis) -> tuple[Entry | None, str]:
-    done = standing_repair(store, context.ledger, diagnosis)
-    if done is not None:
-        return done, ""
-    return unread_repair(context, store, diagnosis.failure) or (None, "")

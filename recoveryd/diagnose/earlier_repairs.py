@@ -60,6 +60,14 @@ def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Ent
     return (newest, late) if late else None
 
 
+def holding_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Entry, str] | None:
+    """Return the repair because of which nothing is to be done about a diagnosis now, and what its user has to do
+    first, as a clause ("": only to prompt): it is stored, or the client has not read it yet.
+    """
+    standing = standing_repair(store, context.ledger, found)
+    return (standing, "") if standing is not None else unread_repair(context, store, found.failure)
+
+
 def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session, failure: Failure) -> Entry | None:
     """Return the repair before a failure, where nothing was answered since and the client may have built the request
     from what it had in memory: the error may speak of what is stored no more.
