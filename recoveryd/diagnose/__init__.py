@@ -18,7 +18,7 @@ from recoveryd.diagnose.earlier_repairs import (
 )
 from recoveryd.diagnose.left_alone import left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
-from recoveryd.diagnose.retry_policy import judged_state
+from recoveryd.diagnose.retry_policy import at_cap, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import diagnose_unsendable
 
@@ -32,6 +32,7 @@ __all__ = [
     "Triage",
     "Verdict",
     "assess",
+    "at_cap",
     "case_from_ledger",
     "diagnose",
     "diagnose_unsendable",

@@ -72,7 +72,6 @@ def decide_retry(
     back (`Ledger.taken_back`). `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a
     conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
     """
-    attempts = [one for one in tries if one.outcome is not Outcome.GAVE_UP]
     if handled is not None:
         if handled.outcome in _FINAL:
             return Skip(_FINAL[handled.outcome])
@@ -80,12 +79,19 @@ def decide_retry(
             return Skip(f"it was handled before ({handled.outcome}), and nothing changed since")
     if undone is not None:
         return Skip("the last repair of its session was undone by the user, and no prompt was answered since")
-    if len(attempts) < max_retries:
+    if not at_cap(tries, max_retries):
         return Admit()
-    if len(attempts) < len(tries):
+    if any(one.outcome is Outcome.GAVE_UP for one in tries):
         return Skip("its session was given up until a prompt is answered")
-    times = "once" if len(attempts) == 1 else f"{len(attempts)} times"
+    times = "once" if len(tries) == 1 else f"{len(tries)} times"
     return GiveUp(f"The session was {tried} {times} and is refused again.")
+
+
+def at_cap(tries: Sequence[PastRecovery], max_retries: int) -> bool:
+    """Whether a session had all its recoveries, by the `tries` since a prompt of its user had success. That it was
+    given up is none.
+    """
+    return sum(one.outcome is not Outcome.GAVE_UP for one in tries) >= max_retries
 
 
 def judged_state(stamp: Stamp, config: Config) -> str:

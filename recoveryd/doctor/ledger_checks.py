@@ -59,7 +59,7 @@ def check_ledger_size(patient: Patient) -> Iterator[Check]:
 
 def check_conflicts(patient: Patient) -> Iterator[Check]:
     """Check that no repair was cut off, or written over by the client."""
-    found = books(patient.config, patient.stores, patient.ledger, patient.now)
+    found = books(patient.config, patient.stores, patient.state_dir, patient.now)
     if found.problem:
         return  # said by the check of the ledger itself
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store, find_stores
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
-from recoveryd.diagnose import Context, Needing, NeedsUser, vain_repairs
+from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
 from recoveryd.disk import LockOwner, lockers, watcher, watchers
 from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
@@ -97,22 +97,17 @@ class Status:
         return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
 
 
-Wanted = Callable[[str], bool]
-
-
-def _any(store_id: str) -> bool:
-    del store_id
-    return True
+Wanted = Callable[[str], bool]  # by the id of a store
 
 
 def status(
-    config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float, wanted: Wanted = _any
+    config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float, wanted: Wanted
 ) -> Status:
-    """Collect the status. `stores`: those that exist; `wanted`: the ids of which stores are told of.
-
-    What can't be read is said in the answer; nothing is raised."""
+    """Collect the status. `stores`: those that exist; `wanted`: whether what the ledger has of a store counts, be it
+    one that is gone. What can't be read is said in the answer; nothing is raised.
+    """
     found = [_store(store, state_dir) for store in stores]
-    kept = books(config, stores, paths.ledger_file(state_dir), now, wanted)
+    kept = books(config, stores, state_dir, now, wanted)
     return _status(config, found, kept, state_dir, config_file, now)
 
 
@@ -189,12 +184,14 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
         return None, error.message
 
 
-def books(config: Config, stores: Sequence[Store], ledger: Path, now: float, wanted: Wanted = _any) -> Books:
+def books(
+    config: Config, stores: Sequence[Store], state_dir: Path, now: float, wanted: Wanted = lambda _: True
+) -> Books:
     """Read what `status` tells of the ledger; `Books.problem` when it can't be read."""
-    today = midnight(now)
+    ledger, today = paths.ledger_file(state_dir), midnight(now)
 
     def work(opened: Ledger) -> Books:
-        upkeep, context = Upkeep(opened), Context(opened, config, paths.state_dir())
+        upkeep, context = Upkeep(opened), Context(opened, config, state_dir)
         ended = [one for one in upkeep.ended() if wanted(one.store)]
         return Books(
             today=Counter(one.outcome for one in ended if one.time >= today),
@@ -220,22 +217,21 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
 
 def _capped(context: Context, stores: Sequence[Store]) -> list[tuple[str, str, str]]:
     """List the sessions that had all their recoveries since a prompt was last answered."""
-    by_id, most = {store.id: store for store in stores}, context.config.max_retries
+    by_id = {store.id: store for store in stores}
     found = []
-    for store_id, session in Upkeep(context.ledger).busiest(most):
+    for store_id, session in Upkeep(context.ledger).busiest(context.config.max_retries):
         [newest] = context.ledger.history(1, session, store_id)
-        if _spent(context, by_id.get(store_id), newest) >= most:
+        store = by_id.get(store_id)
+        if store is not None and _is_capped(context, store, newest):
             found.append((store_id, session, newest.title))
     return found
 
 
-def _spent(context: Context, store: Store | None, newest: Entry) -> int:
-    """Count the recoveries that a session had since a prompt was answered; 0 where that can't be told."""
-    if store is None:
-        return 0
+def _is_capped(context: Context, store: Store, newest: Entry) -> bool:
+    """Whether a session had all its recoveries since a prompt was answered; false where that can't be told."""
     failure = Failure(newest.store, newest.session, "", 0)
     try:
         made = vain_repairs(context, store, failure, store.look(newest.session).last_answer)
     except RecoverydError:
-        return 0
-    return sum(one.outcome is not Outcome.GAVE_UP for one in made)
+        return False
+    return at_cap(made, context.config.max_retries)

@@ -218,7 +218,7 @@ class Proposer:
             return Refusal(f"{who} is at work and did not tell its settings, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
-        tried = len(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
+        tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
         made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
         known = known.after_repair(made.sent) if made is not None and made.sent else known

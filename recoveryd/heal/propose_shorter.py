@@ -69,10 +69,10 @@ def propose_shorter(
     *,
     share: float,
     by_hand: bool,
-    tried: int = 0,
+    tried: bool,
 ) -> ShorterProposal | Refusal:
     """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not;
-    `tried`: so often in vain.
+    `tried`: it was repaired before, in vain.
     """
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 

@@ -79,7 +79,7 @@ class ShortenInput:
     `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
     was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
     provider ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`:
-    outputs were cleared since the refusal; `refused`: it was refused for its length; `tried`: how often it was made
+    outputs were cleared since the refusal; `refused`: it was refused for its length; `tried`: it was made
     shorter in vain.
     """
 
@@ -96,4 +96,4 @@ class ShortenInput:
     by_itself: Edits = ()
     cleared_since: bool = False
     refused: bool = True
-    tried: int = 0
+    tried: bool = False

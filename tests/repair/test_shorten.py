@@ -341,7 +341,7 @@ def test_a_number_of_bytes_in_the_refusal_is_what_is_aimed_at() -> None:
 
 
 def test_bytes_that_are_refused_again_go_nearly_all() -> None:
-    made = _shorter(_long(session_of(LONG["screens"], seed=7), size=Size(by_bytes=True), tried=1))
+    made = _shorter(_long(session_of(LONG["screens"], seed=7), size=Size(by_bytes=True), tried=True))
     assert set(_actions(made)) == {"take_out_media"}
     assert made.after < 32 * 1024 * 1024 / 8
 
