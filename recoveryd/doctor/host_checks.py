@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import Check, RecoverydError, fail, ok, warn
-from recoveryd.disk import watchers
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
+from recoveryd.doctor.status import daemons
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
-from recoveryd.settings import ignored, paths, paused
+from recoveryd.settings import ignored, paused
 from recoveryd.tell import Desktop, Toast, can_show
 from recoveryd.watch import folders
 
@@ -123,7 +123,7 @@ def check_service(_: Patient) -> Iterator[Check]:
 
 def check_repairs(patient: Patient) -> Iterator[Check]:
     """Check that nothing turns repairs off: a dry run, the configuration."""
-    running = watchers(paths.lock_dir(patient.state_dir))
+    running = daemons(patient.config, [store.id for store in patient.stores], patient.state_dir)
     idle = [holder for holder in running if holder.idle]
     for holder in idle:
         yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", _LIFT)

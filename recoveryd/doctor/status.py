@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,19 +65,13 @@ class Status:
     ignore_problem: str = ""  # why what is to be left alone can't be read: then nothing is repaired
     any_kind: bool = True  # whether the configuration names a kind that is repaired
     unwritable: str = ""  # why the ledger, which can be read, can't be written to
-    waiting: Sequence[LockOwner] = ()  # daemons that look for stores where those of this configuration are
+    running: Sequence[LockOwner] = ()  # the daemons that watch these stores, or would if these were there
 
     @property
     def watching(self) -> Sequence[LockOwner]:
         """The daemons that watch these stores, each once."""
         by_pid = {store.watched.pid: store.watched for store in self.stores if store.watched}
         return list(by_pid.values())
-
-    @property
-    def running(self) -> Sequence[LockOwner]:
-        """The daemons that watch these stores, or would if these were there."""
-        known = {holder.pid: holder for holder in (*self.waiting, *self.watching)}
-        return list(known.values())
 
     @property
     def unrepaired(self) -> str:
@@ -131,7 +125,7 @@ def _status(
         ignore_problem = error.message
     return Status(
         stores=stores,
-        waiting=_waiting(config, stores, state_dir),
+        running=daemons(config, [store.id for store in stores], state_dir),
         books=kept,
         pause=paused(state_dir, now),
         idle=config.idle,
@@ -162,9 +156,9 @@ def _unreadable(ledger: Path) -> str:
     return ""
 
 
-def _waiting(config: Config, stores: Sequence[StoreStatus], state_dir: Path) -> list[LockOwner]:
-    """List the daemons that look where the stores of this configuration are, or will be."""
-    places = {*(store.id for store in find_stores(config)), *(store.id for store in stores)}
+def daemons(config: Config, stores: Iterable[str], state_dir: Path) -> list[LockOwner]:
+    """List the daemons that look where these stores, and those of this configuration, are or will be."""
+    places = {*(store.id for store in find_stores(config)), *stores}
     return [holder for holder in watchers(paths.lock_dir(state_dir)) if places & {*holder.stores}]
 
 

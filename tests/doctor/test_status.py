@@ -17,7 +17,7 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
-from recoveryd.disk.locks import StoreLock
+from recoveryd.disk.locks import RunNote, StoreLock
 from recoveryd.doctor.status import books, status
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.settings import paths
@@ -137,6 +137,21 @@ def test_a_daemon_that_repairs_nothing_says_so_whatever_the_configuration_says(
         checks = json.loads(run("doctor", "--json")[1])["checks"]
         [check] = [check for check in checks if check["code"] == "repairs"]
         assert check["level"] == ("warn" if why else "ok") and why in check["says"]
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_status_and_doctor_speak_of_the_daemons_of_these_stores_alone(
+    tree: Tree, run: Run, tmp_path: Path, mine: bool
+) -> None:
+    note = RunNote(paths.lock_dir(private_files.make_folder(paths.state_dir())))
+    note.say([tree.store.id if mine else str(tmp_path / "elsewhere")], "`dry_run` is set")
+    try:
+        assert bool(json.loads(run("status", "--json")[1])["running"]) is mine
+        checks = json.loads(run("doctor", "--json")[1])["checks"]
+        [check] = [check for check in checks if check["code"] == "repairs"]
+        assert check["level"] == ("warn" if mine else "ok")
+    finally:
+        note.release()
 
 
 @pytest.mark.parametrize(("key", "value"), [("dry_run", "true"), ("enabled", "false")])
