@@ -12,8 +12,8 @@ from recoveryd.core.errors import BusyError
 from recoveryd.core.model import Event, Outcome
 from recoveryd.heal import lifecycle as module
 from recoveryd.heal.lifecycle import Lifecycle
-from recoveryd.tell.event_words import headline, notice
-from tests.support.cases import case, case_of
+from recoveryd.tell.event_words import headline
+from tests.support.cases import case, case_of, notice
 from tests.support.judge import refusal
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, write_over
 

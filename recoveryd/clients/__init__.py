@@ -7,7 +7,7 @@ imports another.
 from __future__ import annotations
 
 from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings
-from recoveryd.clients.find import Clients, Config, Whose, client_title, find_stores, read_error, whereabouts
+from recoveryd.clients.find import Clients, Config, Whose, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
 from recoveryd.clients.shortening import CanShorten, Shortening
@@ -52,7 +52,6 @@ __all__ = [
     "Store",
     "Whose",
     "all_written",
-    "client_title",
     "find_stores",
     "is_abandoned",
     "is_store_of",

@@ -199,11 +199,6 @@ def _by_place(store_id: str) -> str:
     return next((name for name, known in _CLIENTS.items() if known.folder == last), "opencode")
 
 
-def client_title(store_id: str) -> str:
-    """Return what people call the client of a store, by the store's id alone; `Whose` knows more."""
-    return _title(_by_place(store_id))
-
-
 class Whose:
     """Tell whose a store is by its id, also of one that is gone.
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from recoveryd.clients import client_title
 from recoveryd.core import Event, __version__
 from recoveryd.tell import DURABLE_BOUNDS, Callbacks
 
@@ -35,7 +34,7 @@ class Otel:
     `/v1/traces` and `/v1/metrics` stand below; None: nothing is sent.
     """
 
-    def __init__(self, endpoint: str | None, titles: Callable[[str], str] = client_title) -> None:
+    def __init__(self, endpoint: str | None, titles: Callable[[str], str]) -> None:
         self._titles = titles
         self._stuck: Counter[str] = Counter()
         self.on = False

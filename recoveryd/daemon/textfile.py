@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.clients import client_title
 from recoveryd.core import DiskError
 from recoveryd.disk import private_files
 from recoveryd.ledger import Ledger, Upkeep
@@ -16,7 +15,7 @@ from recoveryd.tell import METRICS_BEGIN, metrics
 class Textfile:
     """Writes the metrics to `path`, and removes the file when the daemon ends. None: there is none."""
 
-    def __init__(self, path: Path | None, titles: Callable[[str], str] = client_title) -> None:
+    def __init__(self, path: Path | None, titles: Callable[[str], str]) -> None:
         self._titles = titles
         self._path = path
 

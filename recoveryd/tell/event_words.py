@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from recoveryd.clients import client_title
 from recoveryd.core import Event, Outcome, capital, clean, kind_info
 from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
@@ -24,12 +23,10 @@ def headline(event: Event) -> str:
     return f"{log_prefix(event)}: {cause(event.kind)} ({event.detail}){since}"
 
 
-def notice(
-    event: Event, buttons: tuple[Button, ...] = (), go_on: str = "Say “continue” to go on", who: str = ""
-) -> Toast:
+def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str) -> Toast:
     """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`).
 
-    `who`: what people call its client, where that is not told by the store alone.
+    `who`: what people call its client.
     """
     healed = event.outcome is Outcome.HEALED
     stays = "unanswered" if kind_info(event.kind).cleared_by_prompt else "stuck"
@@ -37,7 +34,6 @@ def notice(
     news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
-    who = who or client_title(event.store)
     says, body = f"{who} session {news}", body.strip()
     return Toast(f"{says}: {name}", body, buttons, news, event.session, name, who, f"{says}: {event.session}: {body}")
 

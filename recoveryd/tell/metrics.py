@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from recoveryd.clients import client_title
 from recoveryd.core import Outcome, __version__
 from recoveryd.ledger import EndedRecovery
 
@@ -21,7 +20,7 @@ _VERSION = "The version of recoveryd."
 Titles = Callable[[str], str]  # what people call the client of a store, by the store's id
 
 
-def metrics(ended: Iterable[EndedRecovery], stuck: Iterable[str], titles: Titles = client_title) -> str:
+def metrics(ended: Iterable[EndedRecovery], stuck: Iterable[str], titles: Titles) -> str:
     """Write the metrics as a text, with a line for each series. `stuck`: the store of each session that
     needs its user.
     """

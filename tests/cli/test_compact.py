@@ -22,11 +22,10 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import ConflictError
 from recoveryd.core.model import Change, Outcome
 from recoveryd.diagnose import Context, assessment, diagnose
-from recoveryd.tell.event_words import notice
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import MODEL, SessionBuilder
-from tests.support.cases import case
+from tests.support.cases import case, notice
 from tests.support.database import Base
 from tests.support.judge import body
 from tests.support.long_sessions import BASE, LONG, bash, many_turns, spent

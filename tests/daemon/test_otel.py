@@ -154,7 +154,7 @@ def test_without_its_libraries_the_daemon_runs_and_says_what_to_install(monkeypa
     sink = logger.add(said.append, format="{message}")
     monkeypatch.setattr(builtins, "__import__", without)
     try:
-        made = otel.Otel("http://127.0.0.1:4318")
+        made = otel.Otel("http://127.0.0.1:4318", str)
     finally:
         monkeypatch.undo()
         logger.remove(sink)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics import parser
 
-from recoveryd.clients import Config, SessionStatus, Stamp, client_title
+from recoveryd.clients import Config, SessionStatus, Stamp, Whose
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.figures import Figures
@@ -24,6 +24,8 @@ from tests.conftest import Run
 from tests.support.build import SessionBuilder
 from tests.support.running import running, until
 from tests.support.trees import EMPTY, Tree, blank_answer
+
+TITLES = Whose(Config(), []).title
 
 
 def fine(session: SessionBuilder) -> None:
@@ -54,16 +56,16 @@ def test_a_file_of_somebody_else_is_left(tmp_path: Path) -> None:
     file = tmp_path / "other.prom"
     file.write_text("# mine\n")
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made = Textfile(file)
+        made = Textfile(file, TITLES)
         with pytest.raises(DiskError, match="no file of recoveryd"):
             made.write(ledger, [])
         made.remove()
         assert file.read_text() == "# mine\n"
-        gone = Textfile(tmp_path / "nowhere" / "x.prom")
+        gone = Textfile(tmp_path / "nowhere" / "x.prom", TITLES)
         with pytest.raises(DiskError, match="can't be written to"):
             gone.write(ledger, [])
         gone.remove()
-        Textfile(None).write(ledger, [])
+        Textfile(None, TITLES).write(ledger, [])
 
 
 def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +74,7 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with Ledger(tmp_path / "ledger.db") as ledger:
         config = Config(metrics=Metrics(textfile=file))
-        made, context = Figures(config, client_title), Context(ledger, config, tmp_path)
+        made, context = Figures(config, TITLES), Context(ledger, config, tmp_path)
         for told, later, written in ((0, 0, True), (0, 1, False), (1, 2, True), (1, 49, False), (1, 1, True)):
             now[0] += later
             assert made.tell(context, [tree.store], told) is None
@@ -111,7 +113,7 @@ def test_a_count_that_is_put_off_says_for_how_long(tree: Tree, tmp_path: Path, m
 
     monkeypatch.setattr(NeedsUser, "find", slow)
     with Ledger(tmp_path / "ledger.db") as ledger:
-        made = Figures(Config(metrics=Metrics(textfile=tmp_path / "x.prom")), client_title)
+        made = Figures(Config(metrics=Metrics(textfile=tmp_path / "x.prom")), TITLES)
         context = Context(ledger, Config(), tmp_path)
         assert made.tell(context, [tree.store], 1) is None
         assert made.tell(context, [tree.store], 2) == 19.0, "a twentieth of the time at the most"

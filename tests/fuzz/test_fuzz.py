@@ -12,11 +12,12 @@ import pytest
 
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core.model import Event, Kind, Outcome
-from recoveryd.tell.event_words import headline, notice
+from recoveryd.tell.event_words import headline
 from recoveryd.tell.failure_words import remedy
 from tests.fuzz.memory import BOUND_MIB, peak
 from tests.fuzz.run import run
 from tests.support.build import SessionBuilder, api_error, write_tree
+from tests.support.cases import notice
 from tests.support.refused import kind_of
 
 

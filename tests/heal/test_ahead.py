@@ -24,11 +24,11 @@ from recoveryd.disk import recovery_lock
 from recoveryd.heal import ahead, take_back
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import overrides, paths
-from recoveryd.tell.event_words import notice
 from tests.cli.contract import faults
 from tests.conftest import Run
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
+from tests.support.cases import notice
 from tests.support.examples import FULL
 from tests.support.generate import generate
 from tests.support.judge import SIGNATURE, as_it_came, refusal, refused_in_every_way

@@ -16,13 +16,14 @@ from recoveryd.core.model import Event, Kind, Outcome
 from recoveryd.heal.lifecycle import CONFIRM_S
 from recoveryd.tell import freedesktop, notifier
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.event_words import notice, notice_buttons, show_notice
+from recoveryd.tell.event_words import notice_buttons, show_notice
 from recoveryd.tell.notifier import Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.e2e.daemon import Daemon
 from tests.live.screen import Screen, missing, running_screen, until
 from tests.live.stuck import Stuck, outcomes
 from tests.support.bus import descriptors
+from tests.support.cases import notice
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "all there")
 

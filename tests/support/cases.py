@@ -1,4 +1,4 @@
-"""Cases of failures, as a test has them."""
+"""Cases of failures and the notices of what came of them, as a test has them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import replace
 from recoveryd.clients import Store
 from recoveryd.core.model import Event, Failure, Kind, Refused
 from recoveryd.diagnose import Case
+from recoveryd.tell import event_words
+from recoveryd.tell.toast import Button, Toast
 from tests.support.refused import refused
 
 
@@ -20,3 +22,10 @@ def case(store: Store, failure: Failure, kind: Kind | None = None, recovery: str
 def case_of(store: Store, failure: Failure, event: Event) -> Case:
     """The case that came to this event."""
     return replace(case(store, failure, event.kind, event.id), event=event)
+
+
+def notice(
+    event: Event, buttons: tuple[Button, ...] = (), go_on: str = "Say “continue” to go on", who: str = "OpenCode"
+) -> Toast:
+    """The notice of an event, if nothing else is said of a session of OpenCode."""
+    return event_words.notice(event, buttons, go_on, who)

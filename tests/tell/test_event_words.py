@@ -13,8 +13,9 @@ from recoveryd.core.failure_kinds import is_repairable
 from recoveryd.core.model import Edit, Event, Kind, Outcome
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, deeds_sentence
-from recoveryd.tell.event_words import notice, notice_buttons, show_notice
+from recoveryd.tell.event_words import notice_buttons, show_notice
 from recoveryd.tell.failure_words import cause, remedy
+from tests.support.cases import notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
 from tests.support.judge import stuck

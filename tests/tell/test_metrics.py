@@ -8,11 +8,13 @@ import pytest
 from prometheus_client import parser as plain_text
 from prometheus_client.openmetrics import parser as openmetrics
 
+from recoveryd.clients import Config, Whose
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.ledger import EndedRecovery
 from recoveryd.tell.metrics import FIRST, metrics
 
 STORE = "/home/me/.local/share/opencode/storage"
+TITLES = Whose(Config(), []).title
 EMPTY, MISSING = Kind.EMPTY_CONTENT, Kind.TOOL_RESULT_MISSING
 ENDED = [
     EndedRecovery(MISSING, Outcome.HEALED, 1.0, 0.2, STORE),
@@ -31,7 +33,7 @@ def read(reader: Any, text: str) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
 def test_what_they_say(reader: Any) -> None:
-    text = metrics(ENDED, [STORE])
+    text = metrics(ENDED, [STORE], TITLES)
     said = read(reader, text)
     count = {key[2:]: value for key, value in said.items() if key[0] == "recoveryd_recoveries"}
     assert count == {
@@ -50,4 +52,4 @@ def test_what_they_say(reader: Any) -> None:
 
 @pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
 def test_an_empty_ledger_is_sound_too(reader: Any) -> None:
-    assert [key[0] for key in read(reader, metrics([], []))] == ["recoveryd_version"]
+    assert [key[0] for key in read(reader, metrics([], [], TITLES))] == ["recoveryd_version"]

@@ -12,10 +12,10 @@ from recoveryd.core.edits import deed_names, deeds
 from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import deeds_sentence
-from recoveryd.tell.event_words import notice
 from recoveryd.tell.toast import BODY_LENGTH
 from recoveryd.tell.where import places, places_line
 from tests.support.build import SessionBuilder
+from tests.support.cases import notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup
 from tests.support.judge import stuck

@@ -16,7 +16,7 @@ import pytest
 
 import recoveryd.daemon.daemon as daemon_module
 from recoveryd.api import recover
-from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
+from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
@@ -348,7 +348,7 @@ def test_a_store_that_is_gone_is_told_by_its_id() -> None:
         "/a/b": ("of a newer one", opencode_content),
     }
     assert {store: (whose.title(store), whose.content(store)) for store in wanted} == wanted
-    assert client_title("/h/.codex/sessions") == "Codex" and whose.meant("fork") == "opencode/Fork"
+    assert whose.title("/h/.codex/sessions") == "Codex" and whose.meant("fork") == "opencode/Fork"
 
 
 @pytest.mark.live

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients import Clients, Config, Whose, client_title, find_stores
+from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
 from recoveryd.core import ConfigError, Kind, Outcome, StoreError
 from recoveryd.doctor.config_references import reference_problems
@@ -30,7 +30,7 @@ def test_a_fork_is_found_by_its_place_and_named_everywhere(
     base = Base(tmp_path / "data" / name / f"{name}.db", NEW)
     (store,) = [store for store in find_stores(Config(), env) if store.client == name]
     assert (store.id, store.live()) == (str(base.path), None)
-    assert client_title(store.id) == Clients(Config()).of(store).title == title
+    assert Whose(Config(), []).title(store.id) == Clients(Config()).of(store).title == title
     elsewhere = Base(tmp_path / "other" / f"{name}.db", NEW)
     (named,) = [s for s in find_stores(Config(), {**env, variable: str(elsewhere.path)}) if s.client == name]
     assert named.id == str(elsewhere.path)
