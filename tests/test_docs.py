@@ -24,6 +24,7 @@ from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, version_t
 from recoveryd.core.model import Kind
 from recoveryd.doctor.checks import _CHECKS, CODES
 from recoveryd.settings.load import load
+from tests import support
 from tests.conftest import Run
 from tests.support.trees import EMPTY, Tree, blank_answer
 
@@ -125,6 +126,11 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
 def _anchor(heading: str) -> str:
     """The name by which a link finds a heading, as on GitHub."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_helpers_of_the_tests_are_listed_and_those_that_are_listed_are_there() -> None:
+    listed = re.findall(r"`(\w+)`", "".join(re.findall(r"^- (.*?):", support.__doc__ or "", re.MULTILINE)))
+    assert sorted(listed) == sorted(path.stem for path in Path(str(support.__file__)).parent.glob("[!_]*.py"))
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
