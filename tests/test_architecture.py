@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +12,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from recoveryd.cli.declare import subparsers
+from recoveryd.cli.parser import make_parser
 
 ROOT = Path(__file__).parent.parent / "recoveryd"
 FILES = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts): p for p in sorted(ROOT.rglob("*.py"))}
@@ -194,6 +198,22 @@ def test_a_package_says_what_it_is_and_names_what_it_shows(name: str) -> None:
     assert len(ast.get_docstring(tree) or "") > 40
     shown = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
     assert shown or not [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module != "__future__"]
+
+
+def test_a_message_names_a_command_as_it_is_to_be_typed_in_this_call() -> None:
+    """By `core.command_line`: a name written out loses the configuration that the call was given. What is recorded, and
+    read by other calls, is not told so.
+    """
+    commands = "|".join(sorted({help_of.prog.split()[1] for _, help_of in subparsers(make_parser())}))
+    written = re.compile(rf"\brecoveryd ({commands})\b(?!.*--config )", re.S)
+    general = ["parser", "parser_upkeep", "manual", "completion", "demo", "overrides"]  # of no call, or recorded
+    found = []
+    for module, path in MODULES.items():
+        if package(module) in ("cli", "doctor", "service", "settings", "tell") and path.stem not in general:
+            told = {id(n.value) for n in ast.walk(parsed(path)) if isinstance(n, ast.Expr)}  # docstrings
+            texts = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.Constant) and id(n) not in told]
+            found += [f"{module}: {n.value}" for n in texts if isinstance(n.value, str) and written.search(n.value)]
+    assert found == ["recoveryd.service.base: recoveryd install"]  # the mark in our files
 
 
 @pytest.mark.live

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from recoveryd.cli.output import complain, error_document, to_nowhere
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, going_by
 
 __all__ = ["main"]
 
@@ -57,7 +57,8 @@ def _run(argv: Sequence[str] | None) -> int:
         setup(
             "ERROR" if arguments.quiet else "DEBUG" if arguments.verbose else "WARNING"
         )  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback
-        return int(arguments.run(arguments))
+        with going_by(str(arguments.config.absolute()) if arguments.config else ""):
+            return int(arguments.run(arguments))
     except RecoverydError as error:
         if as_json:
             error_document(error)

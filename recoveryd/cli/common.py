@@ -10,7 +10,7 @@ from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
 from recoveryd.clients import Clients, Config, Store, Whose, find_stores, whereabouts
-from recoveryd.core import ConfigError, NotFoundError, RecoverydError, any_of
+from recoveryd.core import ConfigError, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
 from recoveryd.ledger import KnownStores, Ledger, LedgerFile, peek
@@ -30,7 +30,7 @@ def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]
     _must_be_there(arguments)
     config, problem = load_sound(Config, arguments.config or paths.config_file())
     if problem is not None:
-        complain(f"{problem.message}\nThat is left out here; `recoveryd run` does not start with it.", WARNING)
+        complain(f"{problem.message}\nThat is left out here; `{command_line('run')}` does not start with it.", WARNING)
     return config, problem
 
 
@@ -63,7 +63,9 @@ def none_found(config: Config, whose: Whose, only: str | None) -> str:
     known = {title: (key, variables) for title, key, variables in whereabouts()}
     if only is None:
         clients, keys = any_of(known), any_of(key for key, _ in known.values() if key)
-        return f"No store of {clients} was found. If yours is elsewhere, set {keys} (`recoveryd config path`)."
+        return (
+            f"No store of {clients} was found. If yours is elsewhere, set {keys} (`{command_line('config', 'path')}`)."
+        )
     title, looked = whose.called(only), Clients(config).places(only, os.environ)
     where = f"was found in {', '.join(map(str, looked))}" if looked else "is looked for, by the configuration"
     others = sorted({whose.title(store.id) for store in stores_of(config)})

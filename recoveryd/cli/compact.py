@@ -25,6 +25,7 @@ from recoveryd.core import (
     Refused,
     RefusedError,
     capital,
+    command_line,
 )
 from recoveryd.diagnose import Case, Context
 from recoveryd.heal import Recovery, follow_moved, recover_one
@@ -83,7 +84,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
     if found is not None and found.kind is _KIND:
         return found.failure
     if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):
-        repair = f"First: recoveryd scan --repair --session {session}"
+        repair = f"First: {command_line('scan', '--repair', session=session)}"
         how = repair if found.changes and not found.ignored else f"{capital(found.outlook).rstrip('.')}."
         raise RefusedError(f"This session is stuck on something else: {found.cause}.", how)
     made = context.clients.of(store).next_failure(store.load(session))
@@ -116,6 +117,6 @@ def _done(arguments: argparse.Namespace, data: dict[str, Any], event: Event) -> 
         out.print()
         print_wrapped(out, f"{event.detail}." if healed else f"Not done: {event.detail}")
         if healed:
-            print_wrapped(out, f"To take it back: recoveryd undo {event.id}")
+            print_wrapped(out, f"To take it back: {command_line('undo', event.id)}")
 
     return render(Result(data, show, OK if healed else WRONG), as_json=arguments.json)

@@ -12,7 +12,7 @@ from rich.console import Console
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrapped, render
 from recoveryd.clients import Config
-from recoveryd.core import ConfigProblem, UsageError
+from recoveryd.core import ConfigProblem, UsageError, command_line
 from recoveryd.doctor import reference_problems
 from recoveryd.settings import change, create, paths, settings_as_toml
 
@@ -22,8 +22,8 @@ def config(arguments: argparse.Namespace) -> int:
     path = arguments.config or paths.config_file()
     if arguments.key is not None and arguments.what != "set":
         raise UsageError(
-            f"`recoveryd config {arguments.what}` takes nothing behind it; of {arguments.key} it would say nothing.",
-            f"Of another file: recoveryd config {arguments.what} --config FILE",
+            f"`config {arguments.what}` takes nothing behind it; of {arguments.key} it would say nothing.",
+            "Another file is named with --config FILE.",
         )
     if arguments.what == "path":
         return render(Result({"path": str(path)}, lambda out: out.print(str(path))), as_json=arguments.json)
@@ -45,11 +45,13 @@ def config(arguments: argparse.Namespace) -> int:
 
 def _set(arguments: argparse.Namespace, path: Path) -> int:
     if arguments.value is None:
-        raise UsageError("A key or its value is missing.", "recoveryd config set notify.desktop false")
+        raise UsageError("A key or its value is missing.", command_line("config", "set", "notify.desktop", "false"))
     value = change(Config, path, arguments.key, arguments.value)
 
     def say(out: Console) -> None:
-        print_wrapped(out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `recoveryd restart`.")
+        print_wrapped(
+            out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `{command_line('restart')}`."
+        )
 
     return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
 

@@ -15,7 +15,17 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.clients import Store, Whose, read_error, stores_having
-from recoveryd.core import Diagnosis, Failure, Kind, RecordedError, UsageError, is_repairable, is_session_id, kind_info
+from recoveryd.core import (
+    Diagnosis,
+    Failure,
+    Kind,
+    RecordedError,
+    UsageError,
+    command_line,
+    is_repairable,
+    is_session_id,
+    kind_info,
+)
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery
 from recoveryd.providers import candidates, classify, families_with, other_cause
@@ -33,7 +43,7 @@ def explain(arguments: argparse.Namespace) -> int:
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     if is_session_id(arguments.text):
         raise UsageError(
-            f"{arguments.text} is the id of a session, and no error.", f"recoveryd explain --session {arguments.text}"
+            f"{arguments.text} is the id of a session, and no error.", command_line("explain", session=arguments.text)
         )
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
     error = read_error(text)
@@ -107,7 +117,8 @@ def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     stores, unread = stores_having(stores_of(config), arguments.session)
     if not stores:
-        raise no_session(arguments.session, map(str, unread.values()), "`recoveryd scan` lists those that are stuck.")
+        lists = f"`{command_line('scan')}` lists those that are stuck."
+        raise no_session(arguments.session, map(str, unread.values()), lists)
     with known_ledger() as ledger:
         recovery = Recovery(Context(ledger, config, paths.state_dir()))
         asked = [finding_of(store, arguments.session, recovery) for store in stores]

@@ -29,6 +29,7 @@ from recoveryd.core import (
     PastRecovery,
     RecoverydError,
     Refusal,
+    command_line,
     kind_info,
 )
 from recoveryd.diagnose import Assessment, Case, assess, undone_repair
@@ -54,7 +55,7 @@ _NOT_UNDERSTOOD = {
     UNANSWERED: "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. "
     "If that one was to be answered, prompt it again",
     REFUSED: "not understood: prompt it again. If it is refused each time, {way_back}, "
-    "and please send what `recoveryd report {session}` makes",
+    "and please send what `{report}` makes",
     ELSEWHERE: "nothing is to be repaired. {about}",
     COPIED: "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
     TAKEN_BACK: "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
@@ -140,7 +141,8 @@ class Finding:
         done = f"it was healed ({self.undone.recovery}), and you undid that{at}"
         if not self.changes:
             return done
-        return f"{done}; it is repaired only by recoveryd scan --repair --session {self.failure.session}"
+        again = command_line("scan", "--repair", session=self.failure.session)
+        return f"{done}; it is repaired only by {again}"
 
     @property
     def outlook(self) -> str:
@@ -222,8 +224,9 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     ledger, failure, refused = recovery.context.ledger, found.failure, found.diagnosis.refused
     if refused is None:
         about = str(found.evidence.get("about", ""))
+        report = command_line("report", failure.session)
         way_back = recovery.context.clients.of(store).way_back
-        says = _NOT_UNDERSTOOD[found.diagnosis.reason].format(session=failure.session, about=about, way_back=way_back)
+        says = _NOT_UNDERSTOOD[found.diagnosis.reason].format(report=report, about=about, way_back=way_back)
         return replace(found, action=says)
     found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
@@ -232,10 +235,11 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         entry for entry in ledger.pending() if entry.session == failure.session and is_store_of(store, entry.store)
     ]
     if cut_off:
-        what, ends = "repair", "scan --repair"
+        what, ends = "repair", command_line("scan", "--repair")
         if cut_off[0].outcome is Outcome.UNDOING:  # which a scan leaves: it is not repaired against its user's wish
-            what, ends = "undo of", f"undo {cut_off[0].id}"
-        ended = f"its {what} {cut_off[0].id} was cut off half way; `recoveryd run` and `recoveryd {ends}` end that"
+            what, ends = "undo of", command_line("undo", cut_off[0].id)
+        run = command_line("run")
+        ended = f"its {what} {cut_off[0].id} was cut off half way; `{run}` and `{ends}` end that"
         return replace(found, action=f"{ended} first. Then: {found.action}" if found.changes else ended)
     return found
 

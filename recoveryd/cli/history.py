@@ -10,7 +10,7 @@ from rich.console import Console
 from recoveryd.cli.common import client_meant, known_ledger, recovery_hint, sound_of, store_named, whose_of
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
 from recoveryd.clients import Clients, Whose
-from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, kind_info
+from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, command_line, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import take_back
 from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
@@ -47,7 +47,7 @@ def history(arguments: argparse.Namespace) -> int:
 
 
 def _none(*, any_at_all: bool) -> str:
-    none = "None of those. `recoveryd history` lists what there is."
+    none = f"None of those. `{command_line('history')}` lists what there is."
     return none if any_at_all else "No session needed a recovery so far."
 
 
@@ -124,7 +124,7 @@ def show(arguments: argparse.Namespace) -> int:
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
-            out.print(f"\nTo take it back: recoveryd undo {entry.id}")
+            out.print(f"\nTo take it back: {command_line('undo', entry.id)}")
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 

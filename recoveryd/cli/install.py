@@ -17,7 +17,7 @@ from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, print_wrapped, render
 from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Clients, Config, Whose, find_stores
-from recoveryd.core import RecoverydError, __version__
+from recoveryd.core import RecoverydError, __version__, command_line
 from recoveryd.disk import private_files
 from recoveryd.service import Background, Manager, Service, base, of_this_system, plugins, shell_settings
 from recoveryd.service import uninstall as leave
@@ -55,7 +55,7 @@ def install(arguments: argparse.Namespace) -> int:
 
     def show(out: Console) -> None:
         print_wrapped(out, f"recoveryd {__version__} is installed. The log: {manager.log_command}")
-        print_wrapped(out, "To take it out again: recoveryd uninstall")
+        print_wrapped(out, f"To take it out again: {command_line('uninstall')}")
 
     data = {"steps": steps.said, "strict": made.strict, "log": str(log), "log_command": manager.log_command}
     return render(Result(data, show), as_json=arguments.json)
@@ -88,7 +88,8 @@ def uninstall(arguments: argparse.Namespace) -> int:
 
     def show(out: Console) -> None:
         if kept:
-            print_wrapped(out, short_paths(f"The ledger stays: {kept} (`recoveryd uninstall --purge` takes that too)"))
+            purge = command_line("uninstall", "--purge")
+            print_wrapped(out, short_paths(f"The ledger stays: {kept} (`{purge}` takes that too)"))
         print_wrapped(
             out,
             "The program goes as it came: pipx uninstall recoveryd, uv tool uninstall recoveryd, or remove its venv.",
@@ -151,7 +152,7 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
     here = _folders(config, os.environ)
     for folder in made.writable:
         if folder in here and not folder.is_dir():
-            yield f"{folder} is not there yet. Once the client has made it: recoveryd install --strict"
+            yield f"{folder} is not there yet. Once the client has made it: {command_line('install', '--strict')}"
         if folder == Path.home() or folder in Path.home().parents:
             yield f"a store lies in {folder} itself, so all of that may be written to."
     for client in Clients(config).on_this_machine(os.environ):

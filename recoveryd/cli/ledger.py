@@ -13,7 +13,7 @@ from rich.console import Console
 from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, whose_by
 from recoveryd.cli.output import Result, local_time, print_wrapped, render, table
-from recoveryd.core import Entry, Outcome, capital
+from recoveryd.core import Entry, Outcome, capital, command_line
 from recoveryd.ledger import Held, Upkeep
 from recoveryd.ledger import export as write
 
@@ -47,8 +47,8 @@ def prune(arguments: argparse.Namespace) -> int:
             print_wrapped(out, f"{capital(' and '.join(what))} {verb}.")
         if stays:
             sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
-            same = "" if arguments.keep_days is None else f" --keep-days {days}"
-            way = f"`recoveryd ledger prune{same} --all-content` takes it out for good."
+            same = () if arguments.keep_days is None else ("--keep-days", str(days))
+            way = f"`{command_line('ledger', 'prune', *same, '--all-content')}` takes it out for good."
             sole += f"{_recoveries(stays)}; it stays. {way}"
             print_wrapped(out, sole)
         elif not what:

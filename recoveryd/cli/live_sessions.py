@@ -11,7 +11,7 @@ from functools import partial
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_store_of
-from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError
+from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError, command_line
 from recoveryd.diagnose import Context
 from recoveryd.doctor import repairing
 from recoveryd.heal import Recovery
@@ -101,9 +101,9 @@ class LiveSessions:
         stores, state = list(self._stores.values()), paths.state_dir()
         found = repairing(self._config, stores, state, paths.config_file(), self._clock())
         if not found.running:
-            return "Nothing is repaired, for no recoveryd runs: recoveryd start"
+            return f"Nothing is repaired, for no recoveryd runs: {command_line('start')}"
         if found.watching and found.pause is not None:
-            return "Nothing is repaired: recoveryd unpause"
+            return f"Nothing is repaired: {command_line('unpause')}"
         return f"Nothing is repaired: {found.unrepaired}" if found.unrepaired else ""
 
     def changes(self, row: LiveSession) -> list[Change]:

@@ -13,7 +13,7 @@ from rich.console import Console
 from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_of, stores_of
 from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, print_wrapped, render
 from recoveryd.clients import Config, stores_having
-from recoveryd.core import NotFoundError, RecoverydError, UsageError, is_session_id
+from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.disk import private_files
 from recoveryd.doctor import repairing
 from recoveryd.settings import overrides, paths
@@ -23,13 +23,14 @@ def pause(arguments: argparse.Namespace) -> int:
     """Run `recoveryd pause`: repair nothing for a while, or until `unpause`."""
     state = private_files.make_folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
-    until = "`recoveryd unpause`" if made.until is None else local_time(made.until)
+    until = f"`{command_line('unpause')}`" if made.until is None else local_time(made.until)
     hours = (
         f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"  # the file is not read: it may be broken
     )
-    words = f"Nothing is repaired by itself until {until}; `recoveryd scan --repair` does it by hand. "
+    repair = command_line("scan", "--repair")
+    words = f"Nothing is repaired by itself until {until}; `{repair}` does it by hand. "
     words += "What gets stuck meanwhile is healed after that, if it is not older than "
-    words += f"{hours} then: `recoveryd scan --repair` heals what is."
+    words += f"{hours} then: `{repair}` heals what is."
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
@@ -44,7 +45,8 @@ def unpause(arguments: argparse.Namespace) -> int:
     over, on = "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
     words = "It was not paused." if not ended else _goes_on(config, over, on)
     if found is not None and now - found.since > hours * 3600:
-        words += f" What got stuck more than {hours:g} hours ago is not: `recoveryd scan --repair` does that."
+        repair = command_line("scan", "--repair")
+        words += f" What got stuck more than {hours:g} hours ago is not: `{repair}` does that."
     return render(
         Result({"paused": False, "was": ended}, lambda out: print_wrapped(out, words)), as_json=arguments.json
     )
@@ -54,7 +56,7 @@ def _goes_on(config: Config, not_yet: str, what: str) -> str:
     """Tell what comes of what may be repaired again, as things are: `what` is healed soon, or why `not_yet`."""
     found = repairing(config, stores_of(config), paths.state_dir(), paths.config_file(), time.time())
     if found.unrepaired:
-        start = " To start it: recoveryd start" if found.stores and not found.running else ""
+        start = f" To start it: {command_line('start')}" if found.stores and not found.running else ""
         return f"{not_yet}: {found.unrepaired}.{start}"
     return f"{what} is healed within a minute."
 
@@ -64,7 +66,7 @@ def ignore(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     if arguments.what is None:
         if arguments.remove:
-            raise UsageError("What is no longer to be ignored?", "recoveryd ignore --remove SESSION|FOLDER")
+            raise UsageError("What is no longer to be ignored?", f"{command_line('ignore', '--remove')} SESSION|FOLDER")
         return _list(arguments, config.ignore)
     what = _named(arguments.what)
     if not arguments.remove and not is_session_id(what) and not what.startswith("/"):
@@ -77,7 +79,7 @@ def ignore(arguments: argparse.Namespace) -> int:
             file = arguments.config or paths.config_file()
             raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
         if not overrides.unignore(paths.state_dir(), what):
-            raise NotFoundError(f"{what} is not ignored.", "`recoveryd ignore` lists what is.")
+            raise NotFoundError(f"{what} is not ignored.", f"`{command_line('ignore')}` lists what is.")
         then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now")
         words = f"{plain(what)} is no longer ignored. {then}"
     else:

@@ -13,14 +13,14 @@ from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, console, print_labelled, print_wrapped, render
 from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Caller, Clients, Config
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, command_line
 from recoveryd.service import base, plugins
 from recoveryd.settings import paths
 
 _STATES = {
-    "absent": "not there: recoveryd plugin install",
+    "absent": "not there: {install}",
     "current": "there",
-    "outdated": "of another version or installation: recoveryd plugin install",
+    "outdated": "of another version or installation: {install}",
     "edited": "changed by somebody, or not from recoveryd: left alone",
 }
 
@@ -40,10 +40,16 @@ def plugin(arguments: argparse.Namespace) -> int:
     def show(out: Console) -> None:
         if arguments.what != "status":
             return
+        install = command_line("plugin", "install")
         for one in found:
             now = len(one.plugin.loaded())
             running = f"; loaded {now} time{'' if now == 1 else 's'} now" if one.state != "absent" else ""
-            print_labelled(out, one.title, f"{short_paths(str(one.path))}: {_STATES[one.state]}{running}", width=10)
+            print_labelled(
+                out,
+                one.title,
+                f"{short_paths(str(one.path))}: {_STATES[one.state].format(install=install)}{running}",
+                width=10,
+            )
         if not found:
             print_wrapped(out, "No client that takes a plugin is here.")
 

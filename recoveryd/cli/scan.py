@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +27,7 @@ from recoveryd.cli.findings import ENDED, Finding, finding_ahead, finding_of, sh
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
-from recoveryd.core import Event, Failure, NotFoundError, Outcome, RecoverydError, UsageError
+from recoveryd.core import Event, Failure, NotFoundError, Outcome, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context, undone_repair
 from recoveryd.heal import Lifecycle, Recovery, follow_moved
 from recoveryd.ledger import Ledger
@@ -37,7 +36,7 @@ from recoveryd.tell import evidence_line
 
 MOST = 20  # records of a diff; `show` has all of them
 _LATER = (
-    "What is listed is healed once its next prompt was refused. With `heal_ahead = true`, `recoveryd run` repairs a "
+    "What is listed is healed once its next prompt was refused. With `heal_ahead = true`, recoveryd repairs a "
     "session before that, if it sees the turn end after which it would be."
 )
 
@@ -60,7 +59,7 @@ class _Seen:
     elsewhere: list[Finding] = field(default_factory=list)
     due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
-    asked: str = ""  # what was asked for alone, in the words of the command line
+    asked: Mapping[str, str | None] = field(default_factory=dict)  # what was asked for alone, as options of the command
     named: bool = False  # by its id: then all is told of it, also where the user wants it left alone
     ahead: list[Finding] | None = None  # those that the next prompt would be refused in, where they are asked for
 
@@ -141,7 +140,8 @@ def _plans(arguments: argparse.Namespace) -> bool:
 
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
-    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session), asked=_asked(arguments))
+    asked = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
+    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session), asked=asked)
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
@@ -173,11 +173,6 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
     if not seen.names:
         seen.none = none_found(config, whose, client_meant(arguments, whose))
     return seen
-
-
-def _asked(arguments: argparse.Namespace) -> str:
-    said = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
-    return "".join(f" --{name} {shlex.quote(value)}" for name, value in said.items() if value)
 
 
 def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
@@ -302,11 +297,11 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     if seen.elsewhere and not diff:
         out.print()
         for reason, many in Counter(finding.diagnosis.reason for finding in seen.elsewhere).items():
-            print_wrapped(out, f"{many} more {ENDED[reason]}: `recoveryd explain --session ID` says more.")
+            print_wrapped(out, f"{many} more {ENDED[reason]}: `{command_line('explain', session='ID')}` says more.")
     if seen.ignored and not seen.named:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
-        print_wrapped(out, f"{more} stuck and ignored (`recoveryd ignore`).")
+        print_wrapped(out, f"{more} stuck and ignored (`{command_line('ignore')}`).")
     _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone], seen.asked)
 
 
@@ -334,16 +329,17 @@ def _others(seen: _Seen) -> str:
     """Tell what is stuck on other kinds than the one that was asked for."""
     if not seen.others:
         return ""
-    return f" on that kind, {seen.others} on another (`recoveryd scan` lists {'it' if seen.others == 1 else 'them'})"
+    lists = command_line("scan", **{**seen.asked, "kind": None})
+    return f" on that kind, {seen.others} on another (`{lists}` lists {'it' if seen.others == 1 else 'them'})"
 
 
-def _advise(out: Console, left: Sequence[Finding], asked: str) -> None:
+def _advise(out: Console, left: Sequence[Finding], asked: Mapping[str, str | None]) -> None:
     """Name the command that heals what was listed, and nothing else (`asked`)."""
     waiting = Counter(finding.kind for finding in left if finding.waits)
     if waiting.total() < len(left):
-        out.print(f"\nTo heal {'it' if len(left) == 1 else 'them'}: recoveryd scan --repair{asked}")
+        out.print(f"\nTo heal {'it' if len(left) == 1 else 'them'}: {command_line('scan', '--repair', **asked)}")
     for kind, n in waiting.items():
         each = "1 is" if n == 1 else f"{n} are"
-        only = asked if " --kind " in asked else f"{asked} --kind {kind}"
+        heals = command_line("scan", "--repair", **{**asked, "kind": kind})
         out.print()
-        print_wrapped(out, f"{each} in order until the next prompt. To heal: recoveryd scan --repair{only}")
+        print_wrapped(out, f"{each} in order until the next prompt. To heal: {heals}")

@@ -13,7 +13,7 @@ from rich.console import Console
 from recoveryd.cli.common import client_meant, none_found, sound_of, stores_of, whose_by, with_clients
 from recoveryd.cli.output import Result, local_time, print_field, render
 from recoveryd.clients import Whose
-from recoveryd.core import Entry, Outcome, __version__
+from recoveryd.core import Entry, Outcome, __version__, command_line
 from recoveryd.diagnose import Needing
 from recoveryd.disk import LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, Books, Status, StoreStatus
@@ -87,15 +87,15 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
             f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {local_time(holder.since)}{other}".lstrip(", "),
         )
     if not found.running:
-        print_field(out, "running", "no; what gets stuck stays so. To start it: recoveryd start")
+        print_field(out, "running", f"no; what gets stuck stays so. To start it: {command_line('start')}")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
         print_field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
     if found.idle and not any(holder.idle for holder in found.running):
         read = " It reads that once it is told to (SIGHUP) or started again." if found.running else ""
         print_field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")
     if found.pause is not None:
-        until = "until `recoveryd unpause`" if found.pause.until is None else f"until {local_time(found.pause.until)}"
-        print_field(out, "paused", f"since {local_time(found.pause.since)}, {until}: nothing is repaired")
+        until = f"`{command_line('unpause')}`" if found.pause.until is None else local_time(found.pause.until)
+        print_field(out, "paused", f"since {local_time(found.pause.since)}, until {until}: nothing is repaired")
     if found.ignore_problem:
         print_field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
     print_field(out, "repairs", found.unwritable)
@@ -120,7 +120,9 @@ def _show_books(out: Console, books: Books, whose: Whose) -> None:
         print_field(out, "in all", _sum(books.ever))
     print_field(out, "need you", _need_you(books.need_user, whose))
     print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
-    print_field(out, "conflict", _ids(books.conflicts), "it does not stand as it was written; `recoveryd show ID`")
+    print_field(
+        out, "conflict", _ids(books.conflicts), f"it does not stand as it was written; `{command_line('show')} ID`"
+    )
     for _, session, title in books.capped:
         print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
 
@@ -141,7 +143,8 @@ def _need_you(needing: Sequence[Needing], whose: Whose) -> str:
     of = {one.store: f" of {whose.title(one.store)}" if whose.several else "" for one in needing[:3]}
     named = ", ".join(f"{one.title or one.session}{of[one.store]}" for one in needing[:3])
     named += " and more" if len(needing) > 3 else ""
-    return f"{len(needing)} {'session is' if len(needing) == 1 else 'sessions are'} stuck ({named}): `recoveryd scan`"
+    many = "1 session is" if len(needing) == 1 else f"{len(needing)} sessions are"
+    return f"{many} stuck ({named}): `{command_line('scan')}`"
 
 
 def _sum(counts: Mapping[Outcome, int]) -> str:

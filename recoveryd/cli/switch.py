@@ -9,7 +9,7 @@ from collections.abc import Callable
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render
 from recoveryd.cli.steps import Steps
-from recoveryd.core import BusyError, RefusedError
+from recoveryd.core import BusyError, RefusedError, command_line
 from recoveryd.disk import LockOwner, watchers
 from recoveryd.doctor import HOW
 from recoveryd.service import Background, Manager, base, of_this_system
@@ -70,7 +70,7 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
     background.start((*base.command(), *named, "run"), os.environ, say, config)
     if config:
         say(f"its configuration: {config}")
-    say("it ends when the machine does; `recoveryd install` starts it at each login")
+    say(f"it ends when the machine does; `{command_line('install')}` starts it at each login")
 
 
 def _end(_: argparse.Namespace, background: Background, say: base.Say) -> None:

@@ -27,7 +27,7 @@ from recoveryd.cli.common import client_meant, config_of, open_ledger, stores_of
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Whose
-from recoveryd.core import RecoverydError, UsageError
+from recoveryd.core import RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context, case_from_ledger
 from recoveryd.heal import Answer, Resumer, by_hand
 from recoveryd.settings import paths
@@ -132,7 +132,7 @@ def watch(arguments: argparse.Namespace) -> int:
     """Run `recoveryd watch`: show the sessions live in a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "`recoveryd watch` needs a terminal.", "In a pipe: recoveryd logs -f, recoveryd history --json"
+            "This needs a terminal.", f"In a pipe: {command_line('logs', '-f')}, {command_line('history', '--json')}"
         )
     config = config_of(arguments)
     whose = Whose(config)
@@ -153,7 +153,8 @@ def show_screen(view: WatchScreen, worker: _Worker, arguments: argparse.Namespac
             if pressed == "q" and not view.question:
                 return OK
             _obey(pressed, view, worker, arguments)
-    hint = "Nothing of it touches your sessions, or a recoveryd that runs. `recoveryd scan` says what is stuck."
+    scan = command_line("scan")
+    hint = f"Nothing of it touches your sessions, or a recoveryd that runs. `{scan}` says what is stuck."
     raise RecoverydError(f"The view ended by a fault of recoveryd: {view.ended}.", hint)
 
 
@@ -216,7 +217,7 @@ def draw_screen(view: WatchScreen, out: Console) -> RenderableType:
     stuck = sum(one.state is State.STUCK for one in rows)
     count = f"{len(rows)} {'session' if len(rows) == 1 else 'sessions'}"
     return Group(
-        _line(f"{count}, {stuck} stuck; {time.strftime('%H:%M:%S')}, recoveryd watch", "bold"),
+        _line(f"{count}, {stuck} stuck; {time.strftime('%H:%M:%S')}, {command_line('watch')}", "bold"),
         *(_line(problem, "red") for problem in problems),
         _table(rows[first : first + room], row, view.whose),
         Rule(style="dim"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import keep_newest
 from recoveryd.core.collector import without_collector
+from recoveryd.core.command_line import command_line, going_by
 from recoveryd.core.diagnosis import (
     COPIED,
     ELSEWHERE,
@@ -133,6 +134,7 @@ __all__ = [
     "any_of",
     "capital",
     "clean",
+    "command_line",
     "deed_names",
     "deeds",
     "edited",
@@ -142,6 +144,7 @@ __all__ = [
     "fail",
     "failpoint",
     "from_base64",
+    "going_by",
     "half_character",
     "in_words",
     "is_repairable",

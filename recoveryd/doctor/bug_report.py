@@ -25,6 +25,7 @@ from recoveryd.core import (
     Session,
     Violation,
     __version__,
+    command_line,
     is_session_id,
     known_word,
     words,
@@ -43,7 +44,6 @@ _BLOCKS = words(  # of a request; one that is not listed may be of anybody's nam
     "function_call_output custom_tool_call custom_tool_call_output web_search_call tool_call tool functionCall "
     "functionResponse"
 )
-_WHICH = "`recoveryd history` lists the recoveries, `recoveryd scan` the sessions that are stuck; either id will do."
 _NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
 
 
@@ -84,7 +84,9 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
             if session.messages:
                 return (newest[0] if newest else None), store, session
     if not newest and is_session_id(name):
-        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", _WHICH)
+        history, scan = command_line("history"), command_line("scan")
+        which = f"`{history}` lists the recoveries, `{scan}` the sessions that are stuck; either id will do."
+        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", which)
     entry = newest[0] if newest else sources.ledger.get(name)
     found = find_store(sources.stores, sources.ledger, entry.store)
     if found is not None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from recoveryd.clients import Caller
-from recoveryd.core import Check, ok, warn
+from recoveryd.core import Check, command_line, ok, warn
 from recoveryd.doctor.examined import Patient
 from recoveryd.service import base, plugins
 
@@ -26,12 +26,14 @@ def check_plugins(patient: Patient) -> Iterator[Check]:
     for one in placed:
         if one.state == "absent":
             says = f"{one.title} has no plugin of recoveryd; without it a plain TUI shows no notices."
-            yield ok("plugin", says, "To have it: recoveryd plugin install")
+            yield ok("plugin", says, f"To have it: {command_line('plugin', 'install')}")
         elif one.state == "edited":
             says = f"{one.path} was changed, or is not from recoveryd: it is left as it is."
-            yield warn("plugin", says, "recoveryd plugin install --yes replaces it")
+            yield warn("plugin", says, f"{command_line('plugin', 'install', '--yes')} replaces it")
         elif one.state == "outdated":
-            yield warn("plugin", f"{one.path} is of another version or installation.", "recoveryd plugin install")
+            yield warn(
+                "plugin", f"{one.path} is of another version or installation.", command_line("plugin", "install")
+            )
         else:
             yield _at_work(one)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import Check, RecoverydError, fail, ok, warn
+from recoveryd.core import Check, RecoverydError, command_line, fail, ok, warn
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
@@ -107,18 +107,18 @@ def check_clock(patient: Patient) -> Iterator[Check]:
 
 def check_service(_: Patient) -> Iterator[Check]:
     """Check that the service, if it is installed, runs."""
-    asked = of_this_system(os.environ, _ASK_S)
+    asked, starts = of_this_system(os.environ, _ASK_S), f"{command_line('install')} starts it"
     found = asked.state()
     if found == "active":
         yield ok("service", "The service runs.")
     elif found == "failed":
-        yield fail("service", "The service failed.", f"{asked.log_command} says why; recoveryd install starts it again")
+        yield fail("service", "The service failed.", f"{asked.log_command} says why; {starts} again")
     elif found == "none":
-        yield ok("service", "There is no service manager of the user to ask; `recoveryd start` works without.")
+        yield ok("service", f"There is no service manager of the user to ask; `{command_line('start')}` works without.")
     elif found == "absent":
-        yield ok("service", "It is not installed as a service.", "recoveryd install has it run at each login")
+        yield ok("service", "It is not installed as a service.", f"{command_line('install')} has it run at each login")
     else:
-        yield warn("service", f"The service is installed and does not run ({found}).", "recoveryd install starts it")
+        yield warn("service", f"The service is installed and does not run ({found}).", starts)
 
 
 def check_repairs(patient: Patient) -> Iterator[Check]:
@@ -148,7 +148,7 @@ def check_pause(patient: Patient) -> Iterator[Check]:
         if found is None:
             yield ok("pause", "Repairs are not paused.")
     if found is not None:
-        yield warn("pause", f"Repairs are paused{found.ending}.", "recoveryd unpause")
+        yield warn("pause", f"Repairs are paused{found.ending}.", command_line("unpause"))
 
 
 def _existing(path: Path) -> Path:
@@ -206,9 +206,10 @@ def check_toast(patient: Patient) -> Iterator[Check]:
         return
     shows, why = can_show()
     if shows:
-        yield ok("toast", "A notice can be shown on this desktop.", "To see one: recoveryd doctor --toast")
+        yield ok("toast", "A notice can be shown on this desktop.", f"To see one: {command_line('doctor', '--toast')}")
     else:
-        yield warn("toast", f"No notice can be shown: {why}.", "Notices are in the log; `recoveryd history` lists all.")
+        lists = f"Notices are in the log; `{command_line('history')}` lists all."
+        yield warn("toast", f"No notice can be shown: {why}.", lists)
 
 
 def _show() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core import WARN, Check, RecoverydError, fail, ok, warn
+from recoveryd.core import WARN, Check, RecoverydError, command_line, fail, ok, warn
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import books, watched_by, why_unwritable
 from recoveryd.ledger import Upkeep, damage, peek
@@ -51,7 +51,7 @@ def check_ledger_size(patient: Patient) -> Iterator[Check]:
         yield warn(
             "ledger_size",
             words + " What exists nowhere else now is kept beyond the limit.",
-            "recoveryd ledger prune --all-content --dry-run shows what could go.",
+            f"{command_line('ledger', 'prune', '--all-content', '--dry-run')} shows what could go.",
         )
     else:
         yield ok("ledger_size", words)
@@ -66,12 +66,12 @@ def check_conflicts(patient: Patient) -> Iterator[Check]:
     if found.pending and not watched:
         ids = [entry.id for entry in found.pending]
         says = f"{len(ids)} cut off by a crash: {', '.join(ids[:3])}."
-        yield Check("conflicts", WARN, says, "The next `recoveryd run` brings that to an end.", recoveries=ids)
+        yield Check("conflicts", WARN, says, f"The next `{command_line('run')}` brings that to an end.", recoveries=ids)
     if found.conflicts:
         ids = [entry.id for entry in found.conflicts]
         said = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
         says = f"{len(ids)} of the repairs do not stand as they were written, and what is there stays: {said}."
-        hint = f"recoveryd show {ids[0]}; recoveryd scan tells what is stuck now."
+        hint = f"{command_line('show', ids[0])}; {command_line('scan')} tells what is stuck now."
         yield Check("conflicts", WARN, says, hint, recoveries=ids)
     if not found.conflicts and not (found.pending and not watched):
         yield ok("conflicts", "No repair was cut off or written over.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from recoveryd.core import Check, RecoverydError, __version__, fail, ok, warn
+from recoveryd.core import Check, RecoverydError, __version__, command_line, fail, ok, warn
 from recoveryd.disk import is_left_over, lockers
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
@@ -77,4 +77,4 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
         left = any(is_left_over(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""
         names = ", ".join(str(one.root) for one in idle)
-        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", "recoveryd start")
+        yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", command_line("start"))

@@ -18,6 +18,7 @@ from recoveryd.core import (
     Outcome,
     RefusedError,
     StoreError,
+    command_line,
     kind_info,
 )
 from recoveryd.disk import recovery_lock
@@ -171,7 +172,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     if newer:
         raise RefusedError(
             f"{entry.id} lies below a newer recovery of its session.",
-            f"First: recoveryd undo {newer[0].id}",
+            f"First: {command_line('undo', newer[0].id)}",
             recoveries=[newer[0].id],
         )
     changes = ledger.changes(entry.id)
@@ -186,7 +187,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise impossible
     obstacle = _obstacle(store, entry, changes)
     if obstacle is not None and not force:
-        raise RefusedError(obstacle, f"To undo it all the same: recoveryd undo {entry.id} --force")
+        raise RefusedError(obstacle, f"To undo it all the same: {command_line('undo', entry.id, '--force')}")
     todo = _backward(store, changes, whatever=obstacle is not None)
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, command_line
 from recoveryd.disk import private_files
 from recoveryd.service.base import Say
 
@@ -91,7 +91,7 @@ class Background:
             status = _heard(ears, process)
         code = process.poll()
         if code is not None:
-            raise RecoverydError(f"recoveryd ended at once (with {code}).", "The log says why: recoveryd logs")
+            raise RecoverydError(f"recoveryd ended at once (with {code}).", f"The log says why: {command_line('logs')}")
         process.returncode = 0  # it outlives us, and nobody waits for it
         say(f"running in the background (pid {process.pid}): {status}")
 

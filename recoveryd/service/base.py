@@ -12,13 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol
 
-from recoveryd.core import RecoverydError, RefusedError, __version__
+from recoveryd.core import RecoverydError, RefusedError, __version__, command_line
 from recoveryd.disk import private_files
 
 MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
 _PLACES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-_OTHERWISE = "Without a service: `recoveryd start` runs it in the background, `recoveryd run` in this terminal."
 _LATER = "Try again, or log in anew."
 
 Say = Callable[[str], object]
@@ -73,7 +72,9 @@ class Manager(Protocol):
 
 def no_manager(what: str, hint: str = "") -> RecoverydError:
     """Make the error for a service that no manager of services runs here: it says how to live without."""
-    return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {_OTHERWISE}".strip())
+    start, run = command_line("start"), command_line("run")
+    otherwise = f"Without a service: `{start}` runs it in the background, `{run}` in this terminal."
+    return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {otherwise}".strip())
 
 
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
@@ -137,7 +138,7 @@ def try_command(command: tuple[str, ...], env: Mapping[str, str]) -> None:
     if said != f"recoveryd {__version__}":
         raise RecoverydError(
             f"`{' '.join(words)}` does not say recoveryd {__version__}: {said[-300:]}",
-            "Install recoveryd (pipx install, or pip into a venv), and run `recoveryd install` of that installation.",
+            f"Install recoveryd (pipx install, or pip), and run `{command_line('install')}` of that installation.",
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, command_line
 from recoveryd.service.base import (
     MARK,
     Say,
@@ -89,7 +89,7 @@ class Launchd:
             return
         self._call("bootout", f"{self._domain}/{LABEL}")
         if verb == "stop":
-            say("stopped, until you log in again or `recoveryd start`")
+            say(f"stopped, until you log in again or `{command_line('start')}`")
         else:
             self._load(say)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from recoveryd.clients import Caller, Clients, Plugin, seal
-from recoveryd.core import RecoverydError, RefusedError
+from recoveryd.core import RecoverydError, RefusedError, command_line
 from recoveryd.disk import private_files
 from recoveryd.service.base import Say
 
@@ -49,7 +49,7 @@ def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> It
 def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) -> None:
     """Put any client's plugin in its place. RefusedError: somebody changed the one that is there, and not `over`."""
     if one.state == "edited" and not over:
-        hint = "Move it away to keep it; `recoveryd plugin install --yes` replaces it."
+        hint = f"Move it away to keep it; `{command_line('plugin', 'install', '--yes')}` replaces it."
         raise RefusedError(f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.", hint)
     private_files.make_folder(private_files.make_folder(state) / _FOLDER)
     if one.state == "current":
@@ -70,7 +70,7 @@ def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
     if one.state == "edited" and not over:
         raise RefusedError(
             f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.",
-            "Remove it by hand, or have `recoveryd plugin remove --yes` do it.",
+            f"Remove it by hand, or have `{command_line('plugin', 'remove', '--yes')}` do it.",
         )
     try:
         one.path.unlink()

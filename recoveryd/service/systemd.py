@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, command_line
 from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
 from recoveryd.settings import paths
 
@@ -93,7 +93,7 @@ class Systemd:
             self._started(verb, say)
             return
         self._must("stop", UNIT)
-        say("stopped, until you log in again or `recoveryd start`")
+        say(f"stopped, until you log in again or `{command_line('start')}`")
 
     def _started(self, verb: Verb, say: Say) -> None:
         try:
@@ -136,13 +136,13 @@ class Systemd:
 
     def _not_started(self, *, strict: bool) -> RecoverydError:
         status = self._show("ExecMainStatus")
-        hint = "The log says why: recoveryd logs (or journalctl --user -u recoveryd -n 20)"
+        hint = f"The log says why: {command_line('logs')} (or journalctl --user -u recoveryd -n 20)"
         if status == "75":
             hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
         elif status == "78":
-            hint = "Its configuration is not sound: recoveryd config check"
+            hint = f"Its configuration is not sound: {command_line('config', 'check')}"
         elif strict:
-            hint += "\nIf this system does not allow namespaces to users: recoveryd install --no-strict"
+            hint += f"\nIf this system does not allow namespaces to users: {command_line('install', '--no-strict')}"
         return RecoverydError(f"The service is installed, and did not start (it ended with {status or '?'}).", hint)
 
     def _show(self, name: str) -> str:

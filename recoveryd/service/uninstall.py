@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core import BusyError, RecoverydError
+from recoveryd.core import BusyError, RecoverydError, command_line
 from recoveryd.disk import watchers
 from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.service import shell_settings
@@ -33,7 +33,7 @@ def while_alone(state: Path) -> None:
     for holder in watchers(paths.lock_dir(state)):
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
-            "End that one, and run `recoveryd uninstall` again.",
+            f"End that one, and run `{command_line('uninstall')}` again.",
         )
 
 
@@ -46,7 +46,7 @@ def removing() -> Iterator[None]:
         if error.filename is None:  # of no file: nobody reads what is told
             raise
         says = f"{error.filename} can't be removed: {error.strerror or error}."
-        hint = "Check the permissions of its folder, and run `recoveryd uninstall` again."
+        hint = f"Check the permissions of its folder, and run `{command_line('uninstall')}` again."
         raise RecoverydError(says, hint) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core import RecoverydError, RefusedError, UsageError
+from recoveryd.core import RecoverydError, RefusedError, UsageError, command_line
 from recoveryd.disk import private_files
 from recoveryd.settings.load import check, default_of, file_text, nearest, parsed_value, settings_as_toml
 from recoveryd.settings.schema import BaseConfig
@@ -31,7 +31,9 @@ def replace(model: type[BaseConfig], path: Path, text: str) -> None:
 def create(model: type[BaseConfig], path: Path) -> None:
     """Write a configuration in which every key stands as a comment. RefusedError: there is one."""
     if path.exists():
-        raise RefusedError(f"{path} is there already.", "`recoveryd config set KEY VALUE` changes a key of it.")
+        raise RefusedError(
+            f"{path} is there already.", f"`{command_line('config', 'set')} KEY VALUE` changes a key of it."
+        )
     lines = [line if line.startswith("[") and line.endswith("]") else f"# {line}" for line in _shown(model)]
     _write(model, path, _HEAD + "".join(f"{line}\n" if line != "# " else "\n" for line in lines))
 
@@ -47,7 +49,7 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
     """
     if default_of(model, key) is ...:
         raise UsageError(
-            f"There is no setting `{key}`{nearest(model, key)}.", "`recoveryd config show` lists them all."
+            f"There is no setting `{key}`{nearest(model, key)}.", f"`{command_line('config', 'show')}` lists them all."
         )
     made = parsed_value(model, key, value)
     text = file_text(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from recoveryd.core import Event, Outcome, capital, clean, kind_info
+from recoveryd.core import Event, Outcome, capital, clean, command_line, kind_info
 from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
@@ -48,7 +48,7 @@ def _healed(event: Event, go_on: str) -> str:
         "" if kind_info(event.kind).shortened else places_line(event.places)
     )  # all of it was too long, no place in it
     did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
-    rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: recoveryd undo {event.id}"
+    rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: {command_line('undo', event.id)}"
     return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
 
 
@@ -56,7 +56,7 @@ def _going_on(event: Event, go_on: str) -> str:
     """Tell what there is to do after a repair: nothing, if the session was told to go on."""
     if event.refused_since:
         since = "Since then a prompt was refused for a reason that recoveryd does not know"
-        return f"{since}: recoveryd explain --session {event.session}"
+        return f"{since}: {command_line('explain', session=event.session)}"
     if event.resumed:
         return "It was told to go on."
     if event.ahead:
@@ -78,9 +78,9 @@ def _next_step(event: Event, go_on: str) -> str:
     if event.resumed or event.not_resumed:
         return _going_on(event, go_on)
     if event.outcome in (Outcome.GAVE_UP, Outcome.NOT_UNDERSTOOD):
-        return f"What it is: recoveryd explain --session {event.session}"
+        return f"What it is: {command_line('explain', session=event.session)}"
     if event.outcome in (Outcome.CONFLICT, Outcome.FAILED):
-        return f"To try again: recoveryd scan --repair --session {event.session}"
+        return f"To try again: {command_line('scan', '--repair', session=event.session)}"
     return ""
 
 
@@ -88,7 +88,8 @@ def show_notice(event: Event) -> Toast:
     """Make the notice that the button "Show" shows: the deeds of a recovery, one line each, and no content."""
     lines = [f"• {line}" for line in deeds_by_place(event.places, event.actions, event.kind)]
     more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
-    body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, f"All of it: recoveryd show {event.id}"])
+    whole = f"All of it: {command_line('show', event.id)}"
+    body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, whole])
     logged = f"What was done: {event.session}: {body}"
     return Toast(f"What was done: {clean(event.title, 80) or event.session}", body, logged=logged)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core import clean
+from recoveryd.core import clean, command_line
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 20  # sessions that a merged notice names, and the characters of each
@@ -71,7 +71,8 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
 
     def body(names: Sequence[str]) -> str:
         lines = [f"• {f'{t.news}: ' if others else ''}{name}" for t, name in zip(told, names, strict=False)]
-        return "\n".join([*lines, *left, "All of them: recoveryd history. How to go on: recoveryd scan"])
+        then = f"All of them: {command_line('history')}. How to go on: {command_line('scan')}"
+        return "\n".join([*lines, *left, then])
 
     named, ids = [_named(t, t.name) for t in told[:_NAMES]], [_named(t, t.session) for t in told[:_NAMES]]
     return Toast(title, body(named), news=told[0].news, logged=f"{title}: {body(ids)}")

@@ -43,6 +43,24 @@ def copy(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
+def test_a_command_that_is_named_does_what_this_call_was_about(tree: Tree, run: Run, tmp_path: Path) -> None:
+    """Without them it would repair other sessions, or by another configuration."""
+    session, other = tree.stuck(), tree.stuck(blank_answer, EMPTY)
+    named = tmp_path / "my own.toml"
+    named.write_text("")
+    by = f" --config '{named}'"
+    said = run("--config", str(named), "scan", "--session", session)[1].splitlines()
+    assert said[-1] == f"To heal it: recoveryd scan --repair --session {session}{by}"
+    out = run("scan", "--config", str(named), "--client", "opencode", "--kind", "empty_content")[1]
+    assert f"`recoveryd scan --client opencode{by}` lists it" in out
+    assert f"recoveryd scan --repair --client opencode --kind empty_content{by}" in out
+    assert f"recoveryd start{by}" in run("status", "--config", str(named))[1]
+    run("scan", "--repair", "--session", other)
+    [entry] = as_json(run, "history")
+    assert f"recoveryd undo {entry['id']}{by}" in run("--config", str(named), "show", entry["id"])[1]
+    assert named.name not in run("show", entry["id"])[1]
+
+
 def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> None:
     session = tree.stuck()
     shutil.copytree(tree.root, copy / "storage")
