@@ -259,7 +259,7 @@ def _take(path: Path) -> int | None:
         fd = _open(path)
         try:
             taken = _try_lock(fd, path)
-            current = _is_at(fd, path)
+            current = private_files.is_at(fd, path)
         except BaseException:
             os.close(fd)
             raise
@@ -276,18 +276,10 @@ def _give_back(fd: int, path: Path) -> None:
     try:
         with suppress(OSError):
             os.truncate(fd, 0)  # the note, if the file has to stay
-            if _is_at(fd, path):
+            if private_files.is_at(fd, path):
                 path.unlink()
     finally:
         os.close(fd)
-
-
-def _is_at(fd: int, path: Path) -> bool:
-    """Whether an open file is the one at `path`."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
-    except OSError:
-        return False
 
 
 def _open(path: Path) -> int:

@@ -15,6 +15,7 @@ from recoveryd.core import RecoverydError
 from recoveryd.disk.flush import fsync, write_all
 
 _ASIDE = ".recoveryd-"
+_LOCK = ".recoveryd-lock"
 _LONG_S = 3600.0  # nothing takes so long to be written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -41,13 +42,31 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep all others (processes, threads) that ask for the same out of a folder of ours meanwhile. Raises OSError."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Keep all others (processes, threads) that ask for the same out of a folder of ours meanwhile. Raises OSError.
+
+    A file in it is locked: a folder can't be opened for writing, and NFS gives no exclusive lock without (flock(2)).
+    """
+    path = folder / _LOCK
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if is_at(fd, path):  # else who had it before removed it: another file is the lock by now
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
+                return
+        finally:
+            os.close(fd)
+
+
+def is_at(fd: int, path: Path) -> bool:
+    """Whether an open file is the one at `path`."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except OSError:
+        return False
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:

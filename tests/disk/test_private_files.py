@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from recoveryd.core.errors import RecoverydError
 from recoveryd.disk import private_files
+from recoveryd.ledger import Ledger
+from recoveryd.settings import overrides
 
 
 @pytest.fixture
@@ -44,6 +49,49 @@ def test_a_folder_of_another_user_is_refused_for_root_too(home: Path, monkeypatc
     monkeypatch.setattr(os, "geteuid", lambda: home.stat().st_uid + 1)
     with pytest.raises(RecoverydError, match="another user"):
         private_files.make_folder(home)
+
+
+class TestAlone:
+    def test_one_at_a_time_and_nothing_stays(self, home: Path) -> None:
+        inside, most = 0, 0
+
+        def work() -> None:
+            nonlocal inside, most
+            for _ in range(50):
+                with private_files.alone(home):
+                    inside += 1
+                    most = max(most, inside)
+                    time.sleep(0)
+                    inside -= 1
+
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (most, list(home.iterdir())) == (1, [])
+
+    def test_an_error_inside_leaves_nothing_behind(self, home: Path) -> None:
+        with pytest.raises(ZeroDivisionError), private_files.alone(home):
+            _ = 1 // 0
+        assert list(home.iterdir()) == []
+
+    def test_nfs_locks_no_folder_and_no_file_that_is_open_for_reading(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As flock(2) says of NFS."""
+        real = fcntl.flock
+
+        def flock(fd: int, what: int) -> None:
+            if what & fcntl.LOCK_EX and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            real(fd, what)
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with Ledger(home / "ledger.db") as ledger:
+            assert ledger.history(9) == []
+        overrides.ignore(home, "/secret")
+        assert overrides.ignored(home) == ("/secret",)
 
 
 class TestWrite:
