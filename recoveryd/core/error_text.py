@@ -22,12 +22,20 @@ _REPEATED = frozenset({"input", "failed_generation"})
 # finds invalid.
 _REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""
 _NEXT = r"""\{\s{0,9}['"]type['"]\s{0,3}:\s{0,3}['"]\w{1,40}['"],\s{0,9}['"]loc['"]\s{0,3}:"""
+_INVALID = r"\binvalid (?:\w{1,12} )?message(?: passed in |=)"
+_STRING = r"""'(?:[^'\\]|\\[^\\])*+'|"(?:[^"\\]|\\[^\\])*+\""""  # with "\\" it may have been escaped twice
+_OBJECT = r"\{\}"
+for _ in range(6):  # objects within objects
+    _OBJECT = rf"\{{(?:{_STRING}|[^{{}}'\"\\]|{_OBJECT})*+\}}"
 _ECHO = re.compile(
     rf"({_REPORT}).*?(?={_NEXT}|\Z)"
     r"|(\binput_value=).*?(?=, input_type=|\Z)"
-    r"|(\binvalid (?:\w{1,12} )?message(?: passed in |=)\{).*?(?= at index \d|\Z)",
+    rf"|({_INVALID}\{{).*?(?= at index \d|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+# One that is whole, as Python or JSON writes it: what stands behind it counts. Told from the text as it came, for once
+# it is unescaped nobody knows where a string ends.
+_WHOLE = re.compile(rf"({_INVALID}){_OBJECT}", re.DOTALL | re.IGNORECASE)
 _BACKSLASHES = re.compile(r"\\+")
 _FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
 _ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
@@ -87,6 +95,7 @@ def _clip(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
+    text = _WHOLE.sub(r"\1...", text)
     for _ in range(_ROUNDS):
         before = text
         if "\\" in text:

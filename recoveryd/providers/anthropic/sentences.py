@@ -16,6 +16,7 @@ none
   Anthropic's system: system: text content blocks must contain non-whitespace text
   Anthropic's system: system#text: text content blocks must be non-empty | system#cache_control cannot be set
   Anthropic's system: system#text: text content blocks must contain non-whitespace text
+  Anthropic, of where a cache is wanted: cache_control * extra inputs are not permitted
 thinking_block_modified
   Anthropic: latest assistant message cannot be modified | remain as they were in the original
   Anthropic: thinking blocks * cannot be modified
@@ -29,7 +30,7 @@ thinking_block_order
   Anthropic: expected redacted_thinking, but found | must start with a thinking block | the lastmost set of tool_use
 thinking_signature_invalid
   Anthropic: invalid signature in thinking | invalid data in redacted_thinking
-  Anthropic [unless signature input should be]: thinking.signature:
+  Anthropic [unless signature input should be, signature expired]: thinking.signature:
   Anthropic: block is bound to a different conversation | each thinking block must contain
   Anthropic: thinking.thinking: field required | redacted_thinking.data: field required | invalid thinking signature
   Anthropic: thinking block signature | signature of the thinking block
@@ -57,7 +58,8 @@ media_rejected
   Anthropic: media type, but the image appears to be | image does not match the provided media type
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
-  Anthropic: maximum of # pdf pages | too many images | request exceeds the maximum size | request too large (max #mb
+  Anthropic: maximum of # pdf pages | request exceeds the maximum size | request too large (max #mb
+  Anthropic [unless today, per day]: too many images
   Anthropic: unable to download the file | file not found: file | file_id: file not found
 foreign_item
   Anthropic: messages.# * input tag * found using type | messages.#.content * extra inputs are not permitted

@@ -14,7 +14,7 @@ thinking_signature_invalid
   Gemini: missing a thought_signature | missing thought_signature | thought_signature {is/field is} missing
   Gemini: corrupted thought signature
   Gemini: thought_signature (type_bytes), base64 decoding failed
-  Gemini: invalid thought signature | thought signature is not valid | thought signature is invalid
+  Gemini: thought signature is not valid | thought signature is invalid
 tool_result_missing
   Gemini: number of function response parts
 tool_result_orphan
@@ -35,14 +35,16 @@ role_order
   Gemini: function call turn comes immediately after a user turn
   Gemini: multiturn requests alternate between | single turn requests have a user | first content should be with role
 context_overflow
-  Gemini: input token count * exceeds the maximum number of tokens
+  Gemini: input token count * exceeds the maximum number of tokens | input token count is * but model only supports
 """
 )
 
 LIKELY = read(
     """
 thinking_signature_invalid
-  Gemini: thought_signature
+  Gemini, a cut path: parts[#].thought_signature | unknown name thought_signature
+  Gemini: thought_signature * {invalid/not valid/malformed/corrupt/decod/expired/required/not match/mismatch}
+  Gemini: {invalid/malformed/corrupt/unexpected/expired/cannot decode/could not decode} thought_signature
 """
 )
 

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
-from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause
+from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause, unread
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 
@@ -26,6 +26,7 @@ class _Match:
     start: int  # in the squeezed text
     end: int
     said: str  # the words of the row
+    vague: bool  # of a row of `LIKELY`
 
 
 def classify(error: RecordedError) -> Refused | None:
@@ -39,6 +40,8 @@ def classify(error: RecordedError) -> Refused | None:
         return None
     matches = _find(error.texts)
     only = matches[0] if len(matches) == 1 else None
+    if only is not None and only.vague and unread(error):
+        return None  # two readings of which one is wrong
     kind = only.kind if only is not None else None
     if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
         # A name made from the status 413 says no more than "too large", and images may be that; one made from words of
@@ -107,7 +110,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them
             if row.kind is not None:
-                yield _Match(row.kind, texts[index], *found.span(), row.words)
+                yield _Match(row.kind, texts[index], *found.span(), row.words, table is LIKELY)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -16,7 +16,8 @@ none
   AI SDK, before it sends anything: file part media type * functionality not supported
 media_rejected
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
-  several, too many: too {many/much} {images/image_url/media/documents/pdf/attachments/files}
+  several, too many: too {many/much} {image_url/media/documents/pdf/attachments}
+  several, too many [unless open, today, per day]: too {many/much} {images/files}
   several, too many [unless per day, generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
   several, too many [unless per day, generat]: {contains/contain} # images which exceed | more than # images
   several, too many: too many {total images/pages} | image_urls are limited | image urls are limited
@@ -40,6 +41,7 @@ media_rejected
   several, damaged: {image/pdf/document/audio/video} * {cannot/could not} be {decoded/parsed/processed/identified/read}
   several, damaged: {image/pdf/document} {/is/file/data/file is/data is} {corrupt/damaged/encrypted/not valid}
   several, damaged: {is not/not represent/not contain} a valid {image/pdf/jpg/png} | base64 decoding failed
+  several, in Chinese: 图片 * {格式/解析} * 错误 | 图片{/大小/尺寸/数量}{超过/超出} | 图片过大
 thinking_signature_invalid
   several: signature in thinking block | thinking block * signature | thinking signature {/is} {invalid/not valid}
 thinking_block_modified
@@ -115,7 +117,9 @@ context_overflow
   several [unless rate limit, per minute, quota]: {message history/token length} {/is} too long
   several [unless rate limit, per minute, quota]: tokens in request more than max | too large for * max size: # tokens
   several, by bytes [unless rate limit, per minute, quota]: {payload/content/request entity/request body} too large
-  z.ai: prompt 超长
+  several, in Chinese: {prompt/输入/上下文/对话/消息} {/内容/总}{/长度}超长
+  several, in Chinese: {输入/上下文/对话/消息} {/内容/总/的总}长度 {/已}{超过/超出/超限}
+  several, in Chinese: {超过/超出}{/了}{/模型}{/的}{/最大}{/输入/上下文} {上下文长度/输入长度/上下文窗口/上下文限制}
 """
 
 LIKELY = read(_LIKELY)

@@ -6,6 +6,7 @@ Asked only when there is no kind: for the words of `explain`, and for whether a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from recoveryd.core import RecordedError
 
@@ -15,18 +16,20 @@ _FAMILIES = (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
         r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
-        r"|余额",
+        r"|budget has been exceeded|余额|额度|欠费",
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
     (
-        r"rate.?limit|too many (requests|tokens)|per.?(minute|min|day)\b|throttl|resource.?(has been )?exhausted"
-        r"|rate increased too quickly|request limit reached|key limit exceeded",
+        r"rate.?limit|too many (requests|tokens\b.{0,9}(wait|per))|per.?(minute|min|day)\b|throttl"
+        r"|resource.?(has been )?exhausted|rate increased too quickly|request limit reached|key limit exceeded"
+        r"|频繁|限流|速率|每分钟",
         "a rate limit of the provider. Wait a little, then send the prompt again.",
     ),
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials|request signature"
-        r"|signature expired|security token|not have access",
+        r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
+        r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         "the key or the rights of the account. Log in again, or ask for access.",
     ),
     (
@@ -51,7 +54,8 @@ _FAMILIES = (
     ),
     (
         r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
-        r"|on-demand throughput|unknown model|not found for api version|^model: ",
+        r"|on-demand throughput|unknown model|invalid model name|not found for api version|^model: "
+        r"|模型不存在|无可用渠道",
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),
     (
@@ -60,7 +64,8 @@ _FAMILIES = (
         "or start a new session.",
     ),
     (
-        r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy",
+        r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
+        r"|inappropriate content|content exists risk|敏感|不安全|违规",
         "the provider's filter. Put what you asked in other words.",
     ),
     (
@@ -77,7 +82,7 @@ _FAMILIES = (
     ),
     (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
-        r"|server.error"
+        r"|server.error|service is currently unavailable|serviceunavailable|at capacity|负载|过载|繁忙|不可用"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         "the provider's server. Send the prompt again in a while.",
     ),
@@ -107,18 +112,21 @@ _PLACE = re.compile(
 _TEXT_ONLY = re.compile(r"unknown variant .{0,2}image_url")
 # Of these nobody has looked at the history yet.
 _TURNED_AWAY = ("the account", "a rate limit", "the key", "the network", "the provider's server")
+# Nor of these, whatever else is said beside them: "internal server error" stands around refusals, too.
+_UNREAD = ("the account", "a rate limit", "the key", "the network")
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
 
-def _about(error: RecordedError) -> str:
+def _about(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -> str:
     """Return the first that fits its words, or else its status; "" where it can't be told."""
     said = sorted(error.texts[:8], key=lambda text: text == error.name)  # the client's own name for it comes last
-    text = _BLANKS.sub(" ", " ".join(text[:_LOOKED_AT] for text in said)).strip().lower()
+    # Apart: "Bad Request" before "signature of ..." speaks of no "request signature".
+    text = _BLANKS.sub(" ", " | ".join(text[:_LOOKED_AT] for text in said)).strip().lower()
     if _PLACE.search(text) and error.status not in _BEFORE and not _TEXT_ONLY.search(text):
         return ""
-    known = (text, _STATUS.get(error.status, ""))
+    known = (text, by_status.get(error.status, ""))
     return next((words for one in known for pattern, words in _PATTERNS if pattern.search(one)), "")
 
 
@@ -139,3 +147,10 @@ def of_a_limit(error: RecordedError) -> bool:
 def turned_away(error: RecordedError) -> bool:
     """Whether nobody seems to have looked at the history: an older refusal of it may stand all the same."""
     return _about(error).startswith(_TURNED_AWAY)
+
+
+def unread(error: RecordedError) -> bool:
+    """Whether by its words, or a status that says it of any request, an error came before anybody looked at the
+    history.
+    """
+    return _about(error, by_status=_BEFORE).startswith(_UNREAD)

@@ -37,6 +37,7 @@ empty_content
   xAI: must have at least one content element | at least one non-empty content element | an empty message was provided
   z.ai, of whatever it takes for empty: the messages parameter is illegal | messages 参数非法
   z.ai: content 和 tool_calls 字段不能同时为空
+  servers in Rust: messages[#]: missing field content
 invalid_unicode
   DeepSeek, Cerebras: lone leading surrogate | invalid unicode code point
   serde_json [unless reading from, session file]: unexpected end of hex escape | invalid unicode escape
@@ -45,6 +46,7 @@ media_rejected
   Qwen: image length and width do not meet
   Mistral: has an invalid format. Allowed formats are
   llama.cpp: failed to load image or audio file
+  Ollama: failed to process inputs: image: unknown format
 assistant_prefill
   Mistral: expected last role user or tool
   DeepSeek, Perplexity: last message * must be a user | last message must have role user | last message must be
@@ -71,6 +73,7 @@ context_overflow
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
   several: tokens, but the configured context size | must be less than max_seq_len
+  Volcengine: tokens of image and text exceed max message tokens
   clients: context exceeds model limit | too large to compact
 """
 )

@@ -301,6 +301,27 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576.",
+            Kind.CONTEXT_OVERFLOW,
+        ),
+        ("Total tokens of image and text exceed max message tokens", Kind.CONTEXT_OVERFLOW),
+        ("输入长度超过模型限制", Kind.CONTEXT_OVERFLOW),
+        ("请求的 token 数超过模型最大上下文长度", Kind.CONTEXT_OVERFLOW),
+        ("上下文长度超出限制", Kind.CONTEXT_OVERFLOW),
+        ("Failed to create new sequence: failed to process inputs: image: unknown format", Kind.MEDIA_REJECTED),
+        ("[1210] 图片输入格式/解析错误", Kind.MEDIA_REJECTED),
+        ("Failed to deserialize the JSON body: messages[3]: missing field `content` at line 1", Kind.EMPTY_CONTENT),
+        ("Unknown name \"thoughtSignature\" at 'contents[3].parts[0]'", Kind.THINKING_SIGNATURE_INVALID),
+    ],
+)
+def test_sentences_of_gateways_and_servers_that_were_met_later(text: str, kind: Kind) -> None:
+    assert [kind_of(shape) for shape in confusion.shapes(text)] == [kind] * 5
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Your credit balance is too low to access the Anthropic API.",
@@ -322,6 +343,10 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
         "max_tokens (131072) exceeds the model's maximum context length 131072",
         "invalid_image_url: Failed to download image from https://example.org/a.png",
         "block_binding: Extra inputs are not permitted",
+        "messages.5.content.1.text.cache_control: Extra inputs are not permitted",
+        "Too many files open",
+        "You have uploaded too many images today. Try again tomorrow.",
+        "上传的文件长度超过限制",
         "property 'reasoning_content' is unsupported",
     ],
 )
@@ -395,10 +420,20 @@ SAID = "Why does my app say: prompt is too long: 212403 tokens > 200000 maximum?
         json.dumps({"detail": [{"type": "missing", "loc": ["body"], "msg": "no", "input": ["x" * 50_000, SAID]}]}),
         f"messages.3.content: Input should be a valid string [type=string_type, input_value={SAID!r}, input_type=str]",
         f"litellm.BadRequestError: Invalid user message={{'role': 'user', 'content': {SAID!r}}} at index 3. Please",
+        f"Invalid message={{'role': 'user', 'content': \"it's }} {SAID}\"}}. Please",
+        f"Invalid message={{'role': 'user', 'content': 'it\\\\'s \"so\" }} {SAID}'}}",  # escaped once more, and cut
+        f"Invalid message={{'role': 'user', 'content': 'cut }} {SAID}",
     ],
 )
 def test_words_of_the_conversation_within_a_text_do_not_count(text: str) -> None:
     assert kind_of(text) is kind_of(api_error("Bad Request", responseBody=text)) is None
+
+
+def test_what_stands_behind_an_invalid_message_counts() -> None:
+    said = {"role": "user", "content": [{"text": f"it's }} {SAID}", "more": {}}]}
+    reason = "messages.3: all messages must have non-empty content"
+    for message in (str(said), json.dumps(said)):
+        assert kind_of(f"litellm.BadRequestError: Invalid message={message}. {reason}") == Kind.EMPTY_CONTENT
 
 
 def test_what_stands_behind_the_words_of_a_conversation_counts() -> None:
@@ -423,7 +458,7 @@ def test_every_row_of_the_table_can_be_met(kind: Kind | None) -> None:
     for row in (row for row in (*SURE, *LIKELY) if row.kind == kind):
         for text in said(row):
             assert row.find(squeeze(text)), row.words
-            assert len(text) >= 9, row.words
+            assert len(text.encode()) >= 9, row.words  # of Chinese three letters say as much
         found = {kind_of(text) for text in said(row)}
         assert kind in found and found <= {kind, None}, row.words
         assert row.said_by, row.words

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
+from recoveryd.core.model import Kind
+from recoveryd.providers import classify
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
@@ -97,6 +102,81 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
 )
 def test_who_was_turned_away_was_not_read(words: str, status: int, away: bool) -> None:
     assert turned_away(read_error(api_error(words, status))) is away
+
+
+# Before anybody looks at the history, and words of the history that such an error may quote.
+UNREAD = {
+    "the account": (
+        "Your credit balance is too low to access the API",
+        "You exceeded your current quota, please check your plan and billing details",
+        "Budget has been exceeded! Current cost: 10.2, Max budget: 10.0",
+        "You've hit your usage limit. Upgrade to Pro, or try again in 3 hours",
+        "用户额度不足, 剩余额度: $0.00",
+    ),
+    "a rate limit": (
+        "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 4000",
+        "Too many tokens, please wait before trying again",
+        "temporarily rate-limited upstream. Please retry shortly",
+        "请求过于频繁,请稍后再试",
+    ),
+    "the key": (
+        "Incorrect API key provided: sk-xxx",
+        "The security token included in the request is invalid",
+        "The request signature we calculated does not match the signature you provided",
+        "Signature expired: 20261122T000000Z is now earlier than 20261122T001000Z",
+        "无效的令牌",
+    ),
+    "the network": (
+        "read ECONNRESET",
+        "getaddrinfo ENOTFOUND api.example.com",
+        "upstream connect error or disconnect/reset before headers",
+        "Request timed out",
+    ),
+}
+QUOTED = (
+    *("tool_use", "tool_result", "thinking", "signature", "thought_signature", "image", "PDF", "5242880 bytes"),
+    *("context window", "200000 tokens", "call_id", "reasoning_content", "prefill", "role"),
+    *("toolu_01ABCdef", "rs_0123456789", "index 3", "line 1 column 143607", "too long", "surrogate", "empty"),
+)
+JOINED = ("{0} ({1})", "{1}: {0}", "{0}. {1}", "{0} [{1}: 12]", "{0} while processing {1}", "{0}; last was {1} 3")
+
+
+def _wrapped(words: str, number: int) -> dict[str, object]:
+    """As a gateway, or something before it, may pass it on."""
+    error = {"error": {"message": words, "code": 400}}
+    raw = {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps(error)}}}
+    forms: list[dict[str, object]] = [
+        {"message": words},
+        {"message": "Bad Request", "responseBody": json.dumps(error)},
+        {"message": "Provider returned error", "responseBody": json.dumps(raw)},
+        {"message": f"litellm.BadRequestError: AnthropicException - {json.dumps(error)}. Received Model Group=x"},
+        {"message": "Bad Request", "responseBody": json.dumps({"__type": "ValidationException", "message": words})},
+        {"message": "Bad Gateway", "responseBody": f"<html><title>{words}</title><h1>{words}</h1>nginx</html>"},
+    ]
+    return forms[number % len(forms)]
+
+
+def test_an_error_that_only_quotes_words_of_the_history_is_told_for_what_it_is() -> None:
+    rng = random.Random(1)
+    wrong = []
+    for number in range(1_500):
+        about = rng.choice(list(UNREAD))
+        words = rng.choice(JOINED).format(rng.choice(UNREAD[about]), rng.choice(QUOTED))
+        data = {**_wrapped(words, number), "statusCode": rng.choice((400, 422, None))}
+        error = read_error({"name": "APIError", "data": data})
+        refused, told = classify(error), other_cause(error) or ""
+        if (refused is not None and refused.kind is not Kind.INVALID_UNICODE) or about not in told:
+            wrong.append((words, refused, told))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 408, 429])
+def test_vague_words_count_for_nothing_where_the_status_says_that_nobody_looked(status: int) -> None:
+    words = "arguments must be valid JSON"
+    assert classify(read_error(api_error(words, 400))) is not None
+    assert classify(read_error(api_error(words, status))) is None
+    sure = "messages.1.content.0: Invalid `signature` in `thinking` block"  # "All accounts exhausted. Last error: ..."
+    assert classify(read_error(api_error(sure, status))) is not None
 
 
 def test_most_of_what_is_not_about_the_history_gets_a_sentence() -> None:
