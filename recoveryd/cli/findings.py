@@ -262,8 +262,8 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
     return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=case.recovery)
 
 
-def show_finding(out: Console, finding: Finding, whose: Whose | None = None) -> None:
-    """Write a finding as a block of lines. `whose`: where its client has to be told."""
+def show_finding(out: Console, finding: Finding, whose: Whose | None) -> None:
+    """Write a finding as a block of lines. `whose`: None where its client need not be told."""
     failure = finding.failure
     print_wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
     if whose is not None:

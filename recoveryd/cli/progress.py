@@ -21,7 +21,7 @@ class Bar:
     are many; nor if not `shown`.
     """
 
-    def __init__(self, *, shown: bool = True) -> None:
+    def __init__(self, *, shown: bool) -> None:
         self._shown = shown
         self._bar: Progress | None = None
 

@@ -228,7 +228,7 @@ def draw_screen(view: WatchScreen, out: Console) -> RenderableType:
     )
 
 
-def _line(text: str, style: str = "") -> Text:
+def _line(text: str, style: str) -> Text:
     return Text(plain(text) or " ", style=style, no_wrap=True, overflow="ellipsis")
 
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-MOST = 1000
+MOST = 1000  # entries
 
 
-def keep_newest(memory: dict[K, V], key: K, value: V, most: int = MOST) -> None:
-    """Set `memory[key] = value`; where that makes more than `most` entries, drop the oldest."""
+def keep_newest(memory: dict[K, V], key: K, value: V) -> None:
+    """Set `memory[key] = value`; where that makes more than `MOST` entries, drop the oldest."""
     memory.pop(key, None)
     memory[key] = value
-    if len(memory) > most:
+    if len(memory) > MOST:
         del memory[next(iter(memory))]

@@ -16,6 +16,7 @@ _HEAD, _TAIL = 16_000, 8_000  # characters of a text that are looked at: a provi
 _TOTAL = 48_000
 _NODES = 2_000
 _ROUNDS = 5
+_EXCERPT = 200  # characters
 # Fields of an answer that repeat what was sent: pydantic's, and Groq's.
 _REPEATED = frozenset({"input", "failed_generation"})
 # The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what LiteLLM
@@ -120,7 +121,7 @@ def _char(match: re.Match[str]) -> str:
     return " " if match[3] in "nrtfb" else match[3]
 
 
-def excerpt(error: RecordedError, length: int = 200) -> str:
+def excerpt(error: RecordedError) -> str:
     """Cut the first words out of the texts of an error, on one line and without control characters.
 
     A sentence goes before a word, and a code is told only where there is nothing else.
@@ -128,4 +129,4 @@ def excerpt(error: RecordedError, length: int = 200) -> str:
     texts = [clean(text, instead=" ") for text in error.texts if text != error.name]
     sentences = [text for text in texts if len(text) > 12 and " " in text]
     words = [text for text in texts if " " in text or not text.isascii()]  # Chinese has no blanks
-    return clean(next(filter(None, (*sentences, *words, *texts)), ""), length)
+    return clean(next(filter(None, (*sentences, *words, *texts)), ""), _EXCERPT)

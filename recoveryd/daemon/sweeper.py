@@ -65,7 +65,7 @@ class Sweeper:
         """Release the locks of folders that hold none of the stores any more, or were moved away."""
         self._locks.keep({store.lock_path for store in self.stores.values()})
 
-    def sweep(self, store: Store, *, again: bool = False) -> Iterator[None]:
+    def sweep(self, store: Store, *, again: bool) -> Iterator[None]:
         """Look at every session that changed since it was last found in order; the first one catches up.
 
         Yields before each session, so that the caller can end it, or go on with other things first. `again`: also at

@@ -19,7 +19,7 @@ _SAID = 0.15
 _PATHS = ("filePath", "file_path", "path", "notebook_path")
 
 
-def extract_before(outline: Outline, until: str, characters: int, summaries: Collection[str] = ()) -> str:
+def extract_before(outline: Outline, until: str, characters: int, summaries: Collection[str]) -> str:
     """Tell what stands before the message `until` in at most so many characters, about; what `summaries` told of that,
     by the ids of their messages, goes on.
     """

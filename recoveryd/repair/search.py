@@ -30,7 +30,6 @@ from recoveryd.core import (
 )
 from recoveryd.providers import Provider
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
-from recoveryd.repair.inputs import ALL_KINDS
 from recoveryd.repair.unsent import Unsent, name_unsent, unsent
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
@@ -64,9 +63,9 @@ class Search:
         editor: Callable[[Session], Editor],
         claims: Claims,
         settings: Settings,
-        kinds: Collection[Kind] = ALL_KINDS,
+        kinds: Collection[Kind],
         *,
-        binds: bool = True,
+        binds: bool,
     ) -> None:
         self._session = session
         self._kinds = kinds

@@ -121,7 +121,7 @@ def most_saved(options: Iterable[Saving]) -> float:
 
 
 def enough_of_the_oldest(
-    options: Sequence[Saving], editor: Shortener, need: float, target: float, *, ordered: bool = False
+    options: Sequence[Saving], editor: Shortener, need: float, target: float, *, ordered: bool
 ) -> list[tuple[Saving, Edits]]:
     """Choose so many of the oldest that they save `need`; as the last the smallest that does, so that no more goes.
 

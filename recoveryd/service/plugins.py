@@ -46,7 +46,7 @@ def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> It
             yield PlacedPlugin(client.name, client.title, path, text, _state(plugin, path, caller), plugin)
 
 
-def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) -> None:
+def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool) -> None:
     """Put any client's plugin in its place. RefusedError: somebody changed the one that is there, and not `over`."""
     if one.state == "edited" and not over:
         hint = f"Move it away to keep it; `{command_line('plugin', 'install', '--yes')}` replaces it."
@@ -63,7 +63,7 @@ def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool = False) 
     say(f"{'wrote' if one.state == 'absent' else 'updated'}: {one.path} ({one.title} loads it when it is started anew)")
 
 
-def take_plugin(one: PlacedPlugin, say: Say, *, over: bool = False) -> None:
+def take_plugin(one: PlacedPlugin, say: Say, *, over: bool) -> None:
     """Take any client's plugin away again. RefusedError: somebody changed it, and not `over`."""
     if one.state == "absent":
         return

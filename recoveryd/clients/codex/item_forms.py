@@ -17,7 +17,7 @@ _HEADER = 64  # characters of base64 by which an image is told
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
 
 
-def sent_item(data: Json | None, *, in_history: bool = False) -> Json | None:
+def sent_item(data: Json | None, *, in_history: bool) -> Json | None:
     """Return what Codex sends of a stored item; None where it passes over it. `in_history`: it is of a compaction."""
     if data is None or not is_read(data, in_history=in_history):
         return None

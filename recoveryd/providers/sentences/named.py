@@ -72,7 +72,7 @@ def named_items(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def named_place(text: str, start: int, end: int, others: Iterable[str] = ()) -> tuple[Position | None, str]:
+def named_place(text: str, start: int, end: int, others: Iterable[str]) -> tuple[Position | None, str]:
     """Find the `messages.N[.content.M]` or `input[N]...` next to words that matched, in their own sentence, and its
     field.
 
