@@ -94,7 +94,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
 
 
 def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refusal) -> int:
-    said = f"{refusal.reason[:1].upper()}{refusal.reason[1:]}."
+    said = f"{capital(refusal.reason)}."
     if refusal.understood:
         raise RefusedError(said, "Try again in a moment." if refusal.again_s else "")
     result = {**data, "compacted": False, "recovery": None, "action": refusal.reason, "places": []}

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from recoveryd.core import UsageError
+from recoveryd.core import UsageError, capital
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,7 +45,7 @@ def add_command(
     commands: Commands, name: str, help: str, example: str, *, json: bool = True
 ) -> argparse.ArgumentParser:
     """Add a command; `help` is a line of at most 60 characters, so that the list of commands has a line for each."""
-    description = f"{help[:1].upper()}{help[1:]}."
+    description = f"{capital(help)}."
     made = commands.add_parser(name, help=help, description=description, epilog=f"example: {example}")
     everywhere(made, default=argparse.SUPPRESS)  # what stands before the command holds where nothing stands behind it
     if json:

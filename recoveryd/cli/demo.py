@@ -19,6 +19,7 @@ from rich.text import Text
 
 from recoveryd.cli.output import OK, WRONG, Result, console, print_labelled, print_wrapped, render, show_changes
 from recoveryd.clients import SETTLE_S
+from recoveryd.core import uncapital
 from recoveryd.demo import Demo, Row
 from recoveryd.settings import setup
 
@@ -124,7 +125,7 @@ def _plain(run: Demo, out: Console) -> None:
     for row in run.steps():
         if row.state in _FINAL:
             time = f" ({_time(row)})" if row.seconds else ""
-            words = f"{row.example.title}: {row.cause}; {row.action[:1].lower()}{row.action[1:]}{time}"
+            words = f"{row.example.title}: {row.cause}; {uncapital(row.action)}{time}"
             if out.is_terminal:  # a dumb one
                 print_labelled(out, _LABELS[row.state], words, width=11)
             else:

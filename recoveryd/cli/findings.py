@@ -31,6 +31,7 @@ from recoveryd.core import (
     Refusal,
     command_line,
     kind_info,
+    uncapital,
 )
 from recoveryd.diagnose import Assessment, Case, assess, undone_repair
 from recoveryd.heal import Recovery, ahead
@@ -249,7 +250,7 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
     try:
         _, planned = recovery.propose(case)
     except (ActiveError, LeftAloneError) as error:
-        return replace(found, action=f"not repaired: {error.message[:1].lower()}{error.message[1:]}")
+        return replace(found, action=f"not repaired: {uncapital(error.message)}")
     reason = store.live()
     if reason is None and not KINDS[case.kind].open_turn and store.look(case.session).running:
         reason = "a turn of it is running, or was cut off; look again when it has ended"

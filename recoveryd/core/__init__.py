@@ -65,7 +65,7 @@ from recoveryd.core.model import (
 )
 from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
 from recoveryd.core.shapes import OTHER, item_shape, known_word, text_shape, text_shapes, type_name, words
-from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, half_character, moment, shown
+from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, half_character, moment, shown, uncapital
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation
 
@@ -167,6 +167,7 @@ __all__ = [
     "text_shapes",
     "texts_of",
     "type_name",
+    "uncapital",
     "waiting_prompts",
     "warn",
     "without_collector",

@@ -19,6 +19,12 @@ def capital(text: str) -> str:
     return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
+def uncapital(text: str) -> str:
+    """Make the first letter of a text a small one, for the midst of a sentence; a name like "OpenCode" stays."""
+    first = text.partition(" ")[0]
+    return text if first[1:] != first[1:].lower() else text[:1].lower() + text[1:]
+
+
 def moment(ms: int) -> str:
     """Write a moment as a text, 2026-08-14T11:19:55.136Z, of milliseconds since the epoch."""
     try:

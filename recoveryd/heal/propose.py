@@ -25,6 +25,7 @@ from recoveryd.core import (
     deed_names,
     explained_by,
     keep_newest,
+    uncapital,
 )
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
@@ -81,7 +82,7 @@ class Proposal:
 
     def _said(self, *, done: bool) -> str:
         said = deeds_sentence(self.actions, self.kind, done=done)
-        return (f"{self.lead}{said[:1].lower()}{said[1:]}" if self.lead else said) + (
+        return (f"{self.lead}{uncapital(said)}" if self.lead else said) + (
             self.also if done else self.first or self.also
         )
 

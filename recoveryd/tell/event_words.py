@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from recoveryd.core import Event, Outcome, capital, clean, command_line, kind_info
+from recoveryd.core import Event, Outcome, capital, clean, command_line, kind_info, uncapital
 from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
 from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
@@ -47,7 +47,7 @@ def _healed(event: Event, go_on: str) -> str:
     place = (
         "" if kind_info(event.kind).shortened else places_line(event.places)
     )  # all of it was too long, no place in it
-    did = f"{place}: {event.detail[:1].lower()}{event.detail[1:]}" if place else event.detail
+    did = f"{place}: {uncapital(event.detail)}" if place else event.detail
     rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: {command_line('undo', event.id)}"
     return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
 

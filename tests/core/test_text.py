@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.core.text import UNKNOWN, capital, clean, shown
+from recoveryd.core.text import UNKNOWN, capital, clean, shown, uncapital
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
 JOINERS = {"\u200c", "\u200d"}
@@ -79,3 +79,9 @@ class TestShown:
 def test_a_sentence_begins_with_a_capital_but_a_name_stays() -> None:
     assert capital("it is fine") == "It is fine"
     assert capital("tool_result_missing is off") == "tool_result_missing is off"
+
+
+def test_in_the_midst_of_a_sentence_stands_a_small_letter_but_a_name_stays() -> None:
+    assert uncapital("A turn is running") == "a turn is running"
+    assert uncapital("OpenCode may be about to clear it") == "OpenCode may be about to clear it"
+    assert uncapital("") == ""
