@@ -266,3 +266,11 @@ class Client(Protocol):
 
         Raises ActiveError when a turn may still run.
         """
+
+
+def seen_here_alone(client: Client, service: Client, env: Mapping[str, str]) -> list[Store]:
+    """List the stores that a client knows of by this shell (`env`), and `service`, the same as a service has it, does
+    not: that sees HOME and no more.
+    """
+    known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
+    return [store for store in client.stores(env) if store.id not in known]

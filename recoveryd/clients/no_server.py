@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from recoveryd.clients.client import Asked, Client, Cure, Prompt, Rest
+from recoveryd.clients.client import Asked, Cure, Prompt, Rest
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
 from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
@@ -53,15 +52,6 @@ class WithoutServer:
     edits_shift = False
     mends = ""
     way_back = "start a new session"
-
-    def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
-        """List its stores."""
-        raise NotImplementedError
-
-    def seen_here_alone(self, service: Client, env: Mapping[str, str]) -> list[Store]:
-        """List the stores that this shell (`env`) knows of and `service` does not, which sees HOME and no more."""
-        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
-        return [store for store in self.stores(env) if store.id not in known]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         del env

@@ -10,7 +10,7 @@ from recoveryd.clients.claude_code import transcript_paths
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
-from recoveryd.clients.client import Client, ShellSettings
+from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
 from recoveryd.core import (
@@ -55,7 +55,7 @@ class ClaudeCode(WithoutServer):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a folder that only `CLAUDE_CONFIG_DIR` names."""
         del state
-        found = (store for store in self.seen_here_alone(service, env) if store.exists())
+        found = (store for store in seen_here_alone(self, service, env) if store.exists())
         return ShellSettings({"config_dirs": tuple(str(store.home) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Client, ShellSettings
+from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
@@ -58,7 +58,7 @@ class Codex(WithoutServer):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a home that only `CODEX_HOME` names."""
         del state
-        found = self.seen_here_alone(service, env)
+        found = seen_here_alone(self, service, env)
         return ShellSettings({"homes": tuple(str(store.home) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:

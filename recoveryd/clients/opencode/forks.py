@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recoveryd.clients.client import Client, ShellSettings
+from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.opencode import store_paths
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
@@ -63,16 +63,23 @@ FORKS = (KILO, MIMO_CODE)
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredFork:
-    """A client made from OpenCode that the configuration names: `[[opencode.stores]]`."""
+    """A client made from OpenCode that the configuration names: `[[opencode.stores]]`. Nothing else is known of it."""
 
     name: str
     title: str
     databases: tuple[Path, ...]
+    folder: str = ""
+    takes_plugin: bool = False
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
         del env
         return self.databases
+
+    def data(self, env: Mapping[str, str]) -> Path | None:
+        """Return no data folder: nobody says where it is."""
+        del env
+        return None
 
 
 class ForkedOpencode(Opencode):
@@ -92,11 +99,12 @@ class ForkedOpencode(Opencode):
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those at its own place, and those that the configuration gives it by its name."""
         paths = distinct_places(path.expanduser() for path in (*self.fork.paths(env), *self._more))
-        data = real_path(self.fork.data(env)) if isinstance(self.fork, Fork) else None
+        folder = self.fork.data(env)
+        data = real_path(folder) if folder is not None else None
         return [OpencodeSqlite(path, client=self.name, title=self.title, data=data) for path in paths]
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
-        if not (isinstance(self.fork, Fork) and self.fork.takes_plugin):
+        if not self.fork.takes_plugin:
             return None
         return OpencodePlugin(self.name, config_home(env) / self.fork.folder, (self.name,))
 
@@ -109,8 +117,7 @@ class ForkedOpencode(Opencode):
         yield from ()
 
     def check_server(self) -> Iterator[Check]:
-        asked = isinstance(self.fork, Fork) and self.fork.takes_plugin
-        return super().check_server() if asked else iter(())
+        return super().check_server() if self.fork.takes_plugin else iter(())
 
     def address_key(self) -> str:
         return ""  # no key of the configuration names its server
@@ -118,7 +125,6 @@ class ForkedOpencode(Opencode):
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Find a database that only a variable of the shell names."""
         del state
-        known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
-        found = [store for store in self.stores(env) if store.exists() and store.id not in known]
+        found = [store for store in seen_here_alone(self, service, env) if store.exists()]
         named = tuple({"path": store.id, "name": self.title} for store in found)
         return ShellSettings({"stores": named}, section="opencode")
