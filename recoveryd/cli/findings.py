@@ -35,7 +35,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Assessment, Case, assess, undone_repair
 from recoveryd.heal import Recovery, ahead
-from recoveryd.tell import cause, evidence_line
+from recoveryd.tell import cause, evidence_line, still_to_tell
 
 _UNEXPLAINED = {
     UNANSWERED: "a prompt without an answer, or a text that was put there without asking for one",
@@ -131,7 +131,9 @@ class Finding:
     @property
     def said(self) -> str:
         """The `action` for a person, with the id that `undo` needs, and how to go on."""
-        return f"{self.action} ({self.recovery}). {self.go_on}".strip() if self.healed else self.action
+        if not self.healed:
+            return self.action
+        return f"{self.action} ({self.recovery}). {still_to_tell(self.action, self.go_on)}".strip()
 
     @property
     def taken_back(self) -> str:

@@ -90,7 +90,7 @@ class GrowingFiles(ABC, Generic[Found]):
             gone.discard(name)
             with suppress(NotFoundError):
                 status = self._stat(name, found)
-                mark = f"{status.st_mtime_ns}.{status.st_size}"
+                mark = f"{status.st_ctime_ns}.{status.st_size}"  # a repair keeps the other time
                 if known.get(name) != mark:
                     yield name, mark
         for name in gone:
@@ -113,7 +113,7 @@ class GrowingFiles(ABC, Generic[Found]):
     def stamp(self, session_id: str) -> Stamp:
         found = self._find(session_id)
         status = self._stat(session_id, found)
-        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_mtime_ns))
+        return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_ctime_ns))
 
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         del entry, changes

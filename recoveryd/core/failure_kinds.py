@@ -159,6 +159,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.FOREIGN_ITEM: KindInfo(
         cause="an item that the provider does not know",
+        instead="go on with the provider that it is from",
         remedy="The field that it does not take is emptied; an item goes on as words, or is set aside in the ledger.",
         group=KindGroup.ITEM,
         local=True,

@@ -9,6 +9,7 @@ from typing import Protocol
 from recoveryd.core.model import Json, Session
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
+_SUMMARIES = ("compaction", "context_compaction")
 
 
 @dataclass(slots=True)  # not frozen: of a long session there are 100,000, and that takes four times as long
@@ -30,6 +31,11 @@ class Block:
     def is_thinking(self) -> bool:
         """Whether the block is the model's thinking, in whatever protocol."""
         return self.type in _THINKING
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the block is what a compaction made of all before it, in whatever protocol."""
+        return self.type in _SUMMARIES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from recoveryd.tell.actions import deeds_by_place, deeds_sentence, no_longer_seen
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
-from recoveryd.tell.event_words import log_prefix
+from recoveryd.tell.event_words import log_prefix, still_to_tell
 from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
@@ -40,4 +40,5 @@ __all__ = [
     "remedy",
     "safely",
     "show_undone",
+    "still_to_tell",
 ]

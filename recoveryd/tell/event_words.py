@@ -48,8 +48,14 @@ def _healed(event: Event, go_on: str) -> str:
         "" if kind_info(event.kind).shortened else places_line(event.places)
     )  # all of it was too long, no place in it
     did = f"{place}: {uncapital(event.detail)}" if place else event.detail
-    rest = f"{degraded}\n{_going_on(event, go_on)}\nUndo: {command_line('undo', event.id)}"
-    return clean(f"{capital(did)}.", BODY_LENGTH - len(rest)) + rest
+    undo = f"Undo: {command_line('undo', event.id)}"
+    told = clean(f"{capital(did)}.", BODY_LENGTH - len(f"{degraded}\n{_going_on(event, go_on)}\n{undo}"))
+    return "\n".join(filter(None, (told + degraded, _going_on(event, still_to_tell(told, go_on)), undo)))
+
+
+def still_to_tell(told: str, go_on: str) -> str:
+    """Return how to go on (`Client.go_on`); "" where the command for it was told already."""
+    return "" if go_on.rpartition(": ")[2] in told else go_on
 
 
 def _going_on(event: Event, go_on: str) -> str:
@@ -61,8 +67,9 @@ def _going_on(event: Event, go_on: str) -> str:
         return "It was told to go on."
     if event.ahead:
         return "Go on as usual: its next prompt would have been refused."
-    problem = f"It could not be resumed: {event.not_resumed}. " if event.not_resumed else ""
-    return f"{problem}{go_on}."
+    problem = f"It could not be resumed: {event.not_resumed}." if event.not_resumed else ""
+    then = still_to_tell(problem, go_on)
+    return " ".join(filter(None, (problem, then and f"{then}.")))
 
 
 def _unhealed(event: Event) -> str:

@@ -91,6 +91,17 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
     assert cause(None) and remedy(None)
 
 
+def test_a_notice_names_a_command_once() -> None:
+    go_on = "To go on: codex resume ses_1"
+    late = event(detail="Took out 1; Codex has it open: close it, then `codex resume ses_1`")
+    assert notice(late, go_on=go_on).body.splitlines()[1:] == [f"Undo: recoveryd undo {late.id}"]
+    asked = event(not_resumed="Codex takes no prompts from outside: codex resume ses_1")
+    assert notice(asked, go_on=go_on).body.count("codex resume ses_1") == 1
+    cut = event(detail=f"Took out 1 {'of these ' * 60}; close it, then `codex resume ses_1`")
+    assert notice(cut, go_on=go_on).body.count("codex resume ses_1") == 1
+    assert f"\n{go_on}.\n" in notice(event(), go_on=go_on).body
+
+
 def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> None:
     go_on = "Say “continue” to go on, once it is loaded again"
     toast = notice(event(actions=("set_aside_blank",), places=("turn 2, text",)), go_on=go_on)

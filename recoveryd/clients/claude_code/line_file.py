@@ -249,7 +249,7 @@ def _prepare(fd: int, name: str, content: Iterable[bytes], model: os.stat_result
         with suppress(OSError):  # only root may give a file away
             os.fchown(file, model.st_uid, model.st_gid)
         os.fchmod(file, stat.S_IMODE(model.st_mode))
-        os.utime(file, ns=(model.st_atime_ns, model.st_mtime_ns))  # `--continue` takes the newest, which this is not
+        json_lines.keep_time(file, model)  # of `--continue`, which takes the newest
         failpoint.reach("sync")
         flush.fsync(file)
     finally:

@@ -27,6 +27,7 @@ def write_in_place(fd: int, path: str, changes: Sequence[Placed]) -> None:
         if json_lines.line_at(fd, offset, path) != before:
             raise ConflictError(f"{path} is not what was read before (at byte {offset:,}): the client wrote since.")
     written: list[Placed] = []
+    found = os.fstat(fd)
     try:
         for offset, change in changes:
             if change.before != change.after:
@@ -34,17 +35,24 @@ def write_in_place(fd: int, path: str, changes: Sequence[Placed]) -> None:
                 failpoint.reach("write line")
                 write(fd, offset, change.after or b"")
         failpoint.reach("sync lines")
-        flush.fsync(fd)
+        _end(fd, found)
     except BaseException:
         for offset, change in written:
             write(fd, offset, change.before or b"")
-        flush.fsync(fd)
+        _end(fd, found)
         raise
+
+
+def _end(fd: int, found: os.stat_result) -> None:
+    """Put what was written on the disk. The file's time is that of the client's own last write, as it was `found`."""
+    if os.fstat(fd).st_size == found.st_size:  # else the client appended meanwhile
+        json_lines.keep_time(fd, found)
+    flush.fsync(fd)
 
 
 def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
     """Put the before-image where a crash left a rollout's line that is half of each image. Returns how many lines."""
-    torn = 0
+    torn, found = 0, os.fstat(fd)
     for offset, change in changes:
         before, after = change.before, change.after
         if before is None or after is None:
@@ -55,7 +63,7 @@ def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
             write(fd, offset, before)
             torn += 1
     if torn:
-        flush.fsync(fd)
+        _end(fd, found)
     return torn
 
 

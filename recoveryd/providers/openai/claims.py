@@ -81,7 +81,7 @@ def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> l
         meant = [block for block in encrypted if named is not None and block.part_id == named.part_id]
         return [block for block in meant if block.type == "reasoning" or _may_be_said(refused, block.body)]
     reasoning = [block for block in encrypted if block.type == "reasoning"]
-    compacted = [block for block in encrypted if block.type != "reasoning"]
+    compacted = [block for block in encrypted if block.is_summary]
     spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
     named_one = any("..." in name for name in refused.names)
     return [*reasoning, *spoken] or ([] if named_one else agents or compacted)
@@ -129,7 +129,8 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
     calls = {text_field(block.body, "call_id") for block in alike} - {""}
     paired = OUTPUT_OF.keys() | OUTPUTS
     whole = [b for b in blocks if b in alike or (b.type in paired and text_field(b.body, "call_id") in calls)]
-    return Claims(accused=_parts(whole))
+    summaries = [block for block in whole if block.is_summary]  # whoever made them can read them: they stay
+    return Claims(accused=_parts(b for b in whole if not b.is_summary), fields=_fields(summaries, "type"))
 
 
 def _call(refused: Refused, blocks: list[Block]) -> Claims:

@@ -22,7 +22,11 @@ from recoveryd.providers.openai.items import (
 )
 from recoveryd.providers.openai.media import images, sources
 
-_FIELD = {"content": "it may hold no text beside what is encrypted", "arguments": "it is longer than may be sent"}
+_FIELD = {
+    "content": "it may hold no text beside what is encrypted",
+    "arguments": "it is longer than may be sent",
+    "type": "the provider does not take a compaction's summary, all that the model knows of what was before it",
+}
 
 
 def check(request: Request, claims: Claims) -> list[Violation]:

@@ -21,7 +21,7 @@ from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.core import Event, Kind, Outcome
+from recoveryd.core import Event, Kind, Outcome, failpoint
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.heal import Recovery, take_back
@@ -84,6 +84,48 @@ def test_a_refused_thread_heals_in_place_and_undo_gives_back_every_byte(place: P
         assert ledger.changes(event.id)[0].before is not None
         take_back(place.store, ledger, place.state, event.id)
     assert place.rollout.bytes() == before
+
+
+def test_a_repair_and_its_undo_leave_the_time_by_which_the_client_lists_threads(place: Place) -> None:
+    place.rollout.stuck()
+    place.rest()
+    path, marks = place.rollout.path, dict(place.store.fresh({}, 0))
+    old, stamp = path.stat().st_mtime_ns, place.store.stamp(THREAD)
+    event = recover(THREAD, Config(), state_dir=place.state, stores=[place.store])
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert path.stat().st_mtime_ns == old
+    assert place.store.stamp(THREAD) != stamp and dict(place.store.fresh(marks, 0)), "that it was written to is seen"
+    with place.ledger() as ledger:
+        take_back(place.store, ledger, place.state, event.id)
+    assert path.stat().st_mtime_ns == old
+
+
+def test_what_a_client_appends_during_a_repair_keeps_its_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.rollout.stuck()
+    place.rest()
+    old = place.rollout.path.stat().st_mtime_ns
+
+    def appended(name: str) -> None:
+        if name == "sync lines":
+            place.rollout.asks("and this")
+
+    monkeypatch.setattr(failpoint, "reach", appended)
+    assert recover(THREAD, Config(), state_dir=place.state, stores=[place.store])
+    assert place.rollout.path.stat().st_mtime_ns > old
+
+
+def test_the_summary_of_a_compaction_is_never_taken_out_because_its_type_is_not_known(place: Place) -> None:
+    rollout = place.rollout
+    rollout.healthy()
+    rollout.compacted([message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}])
+    rollout.asks("of another provider")
+    rollout.is_refused(said("input.2.type: Invalid input", "input.2.type"))
+    before = rollout.bytes()
+    event = place.heal()
+    assert event is not None and rollout.bytes() == before
+    assert (event.outcome, event.kind) == (Outcome.REFUSED, Kind.FOREIGN_ITEM)
+    assert "does not take a compaction's summary" in event.detail
+    assert event.detail.endswith("go on with the provider that it is from, or start a new session.")
 
 
 def sent(place: Place) -> str:

@@ -166,6 +166,12 @@ def test_a_compaction_is_not_meant_by_what_can_not_be_said_of_it(words: str, mea
     assert blamed(request(compaction, user(), answer()), words) == found
 
 
+def test_a_compaction_whose_type_is_not_known_is_named_and_nothing_else_is_taken_for_it() -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+    found = blamed(request(compaction, user(), answer()), "input.0.type: Invalid input")
+    assert found == [("reasoning_item", "0", "type")]
+
+
 def test_reasoning_without_its_encrypted_content_goes_and_the_other_stays() -> None:
     sent = request(user(), reasoning(None), answer(), user(), reasoning(""), call(), output(), reasoning(), answer())
     words = "Missing required parameter: 'input[1].encrypted_content'."
