@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+import psutil
 
 from tests.e2e.client import PASSED_ON
 from tests.e2e.harness import Harness, running
@@ -95,12 +98,34 @@ class Daemon:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the process still for a while: what happens then it learns afterwards."""
+        """Hold the process still for a while: what happens then it learns afterwards.
+
+        Not within a write of its own: the client waits five seconds for the database, and then its prompt fails and
+        nothing of it is stored.
+        """
         os.kill(self.pid, signal.SIGSTOP)
         try:
+            self.wait(self._stopped_outside_a_write, "recoveryd never let go of the database")
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)
+
+    def _stopped_outside_a_write(self) -> bool:
+        """Whether the process is stopped and lets others write to the client's database; else it gets a moment."""
+        database = self.storage.parent / "opencode.db"
+        if psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
+            return False
+        if not database.exists():
+            return True
+        with closing(sqlite3.connect(database, timeout=0, isolation_level=None)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(self.pid, signal.SIGCONT)
+                time.sleep(0.05)
+                os.kill(self.pid, signal.SIGSTOP)
+                return False
+        return True
 
     def wait(self, done: Callable[[], bool], problem: str, timeout: float = PATIENCE) -> None:
         """Wait until `done`; raises AssertionError with the end of the log, at once if the daemon ended."""

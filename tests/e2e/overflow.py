@@ -77,6 +77,8 @@ class Played:
     @property
     def problems(self) -> list[str]:
         """What should not be, of a session that is to be healed."""
+        if not self.refused.requests:
+            return [f"the client asked nobody: {self.refused.result}"]
         wrong = [] if not self.refused.accepted else ["it was not refused"]
         if not self.healed:
             return [*wrong, "it was not healed"]
