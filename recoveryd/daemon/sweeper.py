@@ -9,7 +9,7 @@ from itertools import chain
 from loguru import logger
 
 from recoveryd.clients import Store, Whose, is_store_of
-from recoveryd.core import BusyError, RecoverydError
+from recoveryd.core import ActiveError, BusyError, RecoverydError
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.store_locks import StoreLocks
@@ -104,24 +104,21 @@ class Sweeper:
         """
         waiting = self._healer.open(store)
         cut_off = [entry for entry in self._ledger.pending() if is_store_of(store, entry.store)]
-        due = {entry.session for entry in cut_off}.difference(waiting)
-        for session in due:
-            mine = [entry.id for entry in cut_off if entry.session == session]
-            self._log_once.safely((store.id, session, "cut off"), partial(self._finish_session, store, session, mine))
+        for session in {entry.session for entry in cut_off}.difference(waiting):
+            self._log_once.safely((store.id, session, "cut off"), partial(self._finish_session, store, session))
         if not cut_off or self._healer.held(store) is None:
             self._finished.add(store.id)
 
-    def _finish_session(self, store: Store, session: str, cut_off: Iterable[str]) -> None:
-        held = self._healer.held_there(store, session)
-        if held is not None:
-            for name in cut_off:
-                text = f"{name} of session {session} was cut off and stays half done: {held}"
-                self._log_once.say((store.id, name), text)
-            return
+    def _finish_session(self, store: Store, session: str) -> None:
+        def allowed() -> None:
+            held = self._healer.held_there(store, session)
+            if held is not None:
+                raise ActiveError(f"It was cut off and stays half done: {held}.")
+
         with recovery_lock(store.lock_path, self._lock_dir, store.id):
-            ended = finish_interrupted(store, self._ledger, session)
+            ended = finish_interrupted(store, self._ledger, session, allowed=allowed)
         for one in ended:
-            self._log_once.say((store.id, one.entry.id), f"{one.entry.id}: {one.detail} ({one.outcome})")
+            self._log_once.say((store.id, one.entry.id), f"{session} {one.entry.id} {one.outcome}: {one.detail}")
             self._healer.later(store, session)  # it may be as it was remembered, and stuck
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> Iterator[None]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from loguru import logger
 
 from recoveryd.clients import Client, Store, is_store_of, root_session, untouched
 from recoveryd.core import (
+    KINDS,
+    ActiveError,
     Change,
     Diagnosis,
     DiskError,
@@ -130,16 +133,16 @@ class Recorder:
         if self.entry(case) is not None and self._untouched(case):
             self._ledger.drop(case.recovery)
 
-    def finish_interrupted(self, case: Case) -> Case | None:
+    def finish_interrupted(self, case: Case, allowed: Callable[[], object]) -> Case | None:
         """Finish or roll back what a crash interrupted in this session; return this failure's repair, if it is whole.
 
-        The caller knows that no turn runs. An earlier try at the same failure that was rolled back is forgotten.
-        DiskError: it is still half written.
+        `allowed` raises while nothing may be written. An earlier try at the same failure that was rolled back is
+        forgotten. ActiveError, DiskError: it is still half written.
         """
-        healed = None
-        for ended in finish_interrupted(case.store, self._ledger, case.session, at_rest=True):
+        healed, open_turn = None, KINDS[case.kind].open_turn
+        for ended in finish_interrupted(case.store, self._ledger, case.session, allowed=allowed, open_turn=open_turn):
             if ended.open:
-                raise DiskError(ended.detail)
+                raise (ActiveError if ended.passes else DiskError)(ended.detail)
             entry = ended.entry
             own = entry.message == case.failure.message
             if own and ended.outcome is Outcome.FAILED:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Store, is_store_of, stored_images, untouched, wait_until_quiet
+from recoveryd.clients import Clients, Config, Stamp, Store, is_store_of, stored_images, untouched, wait_until_quiet
 from recoveryd.core import (
     CUT_OFF,
     ActiveError,
@@ -35,6 +35,7 @@ class Interrupted:
     entry: Entry
     outcome: Outcome
     detail: str
+    passes: bool = False  # what kept it from being written, by itself and soon
 
     @property
     def open(self) -> bool:
@@ -43,66 +44,89 @@ class Interrupted:
 
 
 def finish_interrupted(
-    store: Store, ledger: Ledger, session: str | None = None, *, at_rest: bool = False
+    store: Store,
+    ledger: Ledger,
+    session: str | None = None,
+    *,
+    allowed: Callable[[], object] = lambda: None,
+    open_turn: bool = False,
 ) -> list[Interrupted]:
     """Finish, or undo, every recovery of `store` (or of one session) that a crash interrupted.
 
     Only under the recovery lock: without it, what another process is just writing looks cut off. Nothing is written
-    while a turn of the session runs, or its client writes to it; `at_rest`: the caller knows that it is not so.
+    where a repair would not be: `allowed` raises while nothing may be, the session is quiet and as it was looked at,
+    and no turn of it runs but the recovery's own; `open_turn`: any may be open, which the caller knows to have ended.
     """
     mine = [entry for entry in ledger.pending() if is_store_of(store, entry.store) and session in (None, entry.session)]
-    return [_finish_interrupted(store, ledger, entry, at_rest=at_rest) for entry in mine]
+    return [_finish_interrupted(store, ledger, entry, allowed, open_turn=open_turn) for entry in mine]
 
 
-def _finish_interrupted(store: Store, ledger: Ledger, entry: Entry, *, at_rest: bool) -> Interrupted:
-    changes = ledger.changes(entry.id)
+def _finish_interrupted(
+    store: Store, ledger: Ledger, entry: Entry, allowed: Callable[[], object], *, open_turn: bool
+) -> Interrupted:
     try:
-        store.clean(changes)
-        found = stored_images(store, changes)
-        ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
-        obstacle = store.undo_obstacle(entry, changes)
-        if obstacle and "before" in found:  # neither way is safe now
-            return Interrupted(entry, entry.outcome, obstacle.message)
-        undoing = entry.outcome is Outcome.UNDOING
-        new_ids = kind_info(entry.kind).new_ids and "before" not in found  # the client goes on under these
-        if not undoing and (len(ours) == len(changes) or (new_ids and not ledger.later(entry))):
-            return _close(ledger, entry, Outcome.HEALED, entry.detail)
-        if not undoing and ledger.later(entry):
-            detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
-            return _close(ledger, entry, Outcome.CONFLICT, detail)
-        if ours and not at_rest and (busy := _under_way(store, entry)):
-            return Interrupted(entry, entry.outcome, busy)
-        whose = "Its undo was cut off by a crash" if undoing else "Cut off by a crash"
-        if ours and _went_on(store, ledger, entry):
+        allowed()
+        return _end(store, ledger, entry, allowed, open_turn=open_turn)
+    except ConflictError as error:
+        return _close(ledger, entry, Outcome.CONFLICT, error.message)
+    except ActiveError as error:
+        return Interrupted(entry, entry.outcome, error.message, passes=True)
+    except (StoreError, NotFoundError) as error:  # not there now, or not writable: left pending for the next start
+        return Interrupted(entry, entry.outcome, error.message)
+
+
+def _end(store: Store, ledger: Ledger, entry: Entry, allowed: Callable[[], object], *, open_turn: bool) -> Interrupted:
+    kept = ledger.changes(entry.id)
+    changes = _of_content(kept)
+    store.clean(kept)
+    found = stored_images(store, changes)
+    ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
+    obstacle = store.undo_obstacle(entry, kept)
+    if obstacle and "before" in found:  # neither way is safe now
+        return Interrupted(entry, entry.outcome, obstacle.message)
+    undoing = entry.outcome is Outcome.UNDOING
+    new_ids = kind_info(entry.kind).new_ids and "before" not in found  # the client goes on under these
+    if not undoing and (len(ours) == len(changes) or (new_ids and not ledger.later(entry))):
+        return _close(ledger, entry, Outcome.HEALED, entry.detail)
+    if not undoing and ledger.later(entry):
+        detail = "Cut off by a crash, and the session was repaired again since: what is there stays."
+        return _close(ledger, entry, Outcome.CONFLICT, detail)
+    whose = "Its undo was cut off by a crash" if undoing else "Cut off by a crash"
+    if ours:
+        read = _at_rest(store, entry, open_turn=open_turn)
+        if _went_on(store, ledger, entry):
             if undoing and len(ours) == len(changes):  # nothing of it was taken back yet
                 return _close(ledger, entry, Outcome.HEALED, entry.detail)
             detail = f"{whose}, and the session went on since: what is there stays."
             return _close(ledger, entry, Outcome.CONFLICT, detail)
+        allowed()
+        if _at_rest(store, entry, open_turn=open_turn) != read:
+            raise ActiveError("The client wrote to this session meanwhile: it stays half done until it is quiet.")
         put_back(store, ours)
-        if "other" in found:
-            detail = f"{whose}, and the client wrote to the same parts since: its version stays."
-            return _close(ledger, entry, Outcome.CONFLICT, detail)
-        remove_cut_texts(store, changes)
-    except ConflictError as error:
-        return _close(ledger, entry, Outcome.CONFLICT, error.message)
-    except (StoreError, NotFoundError) as error:  # not there now, or not writable: left pending for the next start
-        return Interrupted(entry, entry.outcome, error.message)
+    if "other" in found:
+        detail = f"{whose}, and the client wrote to the same parts since: its version stays."
+        return _close(ledger, entry, Outcome.CONFLICT, detail)
+    remove_cut_texts(store, kept)
     if undoing:
         return _close(ledger, entry, Outcome.UNDONE, entry.detail)
     return _close(ledger, entry, Outcome.FAILED, "Cut off before it was whole, and taken back.", settled=False)
 
 
-def _under_way(store: Store, entry: Entry) -> str:
-    """Tell why the session of a recovery is not to be written to at this moment; "" when it may be."""
-    if not store.has(entry.session):  # to one that is deleted nobody writes
-        return ""
-    if store.look(entry.session).running and not _own_turn(store, entry):
-        return "A turn of this session is running, or was cut off: it stays half done until that has ended."
-    try:
-        wait_until_quiet(store, entry.session)
-    except ActiveError as error:
-        return error.message
-    return ""
+def _of_content(changes: Sequence[Change]) -> list[Change]:
+    """Leave out the records that a recovery keeps as they were: what is stored of them does not tell who wrote it."""
+    return [change for change in changes if change.before != change.after]
+
+
+def _at_rest(store: Store, entry: Entry, *, open_turn: bool) -> Stamp | None:
+    """Wait until the session of a recovery is quiet; return its stamp, None where it is deleted: to that nobody writes.
+    ActiveError while a turn of it runs.
+    """
+    if not store.has(entry.session):
+        return None
+    read = wait_until_quiet(store, entry.session)
+    if store.look(entry.session).running and not (open_turn or _own_turn(store, entry)):
+        raise ActiveError("A turn of this session is running, or was cut off: it stays half done until that has ended.")
+    return read
 
 
 def _went_on(store: Store, ledger: Ledger, entry: Entry) -> bool:
@@ -128,8 +152,9 @@ def taken_back(store: Store, entry: Entry, changes: Sequence[Change]) -> tuple[O
     `failed`: all is as it was before; `conflict`: somebody wrote over the rest, and their version stays. Not of new ids
     that the client goes on under, or where the client says that it can't be.
     """
-    found = stored_images(store, changes)
-    ours = [c for c, now in zip(changes, found, strict=True) if now == "after"]
+    written = _of_content(changes)
+    found = stored_images(store, written)
+    ours = [c for c, now in zip(written, found, strict=True) if now == "after"]
     goes_on = kind_info(entry.kind).new_ids and "other" in found and "before" not in found
     if not ours or goes_on or store.undo_obstacle(entry, changes):
         return Outcome.CONFLICT, False

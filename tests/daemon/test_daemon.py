@@ -529,7 +529,7 @@ def test_what_a_crash_cut_off_waits_while_nothing_is_to_be_written(
     off = offs.get(how, {})
     with running(tmp_path, tree.store, **off) as daemon:
         [entry] = daemon.history()
-        until(lambda: any(f"{entry.id} of session {session} was cut off" in line for line in lines))
+        until(lambda: any(f"{session} {entry.id} pending: It was cut off" in line for line in lines))
         daemon.sweeps()
         assert tree.files() == before
         assert [left.outcome for left in daemon.history()] == [Outcome.PENDING] and daemon.aborted == []

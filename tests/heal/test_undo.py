@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from recoveryd.cli.findings import finding_of
 from recoveryd.clients.store import stored_images
 from recoveryd.core import failpoint
-from recoveryd.core.errors import NotFoundError, RefusedError, StoreError
+from recoveryd.core.errors import ActiveError, NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
 from recoveryd.diagnose import diagnose
 from recoveryd.disk import file_transaction
@@ -318,6 +318,66 @@ def test_what_was_cut_off_waits_while_a_turn_runs(tree: Tree, bench: Bench, begu
     [settled] = finish_interrupted(tree.store, bench.ledger)
     assert settled.open and "is running" in settled.detail
     assert tree.files() == before and entry(bench, event).outcome is begun
+
+
+@pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
+def test_what_was_cut_off_waits_while_nothing_may_be_written(tree: Tree, bench: Bench, begun: Outcome) -> None:
+    """Asked first, and right before the write: its user may pause it in between."""
+    event, changes = crashed(tree, bench, ("after", "before"), begun)
+    *folders, name = changes[0].key.split("/")
+    (tree.root.joinpath(*folders) / f"{file_transaction.TEMPORARY}{name}").write_bytes(b"half")
+    before = tree.files()
+    for asked in (1, 2):
+        answers = iter([None] * (asked - 1))
+
+        def allowed(answers: Iterator[None] = answers) -> None:
+            if next(answers, "paused") is not None:
+                raise ActiveError("It is paused.")
+
+        [settled] = finish_interrupted(tree.store, bench.ledger, allowed=allowed)
+        assert settled.open and settled.passes and settled.detail == "It is paused."
+        assert entry(bench, event).outcome is begun
+        assert asked == 2 or tree.files() == before
+        assert stored_images(tree.store, changes) == ["after", "before"]
+
+
+@pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
+def test_what_was_cut_off_waits_when_the_client_writes_while_it_is_looked_at(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, begun: Outcome
+) -> None:
+    event, changes = crashed(tree, bench, ("after", "before"), begun)
+    other = next(tree.root / name for name in tree.files() if name.startswith("message/"))
+    answered = bench.ledger.answered
+
+    def written(name: str) -> int | None:
+        other.write_bytes(other.read_bytes() + b"\n")
+        return answered(name)
+
+    monkeypatch.setattr(bench.ledger, "answered", written)
+    [settled] = finish_interrupted(tree.store, bench.ledger)
+    assert settled.open and settled.passes and entry(bench, event).outcome is begun
+    assert stored_images(tree.store, changes) == ["after", "before"]
+
+
+@pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
+def test_a_record_that_a_recovery_keeps_as_it_was_is_not_taken_for_written(
+    tree: Tree, bench: Bench, begun: Outcome
+) -> None:
+    event, changes = crashed(tree, bench, ("before", "before"), begun)
+    same = next(key for key in tree.files() if key.startswith("message/"))
+    image = (tree.root / same).read_bytes()
+    with bench.ledger.file.write() as db:
+        values = (event.id, same, image, image)
+        db.execute(
+            "INSERT INTO image SELECT seq, 99, ?2, ?3, ?4, NULL FROM recovery WHERE id = ?1",
+            values,
+        )
+    tree.answered(event.session)
+    place_all(tree, changes, ("before", "before"))
+    before = tree.files()
+    [settled] = finish_interrupted(tree.store, bench.ledger)
+    assert settled.outcome is (Outcome.FAILED if begun is Outcome.PENDING else Outcome.UNDONE)
+    assert tree.files() == before
 
 
 def test_a_forced_undo_that_was_cut_off_behind_an_answer_is_taken_back(
