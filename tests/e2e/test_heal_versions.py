@@ -148,12 +148,14 @@ def _mended(text: str, kept: object) -> bool:
 
 def test_healthy_sessions_are_left_alone(played: Played) -> None:
     history = played.daemon.by_session()
+    assert played.healthy
     for name, outcome in played.healthy.items():
         assert outcome.accepted, name
         assert name.split()[-1] not in history
 
 
 def test_undo_restores_the_rows_exactly(played: Played) -> None:
+    assert bool(played.undone) is played.harness.client.database.exists()
     for healed, code, before, after in played.undone:
         assert code == 0, healed.tell()
         assert before == after, healed.shape.name

@@ -94,6 +94,7 @@ def _play(played: Played) -> Played:
 
 
 def test_two_prompts_are_ignored_and_no_request_is_sent(played: Played) -> None:
+    assert len(played.ignored) == len(played.planted) > 1
     for title, outcomes in played.ignored.items():
         assert [outcome.requests for outcome in outcomes] == [[], []], title
 

@@ -320,7 +320,8 @@ class TestShow:
         assert "dry_run = false" in lines
 
     def test_a_path_that_is_no_utf8_is_still_toml(self) -> None:
-        tomllib.loads(settings_as_toml(Config(opencode=OpencodeSettings(data_dirs=(Path("/a\udcff"),)))))
+        told = settings_as_toml(Config(opencode=OpencodeSettings(data_dirs=(Path("/a\udcff"),))))
+        assert tomllib.loads(told)["opencode"]["data_dirs"] == ["/a?"]
 
 
 class TestSoundPart:

@@ -327,7 +327,7 @@ def test_a_prompt_to_another_provider_is_not_judged(tree: Tree, scan: Run) -> No
         session.user("and then?", model=model)
 
     recent(tree, other)
-    unanswered(scan())
+    assert unanswered(scan())["kind"] is None
 
 
 def test_what_people_read_names_the_code_and_the_evidence(
