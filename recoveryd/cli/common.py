@@ -10,11 +10,12 @@ from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
 from recoveryd.clients import Clients, Config, Store, Whose, find_stores, whereabouts
-from recoveryd.core import ConfigError, NotFoundError, RecoverydError, any_of, command_line
+from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
 from recoveryd.ledger import KnownStores, Ledger, LedgerFile, peek
 from recoveryd.settings import load, load_sound, paths
+from recoveryd.tell import show_undone
 
 
 def config_of(arguments: argparse.Namespace) -> Config:
@@ -88,6 +89,14 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     if found is not None:
         return found
     raise NotFoundError(*whose_by(config, ledger).missing(wanted))
+
+
+def tell_client_undone(config: Config, store: Store, what: Entry | Event, *, quiet: bool) -> None:
+    """Show in its client that a command took a recovery back, unless the user wants no notices there, or none now
+    (`quiet`).
+    """
+    if config.notify.tui and not (config.notify.quiet or quiet):
+        show_undone(Clients(config), store, what, lambda server, *said: server.toast(*said))
 
 
 def whose_of(arguments: argparse.Namespace) -> Whose:

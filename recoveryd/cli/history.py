@@ -7,15 +7,23 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.common import client_meant, known_ledger, recovery_hint, sound_of, store_named, whose_of
+from recoveryd.cli.common import (
+    client_meant,
+    known_ledger,
+    recovery_hint,
+    sound_of,
+    store_named,
+    tell_client_undone,
+    whose_of,
+)
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
-from recoveryd.clients import Clients, Whose
+from recoveryd.clients import Whose
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, command_line, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import take_back
 from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
 from recoveryd.settings import may_forbid, paths
-from recoveryd.tell import cause, show_undone
+from recoveryd.tell import cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}
@@ -140,8 +148,8 @@ def undo(arguments: argparse.Namespace) -> int:
         state = private_files.make_folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
         entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
-    if not dry and config.notify.tui and not (config.notify.quiet or arguments.quiet):
-        show_undone(Clients(config), store, entry, lambda server, *said: server.toast(*said))
+    if not dry:
+        tell_client_undone(config, store, entry, quiet=arguments.quiet)
 
     def say(out: Console) -> None:
         if dry:

@@ -23,11 +23,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.common import client_meant, config_of, open_ledger, stores_of
+from recoveryd.cli.common import client_meant, config_of, open_ledger, stores_of, tell_client_undone
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Whose
-from recoveryd.core import RecoverydError, UsageError, command_line
+from recoveryd.core import Outcome, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context, case_from_ledger
 from recoveryd.heal import Answer, Resumer, by_hand
 from recoveryd.settings import paths
@@ -185,7 +185,10 @@ def _undo(row: LiveSession, arguments: argparse.Namespace) -> str:
         return "Nothing is written: `dry_run` is set in the configuration."
     with open_ledger() as ledger:
         context = Context(ledger, config, paths.state_dir())
-        return _told(by_hand.undo_by_hand(context, case_from_ledger(row.store, ledger.get(row.recovery))))
+        answer = by_hand.undo_by_hand(context, case_from_ledger(row.store, ledger.get(row.recovery)))
+    if answer.event.outcome is Outcome.UNDONE:
+        tell_client_undone(config, row.store, answer.event, quiet=arguments.quiet)
+    return _told(answer)
 
 
 def _continue(row: LiveSession, arguments: argparse.Namespace) -> str:

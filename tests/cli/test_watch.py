@@ -26,6 +26,7 @@ from recoveryd.disk.locks import RunNote, StoreLock
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.database import OLD, Base
+from tests.support.fake_client import client_with
 from tests.support.transcript import Transcript, text
 from tests.support.trees import EMPTY, Tree, behind_a_call, blank_answer
 
@@ -77,6 +78,22 @@ def test_what_was_healed_can_be_undone_behind_many_other_recoveries(
         (row,) = live.refresh()
         assert row.state is State.HEALED and row.recovery and row.recovery in row.says
         monkeypatch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at again"))
+
+
+@pytest.mark.parametrize("key", ["u", "undo"])
+def test_the_client_is_told_of_an_undo_by_a_key_as_by_the_command(
+    live: LiveSessions, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    session = tree.stuck()
+    with client_with(tree, session) as fake:
+        monkeypatch.setenv("RECOVERYD_OPENCODE_SERVER_URL", fake.url)
+        assert run("scan", "--repair")[0] == 0
+        (row,) = live.refresh()
+        if key == "u":
+            assert watch_module._undo(row, Namespace(config=None, quiet=False)).startswith("Undone: ")
+        else:
+            assert run("undo", row.recovery)[0] == 0
+        assert fake.paths() == ["/tui/show-toast"]
 
 
 def test_every_state_has_its_word(live: LiveSessions, tree: Tree, run: Run) -> None:
