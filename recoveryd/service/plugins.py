@@ -12,9 +12,11 @@ from recoveryd.clients import Caller, Clients, Plugin, seal
 from recoveryd.core import RecoverydError, RefusedError, command_line
 from recoveryd.disk import private_files
 from recoveryd.service.base import Say
+from recoveryd.service.uninstall import remove_folder
 
 _LONGEST = 1 << 20  # bytes of a file that may be ours
 _FOLDER = "plugin"  # below the state: what clients and recoveryd leave for each other
+_ASIDE = ".plugin"  # the same, on its way out
 
 # absent: it is not there; outdated: of another version or installation; edited: somebody changed it, or it is not ours
 State = Literal["absent", "current", "outdated", "edited"]
@@ -83,12 +85,13 @@ def take_plugin(one: PlacedPlugin, say: Say, *, over: bool) -> None:
 
 def remove_mailboxes(state: Path, say: Say) -> None:
     """Remove the folder by which the plugins of clients and recoveryd ask each other."""
-    folder = state / _FOLDER
+    folder, aside = state / _FOLDER, state / _ASIDE
+    if aside.is_dir():  # from one that was cut off
+        remove_folder(aside)
     if not folder.is_dir() or folder.is_symlink():
         return
-    for path in folder.iterdir():
-        path.unlink(missing_ok=True)
-    folder.rmdir()
+    folder.rename(aside)  # first: a client that runs puts its sign of life there again as soon as it is gone
+    remove_folder(aside)
     say(f"removed: {folder}")
 
 

@@ -96,8 +96,13 @@ def remove_everything(state: Path, config: Path, used: Path, say: Say) -> None:
         config.unlink()
         say(f"removed: {config}")
     if state.is_dir():
-        shutil.rmtree(state.resolve(), onerror=_whole_path)
+        remove_folder(state.resolve())
         say(f"removed: {state}, with the ledger and the log")
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of recoveryd's own with all that is in it. Raises OSError with the whole path of the file."""
+    shutil.rmtree(folder, onerror=_whole_path)
 
 
 def _whole_path(_: object, path: str, info: tuple[Any, BaseException, Any]) -> None:

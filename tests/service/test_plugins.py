@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,31 @@ def test_it_is_put_there_and_taken_away_and_leaves_nothing(run: Run, home: Path,
     assert not folder.exists()
     folder.parent.rmdir()
     assert tree(home) == before and not file.parent.exists()
+
+
+@pytest.mark.usefixtures("opencode")
+@pytest.mark.parametrize("command", [("plugin", "remove"), ("uninstall",), ("uninstall", "--purge")])
+def test_a_client_that_runs_on_keeps_no_file_there(
+    run: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    """It puts its sign of life there again as soon as it is gone, as long as the folder is there (seen on 1.18.34)."""
+    assert run("install")[0] == 0
+    alive = paths.state_dir() / "plugin" / "1-0123456789ab.json"
+    alive.write_text("{}")
+    unlink = os.unlink
+
+    def and_again(*words: Any, **options: Any) -> None:
+        unlink(*words, **options)
+        if alive.parent.is_dir():
+            alive.write_text("{}")
+
+    monkeypatch.setattr(os, "unlink", and_again)
+    code, _, err = run(*command)
+    assert (code, err) == (0, "")
+    assert not alive.parent.exists()
+    assert command[0] == "plugin" or not paths.state_dir().exists()
 
 
 def test_the_folder_of_another_plugin_stays(run: Run, file: Path) -> None:  # noqa: F811
