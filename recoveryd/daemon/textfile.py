@@ -44,5 +44,7 @@ class Textfile:
 
     def _ours(self) -> bool:
         assert self._path is not None
+        if not self._path.is_file():  # to open a FIFO would wait for ever
+            return False
         with self._path.open("rb") as file:
             return file.read(len(METRICS_BEGIN)) == METRICS_BEGIN.encode()

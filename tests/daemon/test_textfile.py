@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import time
 from pathlib import Path
@@ -66,6 +67,16 @@ def test_a_file_of_somebody_else_is_left(tmp_path: Path) -> None:
             gone.write(ledger, [])
         gone.remove()
         Textfile(None, TITLES).write(ledger, [])
+
+
+def test_what_is_no_file_is_left_and_holds_nothing_up(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.prom"
+    os.mkfifo(pipe)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        with pytest.raises(DiskError, match="no file of recoveryd"):
+            Textfile(pipe).write(ledger, [])
+        Textfile(pipe).remove()
+    assert pipe.is_fifo()
 
 
 def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
