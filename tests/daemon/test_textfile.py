@@ -74,8 +74,8 @@ def test_what_is_no_file_is_left_and_holds_nothing_up(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with Ledger(tmp_path / "ledger.db") as ledger:
         with pytest.raises(DiskError, match="no file of recoveryd"):
-            Textfile(pipe).write(ledger, [])
-        Textfile(pipe).remove()
+            Textfile(pipe, TITLES).write(ledger, [])
+        Textfile(pipe, TITLES).remove()
     assert pipe.is_fifo()
 
 
