@@ -13,6 +13,7 @@ from recoveryd.core import (
     COPIED,
     ELSEWHERE,
     KINDS,
+    OF_SUBAGENT,
     REFUSED,
     TAKEN_BACK,
     UNANSWERED,
@@ -44,12 +45,14 @@ _UNEXPLAINED = {
     ELSEWHERE: "an error that is not about the history",
     TAKEN_BACK: "refused in a turn that was taken back since",
     COPIED: "refused in the session that this one was copied from",
+    OF_SUBAGENT: "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
 }
 ENDED: dict[str, str] = {  # how those ended that are not stuck
     UNANSWERED: "ended with a prompt that has no answer, or was to have none",
     ELSEWHERE: "ended in an error that is not about the history",
     TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
     COPIED: "ended in a refusal before the session was copied (a fork)",
+    OF_SUBAGENT: "ended in a refusal of a subagent, and the session that asked it went on since",
     **{kind: "ended in a refusal that its next prompt clears" for kind in KINDS if KINDS[kind].cleared_by_prompt},
 }
 _NOT_UNDERSTOOD = {
@@ -59,6 +62,7 @@ _NOT_UNDERSTOOD = {
     "and please send what `{report}` makes",
     ELSEWHERE: "nothing is to be repaired. {about}",
     COPIED: "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
+    OF_SUBAGENT: "nothing is to be repaired: go on in the session that asked the subagent",
     TAKEN_BACK: "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
 }
 

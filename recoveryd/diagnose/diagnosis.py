@@ -5,11 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 
 from recoveryd.clients import SessionStatus, Store
-from recoveryd.core import COPIED, ELSEWHERE, REFUSED, TAKEN_BACK, Diagnosis, Failure, Session, error_evidence, excerpt
+from recoveryd.core import (
+    COPIED,
+    ELSEWHERE,
+    OF_SUBAGENT,
+    REFUSED,
+    TAKEN_BACK,
+    Diagnosis,
+    Failure,
+    Session,
+    error_evidence,
+    excerpt,
+)
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import stored_repair
+from recoveryd.diagnose.earlier_repairs import as_refused, stored_repair
 from recoveryd.providers import other_cause
 
 _UNDER_WAY_MS = 5_000  # so long a prompt is believed to be on its way: its client stores the answer once that begins
@@ -19,16 +30,17 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     """Diagnose a session for who asks now: what keeps it from going on; None when nothing does. Writes nothing. Errors
     of the store pass. `look`: what the store tells of the session now, if it was asked already.
     """
-    look, refused = standing_failure(store.look(session) if look is None else look)
+    look = store.look(session) if look is None else look
+    look, refused = standing_failure(as_refused(context.ledger, look))
     failure = look.failure
     found = find_cause(look, refused, _Finder(context, store, session, look))
     if found is not None or failure is None or look.newer:
         return found
     if look.kept is None:
-        return _refused(failure)
-    kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
+        return _refused(store, failure)
+    kept, code = standing_failure(look.kept)[0], COPIED if look.copied_at else TAKEN_BACK
     if kept.failure is not None and not kept.newer:
-        return _refused(kept.failure)
+        return _refused(store, kept.failure)
     return Diagnosis(failure, None, error_evidence(failure), code=code)
 
 
@@ -77,8 +89,18 @@ class _Finder:
         return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 
 
-def _refused(failure: Failure) -> Diagnosis:
+def _refused(store: Store, failure: Failure) -> Diagnosis:
     """Diagnose an error of no kind in the newest answer: it is not about the history, or nobody knows its words."""
     about = other_cause(failure.error)
     evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
-    return Diagnosis(failure, None, evidence, code=ELSEWHERE if about else REFUSED)
+    code = ELSEWHERE if about else OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED
+    return Diagnosis(failure, None, evidence, code=code)
+
+
+def _asker_went_on(store: Store, failure: Failure) -> bool:
+    """Whether it failed in a subagent, and the session that asked it did anything since."""
+    parent = store.about(failure.session).parent
+    if parent is None:
+        return False
+    look = store.look(parent)
+    return max(look.last_answer, look.running, look.failure.time if look.failure else 0) > failure.time

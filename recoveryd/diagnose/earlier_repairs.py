@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Client, Store, is_store_of
+from dataclasses import replace
+
+from recoveryd.clients import Client, SessionStatus, Store, is_store_of
 from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import vain_since_success
-from recoveryd.ledger import Ledger, digest
+from recoveryd.ledger import Ledger, Upkeep, digest
 
 _RECENT = 20  # recoveries of a session that are looked at
 
@@ -46,6 +48,16 @@ def _made(store: Store, entry: Entry) -> bool:
 def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
     left = ledger.left(entry.id)
     return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
+
+
+def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:
+    """Return the look at a copy as one at any session where it holds what was refused in the session before: nothing
+    was repaired, in whichever session, between that refusal and the copy.
+    """
+    failures = [failure for failure in (look.failure, *look.earlier) if failure is not None]
+    if not (look.copied_at and failures) or Upkeep(ledger).wrote(min(one.time for one in failures), look.copied_at):
+        return look
+    return replace(look, kept=None, copied_at=0)
 
 
 def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:

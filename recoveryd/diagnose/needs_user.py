@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recoveryd.clients import SessionStatus, Store, is_abandoned, is_store_of
-from recoveryd.core import Entry, Outcome, RecoverydError
+from recoveryd.core import REFUSED, Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
@@ -92,10 +92,12 @@ def _looked_at(store: Store, session: str) -> SessionStatus | None:
 
 
 def _lasts(look: SessionStatus, found: Found) -> bool:
-    """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, and
-    what can't be read now may be read later.
+    """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, what
+    can't be read now may be read later, and the session that asked a refused subagent may go on.
     """
-    return not look.newer and not (found is not None and (found.late or found.trouble))
+    if look.newer or found is None:
+        return not look.newer
+    return not (found.late or found.trouble or found.diagnosis.reason == REFUSED)
 
 
 def _ignored(context: Context) -> str:

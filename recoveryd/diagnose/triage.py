@@ -11,7 +11,7 @@ from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import all_stand, unread_repair, vain_repairs
+from recoveryd.diagnose.earlier_repairs import all_stand, as_refused, unread_repair, vain_repairs
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -70,7 +70,8 @@ class Triage:
 
     def judge(self, store: Store, session: str) -> Verdict:
         """Decide what to do about a session now. Errors of the store pass."""
-        context, (look, refused) = self.context, standing_failure(store.look(session))
+        context = self.context
+        look, refused = standing_failure(as_refused(context.ledger, store.look(session)))
         try:
             found = find_cause(look, refused, _Finder(self, store, session, look))
         except _Later as later:

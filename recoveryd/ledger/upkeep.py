@@ -68,6 +68,12 @@ class Upkeep:
         query = "SELECT store, session FROM recovery WHERE edits > 0 GROUP BY store, session HAVING count(*) >= ?"
         return [(column_text(store), column_text(session)) for store, session in self._file.read(query, (recoveries,))]
 
+    def wrote(self, since: int, until: int) -> bool:
+        """Whether anything was repaired, or put back, between two moments (milliseconds since the epoch)."""
+        undone = "OR undone * 1000 BETWEEN ?1 AND ?2" if self._file.has("undone") else ""
+        query = f"SELECT 1 FROM recovery WHERE edits > 0 AND (time * 1000 BETWEEN ?1 AND ?2 {undone}) LIMIT 1"  # noqa: S608
+        return bool(self._file.read(query, (since, until)))
+
     def conflicts(self) -> list[Entry]:
         """List the recoveries that the client wrote over, newest first."""
         return self._file.entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)

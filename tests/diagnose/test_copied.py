@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.ids import WRAP_MS, copied
+from recoveryd.clients.opencode.ids import WRAP_MS, copied_at
 from recoveryd.core import Message, Outcome
 from recoveryd.diagnose import diagnose
 from tests.conftest import Run
@@ -27,9 +27,9 @@ def made_at(kind: str, ms: int) -> str:
     return f"{kind}_{value if kind == 'msg' else 2**48 - 1 - value:012x}ForkForkForkFo"
 
 
-def fork(tree: Tree, session: str) -> str:
+def fork(tree: Tree, session: str, later_ms: int = 60_000) -> str:
     """As the client makes one: the same messages and parts under new ids, each as old as it was."""
-    now = int(time.time() * 1000) + 60_000
+    now = int(time.time() * 1000) + later_ms
     messages, new = tree.store.load(session).messages, made_at("ses", now)
     ids = {session: new, **{m.id: made_at("msg", now + 1 + n) for n, m in enumerate(messages)}}
     ids |= {part.id: f"{part.id[:-4]}Fork" for message in messages for part in message.parts}
@@ -62,6 +62,27 @@ def test_a_fork_of_what_was_healed_is_not_stuck_and_not_edited(
     assert tree.files() == before
 
 
+@pytest.mark.parametrize("words", [NAMED, "prompt is too long: 210000 tokens > 200000 maximum", "a llama objects"])
+def test_a_fork_of_what_was_never_repaired_is_refused_as_that_is(tree: Tree, run: Run, words: str) -> None:
+    session = tree.stuck(blank_answer, words)
+    new = fork(tree, session)
+    reasons = {one["session"]: one["reason"] for one in json.loads(run("scan", "--json")[1])["stuck"]}
+    assert reasons.keys() == {session, new} and reasons[new] == reasons[session]
+
+
+def test_both_are_healed_where_the_copy_was_made_before_the_repair(tree: Tree, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    session = tree.stuck(blank_answer, NAMED)
+    new = fork(tree, session, later_ms=0)
+    for one in (session, new):
+        assert bench.attempt(tree, one).outcome is Outcome.HEALED
+        gone = [part.type for message in tree.store.load(one).messages for part in message.parts]
+        assert gone.count("reasoning") == 1
+    again = fork(tree, new)
+    found = diagnose(bench.recovery.context, tree.store, again)
+    assert found is not None and (found.reason, found.stuck) == ("refused_before_copy", False)
+
+
 def test_what_the_rules_find_in_a_fork_is_healed_there(tree: Tree, tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     new = fork(tree, tree.stuck(blank_answer, EMPTY))
@@ -90,7 +111,7 @@ def test_only_what_is_older_than_its_session_under_a_newer_id_is_a_copy(ms: int)
         return Message(made_at("msg", identifier), {"role": "assistant", "time": {"created": created}})
 
     session = made_at("ses", ms)
-    assert copied(session, message(ms + 10, ms - 60_000))
-    assert not copied(session, message(ms + 60_000, ms + 60_000))
-    assert not copied(session, message(ms - 60_000, ms - 60_000)), "a clock that was set back"
-    assert not copied("ses_1", message(ms + 10, ms - 60_000))
+    assert copied_at(session, message(ms + 10, ms - 60_000)) == ms + 10
+    assert not copied_at(session, message(ms + 60_000, ms + 60_000))
+    assert not copied_at(session, message(ms - 60_000, ms - 60_000)), "a clock that was set back"
+    assert not copied_at("ses_1", message(ms + 10, ms - 60_000))

@@ -76,14 +76,18 @@ def id_time(identifier: str, now_ms: int) -> int | None:
     return latest - (latest - (int(identifier[4:16], 16) >> 12)) % WRAP_MS
 
 
-def copied(session_id: str, message: Message) -> bool:
-    """Whether a message is older than its session, and has an id that is not: a fork copies what there was."""
+def copied_at(session_id: str, message: Message) -> int:
+    """Tell when a message was copied, in milliseconds since the epoch, if it is older than its session and has an id
+    that is not: a fork copies what there was. 0: it was not.
+    """
     if not (_DESCENDING.match(session_id) and _TIMED.match(message.id) and message.created):
-        return False
+        return 0
     began = (2**48 - 1 - int(session_id[4:16], 16)) >> 12
     named = int(message.id[4:16], 16) >> 12
     half = WRAP_MS // 2  # all are known modulo `WRAP_MS`
-    return 0 < (began - message.created) % WRAP_MS < half and (named - began) % WRAP_MS < half
+    if not (0 < (began - message.created) % WRAP_MS < half and (named - began) % WRAP_MS < half):
+        return 0
+    return message.created + (named - message.created) % WRAP_MS
 
 
 def newest_first(ids: Sequence[str], read: Callable[[str], Json | None], now_ms: int) -> Iterator[Message]:

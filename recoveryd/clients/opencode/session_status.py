@@ -42,8 +42,8 @@ def look(
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
-        if failed is not None and ids.copied(session, failed):
-            found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True)
+        if failed is not None and (copied_at := ids.copied_at(session, failed)):
+            found = replace(found, kept=replace(found, failure=None, earlier=()), copied_at=copied_at)
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, chain(seen, older), parts))

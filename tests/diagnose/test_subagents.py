@@ -1,0 +1,47 @@
+"""A subagent that was refused for a reason that nobody knows matters until the session that asked it goes on."""
+
+from __future__ import annotations
+
+import json
+
+from recoveryd.diagnose import NeedsUser
+from recoveryd.diagnose.context import Context
+from tests.conftest import Run
+from tests.support.trees import EMPTY, Bench, Tree, blank_answer
+
+LLAMA = "Your llama is not amused by this"
+
+
+def delegated(tree: Tree, words: str) -> tuple[str, str]:
+    """A session that was answered a minute ago, and its subagent's, refused just now."""
+    parent = tree.ended(blank_answer)
+    child = tree.stuck(blank_answer, words)
+    tree.began(parent, child)
+    return parent, child
+
+
+def needing(context: Context, tree: Tree, known: NeedsUser) -> list[str]:
+    return [one.session for one in known.find(context, [tree.store])]
+
+
+def test_it_is_stuck_only_until_the_session_that_asked_it_goes_on(tree: Tree, bench: Bench, run: Run) -> None:
+    parent, child = delegated(tree, LLAMA)
+    code, out, _ = run("scan", "--json")
+    assert (code, [one["reason"] for one in json.loads(out)["stuck"]]) == (1, ["refused_unknown"])
+    known = NeedsUser()
+    assert needing(bench.recovery.context, tree, known) == [child]
+    tree.answered(parent)
+    code, out, _ = run("scan", "--json")
+    data = json.loads(out)
+    assert (code, data["stuck"]) == (0, [])
+    assert [(one["session"], one["reason"]) for one in data["elsewhere"]] == [(child, "refused_subagent")]
+    assert needing(bench.recovery.context, tree, known) == []
+    code, out, _ = run("explain", "--session", child)
+    assert "go on in the session that asked" in " ".join(out.split())
+
+
+def test_what_can_be_healed_of_it_is_healed_all_the_same(tree: Tree, run: Run) -> None:
+    parent, child = delegated(tree, EMPTY)
+    tree.answered(parent)
+    out = run("scan", "--repair", "--yes", "--json")[1]
+    assert [(one["session"], one["healed"]) for one in json.loads(out)["stuck"]] == [(child, True)]
