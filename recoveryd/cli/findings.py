@@ -44,14 +44,14 @@ _UNEXPLAINED = {
     REFUSED: "refused for a reason that recoveryd does not know",
     ELSEWHERE: "an error that is not about the history",
     TAKEN_BACK: "refused in a turn that was taken back since",
-    COPIED: "refused in the session that this one was copied from",
+    COPIED: "refused before the session was copied (a fork, an import)",
     OF_SUBAGENT: "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
 }
 ENDED: dict[str, str] = {  # how those ended that are not stuck
     UNANSWERED: "ended with a prompt that has no answer, or was to have none",
     ELSEWHERE: "ended in an error that is not about the history",
     TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
-    COPIED: "ended in a refusal before the session was copied (a fork)",
+    COPIED: "ended in a refusal before the session was copied (a fork, an import)",
     OF_SUBAGENT: "ended in a refusal of a subagent, and the session that asked it went on since",
     **{kind: "ended in a refusal that its next prompt clears" for kind in KINDS if KINDS[kind].cleared_by_prompt},
 }

@@ -29,7 +29,8 @@ class SessionStatus:
     asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt, answer or command that names them
     endless: Diagnosis | None = None  # the client does the same again and again, and is to be stopped
     kept: SessionStatus | None = None  # its state without the failure, where that tells of what is not there any more
-    copied_at: int = 0  # when, if it is a copy and failed in the session before; 0: its user took the turn back
+    copied: bool = False  # so since it is a copy, and failed in the session before; else its user took the turn back
+    copied_at: int = 0  # when, of a session of the same store; 0: it may come from elsewhere
 
     @property
     def newer(self) -> bool:

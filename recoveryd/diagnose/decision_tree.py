@@ -84,7 +84,7 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
     if look.endless is not None:
         return look.endless
     if look.kept is not None:
-        refused = find.still_refused(recorded, places=not look.copied_at) if recorded is not None else None
+        refused = find.still_refused(recorded, places=not look.copied) if recorded is not None else None
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)

@@ -38,7 +38,7 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
         return found
     if look.kept is None:
         return _refused(store, failure)
-    kept, code = standing_failure(look.kept)[0], COPIED if look.copied_at else TAKEN_BACK
+    kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
     if kept.failure is not None and not kept.newer:
         return _refused(store, kept.failure)
     return Diagnosis(failure, None, error_evidence(failure), code=code)

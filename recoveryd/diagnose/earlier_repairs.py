@@ -57,7 +57,7 @@ def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:
     failures = [failure for failure in (look.failure, *look.earlier) if failure is not None]
     if not (look.copied_at and failures) or Upkeep(ledger).wrote(min(one.time for one in failures), look.copied_at):
         return look
-    return replace(look, kept=None, copied_at=0)
+    return replace(look, kept=None, copied=False)
 
 
 def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:

@@ -1,4 +1,4 @@
-"""A fork of OpenCode's: it holds the refusals of the session that it is a copy of, and what was repaired there."""
+"""A copy of OpenCode's, by a fork or an import, holds the refusals from before, and what was repaired since."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from recoveryd.clients.opencode.ids import WRAP_MS, copied_at
 from recoveryd.core import Message, Outcome
 from recoveryd.diagnose import diagnose
 from tests.conftest import Run
-from tests.support.build import SessionBuilder
+from tests.support.build import BINDS, SessionBuilder
+from tests.support.database import NEW, Base
 from tests.support.judge import refusal
-from tests.support.parts import api_error
-from tests.support.plant import dump
+from tests.support.parts import api_error, reasoning
+from tests.support.plant import dump, write_sqlite
 from tests.support.trees import EMPTY, SIGNATURE, Bench, Tree, blank_answer
 
 NAMED = "messages.3.content.0: Invalid `signature` in `thinking` block"
@@ -88,6 +89,24 @@ def test_what_the_rules_find_in_a_fork_is_healed_there(tree: Tree, tmp_path: Pat
     new = fork(tree, tree.stuck(blank_answer, EMPTY))
     assert bench.attempt(tree, new).outcome is Outcome.HEALED
     assert refusal(tree.store.load(new), thinking=False) is None
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "reason"), [(0, "thinking_signature_invalid"), (3_600_000, "refused_before_copy")]
+)
+def test_what_was_healed_before_it_was_imported_is_not_stuck(tmp_path: Path, later_ms: int, reason: str) -> None:
+    """`opencode import` gives all rows the time of the import: the second thinking was taken out before."""
+    made = SessionBuilder(model=BINDS)
+    made.user("go")
+    made.assistant(reasoning("sound"), "done")
+    made.user("next")
+    made.assistant("fine")
+    made.failed("continue", api_error(NAMED, 400))
+    base = Base(tmp_path / "opencode.db", NEW)
+    write_sqlite(made.planted(), base.path)
+    base.run("UPDATE message SET time_updated = json_extract(data, '$.time.created') + ?", later_ms)
+    found = diagnose(Bench(tmp_path).recovery.context, base.store, made.session["id"])
+    assert found is not None and found.reason == reason
 
 
 def test_a_refusal_in_the_fork_itself_counts(tree: Tree, tmp_path: Path) -> None:

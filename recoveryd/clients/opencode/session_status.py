@@ -11,8 +11,9 @@ from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
 from recoveryd.clients.store import SessionStatus
-from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused
+from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused, json_of
 
+_AT_ONCE_MS = 10_000
 Parts = Callable[[str], Iterable[Json | None]]
 
 
@@ -42,11 +43,21 @@ def look(
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
-        if failed is not None and (copied_at := ids.copied_at(session, failed)):
-            found = replace(found, kept=replace(found, failure=None, earlier=()), copied_at=copied_at)
+        copied_at = ids.copied_at(session, failed) if failed is not None else 0
+        if copied_at or (failed is not None and _imported(failed)):
+            found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, chain(seen, older), parts))
+
+
+def _imported(failed: Message) -> bool:
+    """Whether the row of a refused turn was written long after it ended: `opencode import` does that, and 1.2 that took
+    the files of 1.1 over; else nothing writes to it again (seen on 1.2.1 and 1.18.34).
+    """
+    row = json_of(failed.raw or b"")
+    written = row.get("time_updated") if isinstance(row, dict) else None
+    return isinstance(written, int) and bool(failed.completed) and written - failed.completed > _AT_ONCE_MS
 
 
 def _without(behind: Sequence[Message], whole: SessionStatus, kept: SessionStatus) -> SessionStatus:
