@@ -117,6 +117,12 @@ def _clients(ledger: Ledger) -> dict[str, str]:
     return KnownStores(ledger.file).clients()
 
 
+def in_brackets(whose: Whose, store_id: str) -> str:
+    """Tell of which store what is named before this is, where there are several: " (OpenCode)"; else ""."""
+    told = whose.told(store_id)
+    return f" ({told})" if told else ""
+
+
 def with_clients(data: Any, whose: Whose) -> Any:
     """Name the client beside each store that a document names."""
     if isinstance(data, list):

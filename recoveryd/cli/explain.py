@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,13 +125,20 @@ def _session(arguments: argparse.Namespace) -> int:
     findings = [finding for finding in asked if finding is not None]
     stuck = [finding for finding in findings if finding.stuck]
     whose = Whose(config)
-    told = _told((stuck or findings)[0], whose) if findings else _not_stuck(stores[0], arguments.session)
+    told = _told(stuck or findings, whose) if findings else _not_stuck(stores[0], arguments.session)
     return render(replace(told, data=with_clients(told.data, whose)), as_json=arguments.json)
 
 
-def _told(finding: Finding, whose: Whose) -> Result:
-    asked = whose if whose.several else None
-    return Result({"stuck": finding.stuck, **finding.data()}, lambda out: show_finding(out, finding, asked))
+def _told(findings: Sequence[Finding], whose: Whose) -> Result:
+    """Tell of a session in one store, or in several that have it; as JSON of the first."""
+
+    def show(out: Console) -> None:
+        for number, finding in enumerate(findings):
+            if number:
+                out.print()
+            show_finding(out, finding, whose)
+
+    return Result({"stuck": findings[0].stuck, **findings[0].data()}, show)
 
 
 def _not_stuck(store: Store, session: str) -> Result:

@@ -17,6 +17,7 @@ from recoveryd.core import (
     REFUSED,
     TAKEN_BACK,
     UNANSWERED,
+    UNDONE,
     UNREADABLE,
     ActiveError,
     Change,
@@ -34,7 +35,7 @@ from recoveryd.core import (
     kind_info,
     uncapital,
 )
-from recoveryd.diagnose import Assessment, Case, assess, undone_repair
+from recoveryd.diagnose import Assessment, Case, assess, left_alone, undone_repair
 from recoveryd.heal import Recovery, ahead
 from recoveryd.tell import cause, evidence_line, still_to_tell
 
@@ -46,6 +47,7 @@ _UNEXPLAINED = {
     TAKEN_BACK: "refused in a turn that was taken back since",
     COPIED: "refused before the session was copied (a fork, an import)",
     OF_SUBAGENT: "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
+    UNDONE: "answered, and the repair that it was answered on was undone",
 }
 ENDED: dict[str, str] = {  # how those ended that are not stuck
     UNANSWERED: "ended with a prompt that has no answer, or was to have none",
@@ -53,6 +55,7 @@ ENDED: dict[str, str] = {  # how those ended that are not stuck
     TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
     COPIED: "ended in a refusal before the session was copied (a fork, an import)",
     OF_SUBAGENT: "ended in a refusal of a subagent, and the session that asked it went on since",
+    UNDONE: "went on, until its repair was undone: its next prompt may be refused again",
     **{kind: "ended in a refusal that its next prompt clears" for kind in KINDS if KINDS[kind].cleared_by_prompt},
 }
 _NOT_UNDERSTOOD = {
@@ -181,7 +184,7 @@ def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None
     """
     known = assess(recovery.context, store, session)
     if known is None:
-        return None
+        return _undone(store, session, recovery)
     go_on = recovery.context.clients.of(store).go_on(store, session)
     found = Finding(known.diagnosis, known.title, known.trouble, ignored=known.ignored, go_on=go_on)
     if known.repaired is not None:
@@ -195,6 +198,25 @@ def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None
         return replace(unread, action=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
+
+
+def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
+    """Make the finding of a session that went on, and whose repair was undone behind that (`undo --force`)."""
+    ledger, failure = recovery.context.ledger, Failure(store.id, session, "", 0)
+    newest = next(iter(ledger.history(1, session, store.id)), None)
+    if newest is None or newest.outcome is not Outcome.UNDONE:
+        return None
+    try:
+        undone = undone_repair(store, ledger, failure)
+        if undone is None or left_alone(recovery.context, store, session):
+            return None
+        loaded = store.load(session)
+    except RecoverydError:
+        return None
+    if not any(message.id == undone.message and message.error is not None for message in loaded.messages):
+        return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
+    then = "nothing is refused now, and its next prompt may be, as it was before the repair"
+    return Finding(Diagnosis(failure, None, code=UNDONE), loaded.title, then, undone=undone)
 
 
 def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
@@ -269,12 +291,12 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
     return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes, recovery=case.recovery)
 
 
-def show_finding(out: Console, finding: Finding, whose: Whose | None) -> None:
-    """Write a finding as a block of lines. `whose`: None where its client need not be told."""
+def show_finding(out: Console, finding: Finding, whose: Whose) -> None:
+    """Write a finding as a block of lines."""
     failure = finding.failure
     print_wrapped(out, f"{finding.title or '(no title)'} ({failure.session})")
-    if whose is not None:
-        print_labelled(out, "client", whose.title(failure.store))
+    if told := whose.told(failure.store):
+        print_labelled(out, "client" if whose.several else "store", told)
     if failure.message:
         said = f"{local_time(failure.time / 1000)}, message {failure.message}"
         print_labelled(out, "silent" if finding.silent else "refused", said)

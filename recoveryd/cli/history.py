@@ -9,6 +9,7 @@ from rich.console import Console
 
 from recoveryd.cli.common import (
     client_meant,
+    in_brackets,
     known_ledger,
     recovery_hint,
     sound_of,
@@ -61,7 +62,7 @@ def _none(*, any_at_all: bool) -> str:
 
 def _named(entry: Entry, whose: Whose) -> str:
     name = entry.title or entry.session
-    return f"{name} ({whose.title(entry.store)})" if whose.several else name
+    return name + in_brackets(whose, entry.store)
 
 
 def _detail(entry: Entry) -> str:

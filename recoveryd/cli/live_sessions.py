@@ -11,7 +11,17 @@ from functools import partial
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_store_of
-from recoveryd.core import UNANSWERED, UNREADABLE, Change, Entry, NotFoundError, Outcome, RecoverydError, command_line
+from recoveryd.core import (
+    UNANSWERED,
+    UNDONE,
+    UNREADABLE,
+    Change,
+    Entry,
+    NotFoundError,
+    Outcome,
+    RecoverydError,
+    command_line,
+)
 from recoveryd.diagnose import Context
 from recoveryd.doctor import repairing
 from recoveryd.heal import Recovery
@@ -191,7 +201,7 @@ def _standing(entry: Entry | None) -> str:
 
 def _of(finding: Finding) -> State:
     if finding.elsewhere:
-        return State.WAITING if finding.diagnosis.reason == UNANSWERED else State.ERROR
+        return {UNANSWERED: State.WAITING, UNDONE: State.ANSWERED}.get(finding.diagnosis.reason, State.ERROR)
     if finding.healed:
         return State.HEALED
     return State.IGNORED if finding.ignored else State.STUCK

@@ -16,6 +16,7 @@ from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import (
     client_meant,
     config_of,
+    in_brackets,
     known_ledger,
     no_session,
     none_found,
@@ -49,11 +50,11 @@ class _Seen:
     by its id.
     """
 
+    whose: Whose
     names: list[str] = field(default_factory=list)
     none: str = ""  # what is told where there is no store
     unreadable: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
-    whose: Whose | None = None  # where people have to be told
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
@@ -141,7 +142,7 @@ def _plans(arguments: argparse.Namespace) -> bool:
 def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
     """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
     asked = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
-    seen = _Seen(whose=whose if whose.several else None, named=bool(arguments.session), asked=asked)
+    seen = _Seen(whose, named=bool(arguments.session), asked=asked)
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
@@ -183,7 +184,7 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _announce(finding: Finding, whose: Whose | None) -> None:
+def _announce(finding: Finding, whose: Whose) -> None:
     out = console()
     show_finding(out, finding, whose)
     _show_planned(out, finding)
@@ -285,14 +286,8 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
             _show_planned(out, finding)
     else:
         for finding in (*found, *(seen.ignored if seen.named else ())):
-            client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
             state = "healed" if finding.healed else "stuck and ignored" if finding.ignored else "stuck"
-            out.print()
-            print_wrapped(out, finding.title or "(no title)")
-            print_wrapped(out, f"{finding.failure.session}{client}, {state}: {finding.cause}", 4)
-            if finding.evidence and (finding.silent or finding.kind is None) and not finding.healed:
-                print_wrapped(out, evidence_line(finding.evidence), 4)
-            print_wrapped(out, finding.outlook, 4)
+            _row(out, seen, finding, f", {state}", finding.outlook)
     _show_ahead(out, seen)
     if seen.elsewhere and not diff:
         out.print()
@@ -305,6 +300,16 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone], seen.asked)
 
 
+def _row(out: Console, seen: _Seen, finding: Finding, state: str, outlook: str) -> None:
+    out.print()
+    print_wrapped(out, finding.title or "(no title)")
+    named = finding.failure.session + in_brackets(seen.whose, finding.failure.store)
+    print_wrapped(out, f"{named}{state}: {finding.cause}", 4)
+    if state and finding.evidence and (finding.silent or finding.kind is None) and not finding.healed:
+        print_wrapped(out, evidence_line(finding.evidence), 4)
+    print_wrapped(out, outlook, 4)
+
+
 def _show_ahead(out: Console, seen: _Seen) -> None:
     if seen.ahead is None:
         return
@@ -315,11 +320,7 @@ def _show_ahead(out: Console, seen: _Seen) -> None:
     when = "its next prompt" if len(seen.ahead) == 1 else "their next prompts"
     print_wrapped(out, f"{len(seen.ahead)} more would be refused at {when}:")
     for finding in seen.ahead:
-        client = f" ({seen.whose.title(finding.failure.store)})" if seen.whose else ""
-        out.print()
-        print_wrapped(out, finding.title or "(no title)")
-        print_wrapped(out, f"{finding.failure.session}{client}: {finding.cause}", 4)
-        print_wrapped(out, finding.action, 4)
+        _row(out, seen, finding, "", finding.action)
     if any(finding.parts for finding in seen.ahead):
         out.print()
         print_wrapped(out, _LATER)

@@ -140,7 +140,7 @@ def _store(store: StoreStatus, client: str) -> str:
 def _need_you(needing: Sequence[Needing], whose: Whose) -> str:
     if not needing:
         return ""
-    of = {one.store: f" of {whose.title(one.store)}" if whose.several else "" for one in needing[:3]}
+    of = {one.store: f" of {told}" if (told := whose.told(one.store)) else "" for one in needing[:3]}
     named = ", ".join(f"{one.title or one.session}{of[one.store]}" for one in needing[:3])
     named += " and more" if len(needing) > 3 else ""
     many = "1 session is" if len(needing) == 1 else f"{len(needing)} sessions are"

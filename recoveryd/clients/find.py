@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.shortening import CanShorten, Shortening
-from recoveryd.clients.store import Content, Store
+from recoveryd.clients.store import Content, Store, is_abandoned
 from recoveryd.core import Change, Failure, Marks, RecordedError, Session, UsageError
 from recoveryd.settings import BaseConfig
 
@@ -225,6 +226,22 @@ class Whose:
     def title(self, store_id: str) -> str:
         """Return what people call the client."""
         return self.called(self.name(store_id))
+
+    def told(self, store_id: str) -> str:
+        """Tell people a store as far as there are others: whose it is, and its path where its client has another one in
+        use; "" where there is no other.
+        """
+        alone = {store_id} >= self._in_use.get(self.name(store_id), set())
+        return ", ".join(filter(None, (self.title(store_id) * self.several, "" if alone else store_id)))
+
+    @cached_property
+    def _in_use(self) -> dict[str, set[str]]:
+        """The stores that clients use now, by the client."""
+        found: dict[str, set[str]] = {}
+        for store in self._stores:
+            if store.exists() and not is_abandoned(store):
+                found.setdefault(store.client, set()).add(store.id)
+        return found
 
     def called(self, name: str) -> str:
         """Return what people call the client that programs know by this name."""

@@ -344,6 +344,8 @@ def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
     listed = {State.STUCK: "stuck", State.HEALED: "healed", State.IGNORED: "ignored", State.ERROR: "elsewhere"}
     young = {name: [one for one in scan[name] if one["session"] not in world.old] for name in listed.values()}
     rows[State.ERROR] |= rows[State.WAITING]  # a prompt without an answer
+    # Answered, and its repair was undone behind that.
+    rows[State.ERROR] |= {(row.store.id, row.session) for row in live if row.state is State.ANSWERED and row.says}
     assert {state: rows[state] for state in listed} == {state: ids(young[name]) for state, name in listed.items()}
     listed_titles = {one["session"]: one["title"] for name in listed.values() for one in young[name]}
     assert {row.session: row.title for row in live if row.session in listed_titles} == listed_titles

@@ -61,6 +61,37 @@ def test_a_command_that_is_named_does_what_this_call_was_about(tree: Tree, run: 
     assert named.name not in run("show", entry["id"])[1]
 
 
+def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run: Run, copy: Path) -> None:
+    session = tree.stuck()
+    alone = [run(*argv)[1] for argv in (("scan",), ("explain", "--session", session))]
+    assert not any(f"({tree.store.id})" in said or f"store     {tree.store.id}" in said for said in alone)
+    shutil.copytree(tree.root, copy / "storage")
+    stores = (tree.store.id, str(copy / "storage"))
+    rows = [line for line in run("scan")[1].splitlines() if f"{session} (" in line]
+    assert [store in row for store, row in zip(stores, rows, strict=True)] == [True, True]
+    explained = run("explain", "--session", session)[1]
+    assert [explained.count(f"store     {store}") for store in stores] == [1, 1]
+    run("scan", "--repair")
+    told = run("history")[1]
+    assert [told.count(f"My session ({store})") for store in stores] == [1, 1]
+
+
+def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    run("scan", "--repair")
+    [entry] = as_json(run, "history")
+    tree.answered(session)
+    assert as_json(run, "scan")["elsewhere"] == [] and run("undo", entry["id"], "--force")[0] == 0
+    said = as_json(run, "scan")
+    [told] = said["elsewhere"]
+    assert (said["stuck"], told["reason"], told["undone"]) == ([], "repair_undone", entry["id"])
+    code, out, _ = run("scan")
+    assert code == 0 and "1 more went on, until its repair was undone: its next prompt may be refused again" in out
+    assert "you undid that" in run("explain", "--session", session)[1]
+    tree.answered(session)
+    assert as_json(run, "scan")["elsewhere"] == []
+
+
 def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> None:
     session = tree.stuck()
     shutil.copytree(tree.root, copy / "storage")
