@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.clients import javascript
-from recoveryd.clients.opencode import records as opencode
+from recoveryd.clients.opencode import records
 from recoveryd.clients.store import About
 from recoveryd.core import PAGE, Json, Message, NotFoundError, Part, Session, StoreError
 from recoveryd.disk import tree
-from recoveryd.disk import tree as tree_module
 
 RETRIES = 3
 RETRY_S = 0.02  # the client truncates a file and writes it a moment later
@@ -26,7 +25,7 @@ class Reader:
     `max_session`.
     """
 
-    def __init__(self, root: Path, max_file: int = tree.MAX_FILE, max_session: int = opencode.MAX_SESSION) -> None:
+    def __init__(self, root: Path, max_file: int, max_session: int) -> None:
         self.root = root
         self.max_file = max_file
         self.max_session = max_session
@@ -38,7 +37,7 @@ class Reader:
         try:
             with os.scandir(self.root.joinpath(*below)) as entries:
                 for entry in entries:
-                    if tree_module.safe_name(entry.name) and entry.is_dir(follow_symlinks=False):
+                    if tree.safe_name(entry.name) and entry.is_dir(follow_symlinks=False):
                         with suppress(FileNotFoundError):
                             yield entry.name, entry.stat(follow_symlinks=False).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
@@ -50,7 +49,7 @@ class Reader:
         """Find the folder of a session's messages: `message/<session>`, in older trees
         `message/<project>/<session>`.
         """
-        if tree_module.safe_name(session_id):
+        if tree.safe_name(session_id):
             if os.path.lexists(f"{self.root}/message/{session_id}"):
                 return ("message", session_id)
             for project, _ in self.folders("message"):
@@ -73,7 +72,7 @@ class Reader:
             if attempt:
                 time.sleep(RETRY_S)
             try:
-                data = opencode.parse(tree.read(fd, name, path, self.max_file), path)
+                data = records.parse(tree.read(fd, name, path, self.max_file), path)
             except FileNotFoundError:
                 return None
             if data is not None:
@@ -91,7 +90,7 @@ class Reader:
 
     def _record(self, session_id: str) -> Json:
         """Read the session's own file; {} where there is none."""
-        found = self.session_file(session_id) if tree_module.safe_name(session_id) else None
+        found = self.session_file(session_id) if tree.safe_name(session_id) else None
         if found is None:
             return {}
         try:
@@ -115,7 +114,7 @@ class Reader:
         with suppress(FileNotFoundError), tree.folder(self.root, "part", message_id) as fd:
             for part_id in tree.json_names(tree.listing(fd)):
                 path = self.path(("part", message_id), part_id)
-                yield opencode.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
+                yield records.parse(tree.read(fd, part_id + tree.SUFFIX, path), path)
 
     def parts_written(self, folder: Folder) -> int:
         """Return when a part of the newest messages in a folder was last written, in nanoseconds; 0 where that can't be
@@ -143,33 +142,33 @@ class Reader:
         return False
 
     def _holds_unreadable(self, message_id: str) -> bool:
-        records = _Records(self)
-        records.read_folder(("part", message_id))
-        records.settle()
-        return any(data is None for _, data in records.found.values())
+        files = _Records(self)
+        files.read_folder(("part", message_id))
+        files.settle()
+        return any(data is None for _, data in files.found.values())
 
     def load(self, store: str, session_id: str) -> Session:
         """Load a session; it is read again from the start when a file vanished under the reading."""
         for _ in range(RETRIES):
-            records = _Records(self)
-            session = self._assemble(records, store, session_id)
-            if not records.vanished:
+            files = _Records(self)
+            session = self._assemble(files, store, session_id)
+            if not files.vanished:
                 break
         return session
 
-    def _assemble(self, records: _Records, store: str, session_id: str) -> Session:
+    def _assemble(self, files: _Records, store: str, session_id: str) -> Session:
         where = self.where(session_id)
-        ids = records.read_folder(where)
-        parts = {message: records.read_folder(("part", message)) for message in ids}
+        ids = files.read_folder(where)
+        parts = {message: files.read_folder(("part", message)) for message in ids}
         about = self.session_file(session_id)
         if about:
-            records.read_file(*about)
-        records.settle()
-        data = records.data(*about) if about else {}
+            files.read_file(*about)
+        files.settle()
+        data = files.data(*about) if about else {}
         return Session(
             store=store,
             id=session_id,
-            messages=tuple(records.message(where, id_, parts[id_]) for id_ in ids if (where, id_) in records.found),
+            messages=tuple(files.message(where, id_, parts[id_]) for id_ in ids if (where, id_) in files.found),
             title=_text(data, "title"),
             directory=_text(data, "directory"),
             parent=_text(data, "parentID") or None,
@@ -250,7 +249,7 @@ class _Records:
         part = folder[0] == "part"  # of which a null stops the client
         self.found[folder, record] = (
             raw,
-            opencode.parse_part(raw, path, null=None) if part else opencode.parse(raw, path),
+            records.parse_part(raw, path, null=None) if part else records.parse(raw, path),
         )
 
     def _gone(self, folder: Folder, record: str) -> None:

@@ -14,9 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.clients.opencode import generations, records, store_paths
-from recoveryd.clients.opencode import ids as ids_module
-from recoveryd.clients.opencode import session_status as look_module
+from recoveryd.clients.opencode import generations, ids, records, session_status, store_paths
 from recoveryd.clients.opencode.files import replace_ids
 from recoveryd.clients.opencode.files.reader import Folder, Reader
 from recoveryd.clients.opencode.files.replace_ids import MovedFiles
@@ -24,7 +22,6 @@ from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
 from recoveryd.disk import distinct_places, file_transaction, is_folder, real_path, tree
-from recoveryd.disk import tree as tree_module
 
 Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
@@ -69,7 +66,7 @@ class OpencodeFiles:
             if last.startswith(".") or not folders:
                 return ()
             last = folders.pop()
-        return (last,) if tree_module.safe_name(last) and len(folders) < 2 else ()
+        return (last,) if tree.safe_name(last) and len(folders) < 2 else ()
 
     def exists(self) -> bool:
         return is_folder(self.root)
@@ -152,9 +149,9 @@ class OpencodeFiles:
                 def read(message_id: str) -> Json | None:
                     return self._reader.message(fd, where, message_id)
 
-                newest = ids_module.newest_first(tree.json_names(tree.listing(fd)), read, int(self._clock() * 1000))
+                newest = ids.newest_first(tree.json_names(tree.listing(fd)), read, int(self._clock() * 1000))
                 revert = partial(self._reader.revert, session_id)
-                return look_module.look(self.id, session_id, newest, self._reader.parts, revert)
+                return session_status.look(self.id, session_id, newest, self._reader.parts, revert)
         except (FileNotFoundError, NotFoundError):
             return SessionStatus()
 
@@ -214,12 +211,12 @@ class OpencodeFiles:
         changes = []
         for edit, stored in records.records_of_edits(session, edits):
             if edit.part_id is None:
-                ids, path = {"id": edit.message_id, "sessionID": session.id}, (*where, edit.message_id)
+                named, path = {"id": edit.message_id, "sessionID": session.id}, (*where, edit.message_id)
             else:
-                ids = {"id": edit.part_id, "sessionID": session.id, "messageID": edit.message_id}
+                named = {"id": edit.part_id, "sessionID": session.id, "messageID": edit.message_id}
                 path = ("part", edit.message_id, edit.part_id)
             before = stored.raw if stored else None
-            after = None if edit.after is None else records.dump({**ids, **edit.after})
+            after = None if edit.after is None else records.dump({**named, **edit.after})
             # The same words in another layout are no reason to write.
             same = stored is not None and stored.data is not None and after == records.dump(stored.data)
             if after != before and not same:

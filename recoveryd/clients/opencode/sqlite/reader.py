@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from recoveryd.clients import javascript
-from recoveryd.clients.opencode import records
-from recoveryd.clients.opencode import session_status as look_module
+from recoveryd.clients.opencode import records, session_status
 from recoveryd.clients.opencode.ids import id_ranges
 from recoveryd.clients.opencode.sqlite import rows
 from recoveryd.clients.opencode.sqlite.schema import Schema, Tables
@@ -92,7 +91,7 @@ class RowReader:
 
             found = (rows.fetch(db, "message", str(i), self._path) for (i,) in db.execute(NEWEST, (session_id,)))
             newest = (self._message(row) for row in found if row is not None)
-            return look_module.look(self._store, session_id, newest, parts, revert)
+            return session_status.look(self._store, session_id, newest, parts, revert)
 
         return self._read(work) if tree.safe_name(session_id) else SessionStatus()
 
