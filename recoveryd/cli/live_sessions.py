@@ -23,7 +23,7 @@ from recoveryd.core import (
     command_line,
 )
 from recoveryd.diagnose import Context
-from recoveryd.doctor import repairing
+from recoveryd.doctor import quick_status
 from recoveryd.heal import Recovery
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
@@ -109,7 +109,7 @@ class LiveSessions:
     def idle(self) -> str:
         """Tell why nothing is repaired now, as a line; "" where all is watched and repaired."""
         stores, state = list(self._stores.values()), paths.state_dir()
-        found = repairing(self._config, stores, state, paths.config_file(), self._clock())
+        found = quick_status(self._config, stores, state, paths.config_file(), self._clock())
         if not found.running:
             return f"Nothing is repaired, for no recoveryd runs: {command_line('start')}"
         if found.watching and found.pause is not None:

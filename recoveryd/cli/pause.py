@@ -15,7 +15,7 @@ from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, p
 from recoveryd.clients import Config, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.disk import private_files
-from recoveryd.doctor import repairing
+from recoveryd.doctor import quick_status
 from recoveryd.settings import overrides, paths
 
 
@@ -54,7 +54,7 @@ def unpause(arguments: argparse.Namespace) -> int:
 
 def _goes_on(config: Config, not_yet: str, what: str) -> str:
     """Tell what comes of what may be repaired again, as things are: `what` is healed soon, or why `not_yet`."""
-    found = repairing(config, stores_of(config), paths.state_dir(), paths.config_file(), time.time())
+    found = quick_status(config, stores_of(config), paths.state_dir(), paths.config_file(), time.time())
     if found.unrepaired:
         start = f" To start it: {command_line('start')}" if found.stores and not found.running else ""
         return f"{not_yet}: {found.unrepaired}.{start}"

@@ -16,8 +16,7 @@ from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__, command_line
 from recoveryd.diagnose import Needing
 from recoveryd.disk import LockOwner
-from recoveryd.doctor import HOW, NOT_READABLE, Books, Status, StoreStatus
-from recoveryd.doctor import status as gather
+from recoveryd.doctor import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status
 from recoveryd.settings import paths
 
 
@@ -29,7 +28,7 @@ def status(arguments: argparse.Namespace) -> int:
     only = client_meant(arguments, whose)
     stores = stores_of(config, only)
     wanted = (lambda _: True) if only is None else (lambda store_id: whose.name(store_id) == only)
-    found = gather(config, stores, paths.state_dir(), file, time.time(), wanted)
+    found = collect_status(config, stores, paths.state_dir(), file, time.time(), wanted)
     data = {**with_clients(_json(found), whose), "config_problem": problem.message if problem else ""}
     none = "" if found.stores else none_found(config, whose, only)
     return render(Result(data, lambda out: _show(out, found, whose, none)), as_json=arguments.json, paged=True)
@@ -52,17 +51,17 @@ def _json(found: Status) -> dict[str, Any]:
             }
             for store in found.stores
         ],
-        "today": _counts(found.books.today),
-        "ever": _counts(found.books.ever),
-        "pending": [entry.id for entry in found.books.pending],
+        "today": _counts(found.summary.today),
+        "ever": _counts(found.summary.ever),
+        "pending": [entry.id for entry in found.summary.pending],
         "need_user": [
             {"store": one.store, "session": one.session, "title": one.title, "recovery": one.recovery}
-            for one in found.books.need_user
+            for one in found.summary.need_user
         ],
-        "conflicts": [entry.id for entry in found.books.conflicts],
-        "capped": [{"store": s, "session": session, "title": title} for s, session, title in found.books.capped],
+        "conflicts": [entry.id for entry in found.summary.conflicts],
+        "capped": [{"store": s, "session": session, "title": title} for s, session, title in found.summary.capped],
         "ignored": list(found.ignored),
-        "ledger_problem": found.books.problem or found.unwritable,
+        "ledger_problem": found.summary.problem or found.unwritable,
         "config": str(found.config),
         "ledger": str(found.ledger),
         "log": str(found.log),
@@ -105,25 +104,25 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
         print_field(out, "store", none)
-    _show_books(out, found.books, whose)
+    _show_summary(out, found.summary, whose)
     print_field(out, "ignored", ", ".join(found.ignored))
     print_field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
     print_field(out, "ledger", str(found.ledger))
     print_field(out, "log", str(found.log))
 
 
-def _show_books(out: Console, books: Books, whose: Whose) -> None:
-    if books.problem:
-        print_field(out, "ledger", books.problem)
+def _show_summary(out: Console, summary: LedgerSummary, whose: Whose) -> None:
+    if summary.problem:
+        print_field(out, "ledger", summary.problem)
     else:
-        print_field(out, "today", _sum(books.today))
-        print_field(out, "in all", _sum(books.ever))
-    print_field(out, "need you", _need_you(books.need_user, whose))
-    print_field(out, "under way", _ids(books.pending), "or cut off by a crash; the next start brings that to an end")
+        print_field(out, "today", _sum(summary.today))
+        print_field(out, "in all", _sum(summary.ever))
+    print_field(out, "need you", _need_you(summary.need_user, whose))
+    print_field(out, "under way", _ids(summary.pending), "or cut off by a crash; the next start brings that to an end")
     print_field(
-        out, "conflict", _ids(books.conflicts), f"it does not stand as it was written; `{command_line('show')} ID`"
+        out, "conflict", _ids(summary.conflicts), f"it does not stand as it was written; `{command_line('show')} ID`"
     )
-    for _, session, title in books.capped:
+    for _, session, title in summary.capped:
         print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
 
 

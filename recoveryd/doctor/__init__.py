@@ -9,21 +9,21 @@ from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, none_failed
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, Books, Status, StoreStatus, repairing, status
+from recoveryd.doctor.status import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status, quick_status
 
 __all__ = [
     "CODES",
     "HOW",
     "NOT_READABLE",
-    "Books",
+    "LedgerSummary",
     "Patient",
     "Sources",
     "Status",
     "StoreStatus",
     "bundle",
+    "collect_status",
     "examine",
     "none_failed",
+    "quick_status",
     "reference_problems",
-    "repairing",
-    "status",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from recoveryd.core import WARN, Check, RecoverydError, command_line, fail, ok, warn
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import books, watched_by, why_unwritable
+from recoveryd.doctor.status import ledger_summary, watched_by, why_unwritable
 from recoveryd.ledger import Upkeep, damage, peek
 
 _MB = 1_000_000
@@ -59,7 +59,7 @@ def check_ledger_size(patient: Patient) -> Iterator[Check]:
 
 def check_conflicts(patient: Patient) -> Iterator[Check]:
     """Check that no repair was cut off, or written over by the client."""
-    found = books(patient.config, patient.stores, patient.state_dir, patient.now)
+    found = ledger_summary(patient.config, patient.stores, patient.state_dir, patient.now)
     if found.problem:
         return  # said by the check of the ledger itself
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)

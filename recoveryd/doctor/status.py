@@ -36,7 +36,7 @@ class StoreStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class LedgerSummary:
     """What `status` tells of the ledger. `today` and `ever` count recoveries by outcome; `capped`: store, session and
     title.
     """
@@ -55,7 +55,7 @@ class Status:
     """All that `status` tells."""
 
     stores: Sequence[StoreStatus]
-    books: Books
+    summary: LedgerSummary
     pause: Pause | None
     idle: str  # why the configuration has nothing repaired; "" when it does not
     ignored: Sequence[str]
@@ -85,7 +85,7 @@ class Status:
         idle = [holder.idle for holder in self.watching]
         if all(idle):
             return idle[0]
-        held = self.ignore_problem or self.books.problem or self.unwritable  # without a ledger nothing is written
+        held = self.ignore_problem or self.summary.problem or self.unwritable  # without a ledger nothing is written
         if held:
             return held
         return "" if self.any_kind else "the configuration names no kind (`kinds = []`)"
@@ -94,28 +94,33 @@ class Status:
 Wanted = Callable[[str], bool]  # by the id of a store
 
 
-def status(
+def collect_status(
     config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float, wanted: Wanted
 ) -> Status:
     """Collect the status. `stores`: those that exist; `wanted`: whether what the ledger has of a store counts, be it
     one that is gone. What can't be read is said in the answer; nothing is raised.
     """
     found = [_store(store, state_dir) for store in stores]
-    kept = books(config, stores, state_dir, now, wanted)
-    return _status(config, found, kept, state_dir, config_file, now)
+    summary = ledger_summary(config, stores, state_dir, now, wanted)
+    return _status(config, found, summary, state_dir, config_file, now)
 
 
-def repairing(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
+def quick_status(config: Config, stores: Sequence[Store], state_dir: Path, config_file: Path, now: float) -> Status:
     """Collect what of the status tells whether anything is repaired now: no store is read for that, and of the ledger
     only whether it can be.
     """
     found = [StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores]
-    kept = Books(problem=_unreadable(paths.ledger_file(state_dir)))
-    return _status(config, found, kept, state_dir, config_file, now)
+    summary = LedgerSummary(problem=_unreadable(paths.ledger_file(state_dir)))
+    return _status(config, found, summary, state_dir, config_file, now)
 
 
 def _status(
-    config: Config, stores: Sequence[StoreStatus], kept: Books, state_dir: Path, config_file: Path, now: float
+    config: Config,
+    stores: Sequence[StoreStatus],
+    summary: LedgerSummary,
+    state_dir: Path,
+    config_file: Path,
+    now: float,
 ) -> Status:
     named: Sequence[str] = config.ignore
     ignore_problem = ""
@@ -126,7 +131,7 @@ def _status(
     return Status(
         stores=stores,
         running=daemons(config, [store.id for store in stores], state_dir),
-        books=kept,
+        summary=summary,
         pause=paused(state_dir, now),
         idle=config.idle,
         ignored=named,
@@ -178,16 +183,16 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
         return None, error.message
 
 
-def books(
+def ledger_summary(
     config: Config, stores: Sequence[Store], state_dir: Path, now: float, wanted: Wanted = lambda _: True
-) -> Books:
-    """Read what `status` tells of the ledger; `Books.problem` when it can't be read."""
+) -> LedgerSummary:
+    """Read what `status` tells of the ledger; `LedgerSummary.problem` when it can't be read."""
     ledger, today = paths.ledger_file(state_dir), midnight(now)
 
-    def work(opened: Ledger) -> Books:
+    def work(opened: Ledger) -> LedgerSummary:
         upkeep, context = Upkeep(opened), Context(opened, config, state_dir)
         ended = [one for one in upkeep.ended() if wanted(one.store)]
-        return Books(
+        return LedgerSummary(
             today=Counter(one.outcome for one in ended if one.time >= today),
             ever=Counter(one.outcome for one in ended),
             pending=[one for one in opened.pending() if wanted(one.store)],
@@ -199,7 +204,7 @@ def books(
     try:
         return peek(ledger, work) or work(Ledger(LedgerFile.empty(ledger)))
     except RecoverydError as error:
-        return Books(problem=error.message)
+        return LedgerSummary(problem=error.message)
 
 
 def _store(store: Store, state_dir: Path) -> StoreStatus:

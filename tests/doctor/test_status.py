@@ -18,7 +18,7 @@ from recoveryd.clients.store import Generation, Store
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import RunNote, StoreLock
-from recoveryd.doctor.status import books, status
+from recoveryd.doctor.status import collect_status, ledger_summary
 from recoveryd.ledger.ledger import Judged, Ledger, Record
 from recoveryd.settings import paths
 from recoveryd.settings.overrides import ignore, pause
@@ -69,7 +69,7 @@ def test_beside_a_ledger_that_can_not_be_written_to_nothing_is_said_to_be_repair
 
 
 def seen(*stores: Store, state: Path, **config: Any) -> Any:
-    return status(Config(**config), stores, state, state / "config.toml", time.time(), lambda _: True)
+    return collect_status(Config(**config), stores, state, state / "config.toml", time.time(), lambda _: True)
 
 
 class TestGeneration:
@@ -98,7 +98,7 @@ class TestGeneration:
 
 def test_nothing_at_all(tmp_path: Path) -> None:
     found = seen(state=tmp_path / "state")
-    assert (found.running, found.stores, found.pause, found.books.ever) == ([], [], None, {})
+    assert (found.running, found.stores, found.pause, found.summary.ever) == ([], [], None, {})
     assert not (tmp_path / "state").exists()
 
 
@@ -176,7 +176,7 @@ def test_it_counts_today_and_all_days(tmp_path: Path) -> None:
         heal(ledger, "r2", tree.store, "ses_2")
         heal(ledger, "r3", tree.store, "ses_2", Outcome.CONFLICT)
         heal(ledger, "r4", tree.store, "ses_3", Outcome.PENDING)
-    found = books(Config(), [tree.store], path.parent, now)
+    found = ledger_summary(Config(), [tree.store], path.parent, now)
     assert found.today[Outcome.HEALED] == 1 and found.ever[Outcome.HEALED] == 2
     assert [e.id for e in found.conflicts] == ["r3"]
     assert [e.id for e in found.pending] == ["r4"]
@@ -190,12 +190,12 @@ def test_a_session_at_its_cap_is_named_until_a_prompt_of_it_was_answered(tmp_pat
     with Ledger(path) as ledger:
         for n in range(2):
             heal(ledger, f"r{n}", tree.store, session)
-    assert books(Config(max_retries=3), [tree.store], path.parent, time.time()).capped == []
-    assert books(Config(max_retries=2), [tree.store], path.parent, time.time()).capped == [
+    assert ledger_summary(Config(max_retries=3), [tree.store], path.parent, time.time()).capped == []
+    assert ledger_summary(Config(max_retries=2), [tree.store], path.parent, time.time()).capped == [
         (tree.store.id, session, "A title")
     ]
     tree.answered(session)
-    assert books(Config(max_retries=2), [tree.store], path.parent, time.time()).capped == []
+    assert ledger_summary(Config(max_retries=2), [tree.store], path.parent, time.time()).capped == []
 
 
 def test_the_cap_of_a_session_is_that_of_its_own_store(tmp_path: Path) -> None:
@@ -207,14 +207,14 @@ def test_the_cap_of_a_session_is_that_of_its_own_store(tmp_path: Path) -> None:
         for name, tree in (("r1", trees[0]), ("r2", trees[0]), ("r3", trees[1])):
             heal(ledger, name, tree.store, session)
     stores = [tree.store for tree in trees]
-    assert [store for store, *_ in books(Config(max_retries=2), stores, path.parent, time.time()).capped] == [
+    assert [store for store, *_ in ledger_summary(Config(max_retries=2), stores, path.parent, time.time()).capped] == [
         stores[0].id
     ]
 
 
 def test_a_ledger_that_can_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").write_bytes(b"no database " * 500)
-    assert "ledger" in books(Config(), [], tmp_path, 0).problem
+    assert "ledger" in ledger_summary(Config(), [], tmp_path, 0).problem
 
 
 class TestCommand:
