@@ -22,6 +22,7 @@ from recoveryd.settings import paused, why_held
 from recoveryd.tell import Callbacks, Commands, Notifier, Teller, deeds_by_place, log_prefix, next_step
 
 REST_S = 3.0
+_SOON_S, _LATEST_S = 2.0, 60.0  # when what may pass by itself is looked at again, each time later; then at sweeps
 
 _UNDONE = (Outcome.UNDONE, Outcome.UNDOING)
 _LOOKED_AT_AGAIN = (Outcome.PENDING, Outcome.FAILED)
@@ -61,6 +62,7 @@ class Healer:
         self._started = time.time()
         self._looked_ahead: dict[tuple[str, str], str] = {}  # sessions by what they were like then
         self._open: set[tuple[str, str]] = set()
+        self._waited: dict[tuple[str, str], float] = {}  # open sessions: for how long before the last look
 
     @property
     def told(self) -> int:
@@ -94,10 +96,21 @@ class Healer:
         except RecoverydError as error:
             text = f"session {session}: {error.message} {error.hint}".strip()
             self._log_once.say((store.id, session), text, error.message)
+            self._soon(store, session)
         except Exception:
             logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
+        if attended != "open":
+            self._waited.pop((store.id, session), None)
         (self._open.add if attended == "open" else self._open.discard)((store.id, session))
         return attended
+
+    def _soon(self, store: Store, session: str) -> None:
+        """Look again soon at what was in the way and may pass without a write: another program's lock, say."""
+        key = store.id, session
+        wait = 2 * self._waited[key] if key in self._waited else _SOON_S
+        if wait < _LATEST_S:
+            keep_newest(self._waited, key, wait)
+            self.later(store, session, wait)
 
     def take_up(self, store: Store) -> None:
         """Read back the repairs of a process that ended before it could do so."""
@@ -202,8 +215,10 @@ class Healer:
         case = self._lifecycle.begin(case, still)
         if case.outcome is Outcome.PENDING and kind_info(case.kind).stopped:
             self.later(case.store, case.session)
-        if case.event.again_s:
+        elif case.event.again_s:
             self.later(case.store, case.session, case.event.again_s)
+        elif case.outcome is Outcome.PENDING and not case.event.until_written:
+            self._soon(case.store, case.session)
         return "open" if _stays_open(case.event) else "done"
 
     def _foretell(self, case: Case) -> None:

@@ -19,7 +19,9 @@ from recoveryd.disk import tree
 BUSY_S = 2.0  # how long another program's lock is waited for
 _ATTEMPTS = 4
 _STEPS = 10_000  # of SQLite's machine, between two looks at the clock
-_COARSE_NS = 2_000_000_000  # the coarsest clock that a file system keeps
+# The coarsest clock that a file system keeps is one of two seconds; and what was written to the log may take longer to
+# become visible, without another write: its writer was held up, or waits for the disk.
+_VISIBLE_NS = 150_000_000_000
 _WAL = b"\x02\x02"  # bytes 18 and 19 of the header: how the file is written and read
 _PERMISSION = "Check the owner and the mode of the file and of its folder, and that its disk is not read-only."
 _SPACE = "Free some space; it is tried again then."
@@ -158,7 +160,7 @@ class Database:
 
 def settled(files: Files) -> bool:
     """Whether a write from now on would show in the times of a database's `files`: file systems keep time in steps."""
-    young = time.time_ns() - _COARSE_NS
+    young = time.time_ns() - _VISIBLE_NS
     return all(not facts or facts[3] < young for facts in files)
 
 

@@ -28,7 +28,10 @@ class Burst:
         self.over = False
 
     def changed(self) -> list[str]:
-        """Return the ids of the stores that were written to since the last call, and whether the burst is `over`."""
+        """Return the ids of the stores that were written to since the last call, and note whether the burst is `over`.
+
+        All of them once it is: SQLite writes to the log before it makes that visible, which no event and no time tells.
+        """
         now = time.monotonic()
         found = {store.id: _facts(store.watch_files) for store in self._stores}
         changed = [store_id for store_id, facts in found.items() if facts != self._facts[store_id]]
@@ -36,7 +39,7 @@ class Burst:
         if changed:
             self._last = now
         self.over = now - self._last > CALM_S
-        return changed
+        return [*found] if self.over else changed
 
 
 def _facts(files: Iterable[Path]) -> _Facts:

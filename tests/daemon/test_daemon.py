@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 import recoveryd.daemon.daemon as daemon_module
+import recoveryd.daemon.healer as healer_module
 import recoveryd.heal.lifecycle as module
 from recoveryd.cli.findings import finding_of
-from recoveryd.clients import Config
+from recoveryd.clients import Config, SessionStatus
 from recoveryd.clients.opencode.settings import OpencodeSettings
-from recoveryd.core.errors import BusyError, StoreError
+from recoveryd.core.errors import BusyError, DiskError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.daemon.sd_notify import SdNotify
 from recoveryd.diagnose import Case, Context, triage
@@ -112,7 +113,7 @@ def test_the_process_of_a_parent_system_speaks_for_itself(
 SIGNALLED = """
 import signal, sys, threading, time
 from pathlib import Path
-from recoveryd.clients import Config
+from recoveryd.clients import Config, SessionStatus
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 
@@ -695,27 +696,70 @@ def test_what_the_user_alone_can_mend_is_said_once_a_session(
     assert daemon.aborted == []
 
 
+def _hidden(database: Path) -> str:
+    """A session in which a compaction that failed for want of credit hides what was said before it."""
+    made = SessionBuilder(int(time.time() * 1000) - 9_000, version="1.18.33", title="My session")
+    made.user("the first thing")
+    made.assistant("said early")
+    tail = made.user("the second thing")
+    made.assistant("said late")
+    made.user("go on")
+    marker = made.user({**compaction(auto=True), "tail_start_id": tail["id"]})
+    made.assistant(error=api_error("Your credit balance is too low"), summary=True, parentID=marker["id"])
+    write_sqlite(made.planted(), database)
+    return str(made.session["id"])
+
+
 def test_what_a_compaction_without_credit_hid_is_given_back_at_once(tree: Tree, tmp_path: Path) -> None:
     """The client says nothing of it, and goes on with the tail alone."""
     database = tree.root.parent / "opencode.db"
     base = Base(database, clock=time.time)
     with running(tmp_path, base.store) as daemon:
         daemon.idle()
-        made = SessionBuilder(int(time.time() * 1000) - 9_000, version="1.18.33", title="My session")
-        made.user("the first thing")
-        made.assistant("said early")
-        tail = made.user("the second thing")
-        made.assistant("said late")
-        made.user("go on")
-        marker = made.user({**compaction(auto=True), "tail_start_id": tail["id"]})
-        made.assistant(error=api_error("Your credit balance is too low"), summary=True, parentID=marker["id"])
-        write_sqlite(made.planted(), database)
+        session = _hidden(database)
         until(lambda: daemon.events)
     [event] = daemon.events
     assert (event.kind, event.outcome) == (Kind.CONTEXT_OVERFLOW, Outcome.HEALED)
     assert "the mark of 1 compaction that failed" in event.detail
-    kept = [part.type for message in base.store.load(made.session["id"]).messages for part in message.parts]
+    kept = [part.type for message in base.store.load(session).messages for part in message.parts]
     assert "compaction" not in kept
+
+
+def test_a_lock_that_is_released_without_a_write_is_not_waited_for_until_the_next_sweep(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 3600.0)
+    monkeypatch.setattr(healer_module, "_SOON_S", 0.05)
+    base = Base(tree.root.parent / "opencode.db", clock=time.time)
+    _hidden(base.path)
+    with base.client() as other, running(tmp_path, base.store) as daemon:
+        other.execute("BEGIN IMMEDIATE")
+        until(lambda: any("is locked by another program" in line for line in lines))
+        assert not daemon.events
+        other.execute("ROLLBACK")
+        until(lambda: daemon.events)
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
+
+
+def test_a_session_that_could_not_be_read_is_looked_at_again_soon(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 3600.0)
+    monkeypatch.setattr(healer_module, "_SOON_S", 0.01)
+    looks, look = [], tree.store.look
+
+    def fails(session: str) -> SessionStatus:
+        looks.append(session)
+        if len(looks) <= 3:
+            raise DiskError("Can't read it: the disk reports an error.")
+        return look(session)
+
+    monkeypatch.setattr(tree.store, "look", fails)
+    with running(tmp_path, tree.store) as daemon:
+        daemon.idle()
+        session = tree.stuck()
+        until(lambda: daemon.events)
+    assert is_healed(tree, session)
 
 
 def _goes_round(tree: Tree) -> str:

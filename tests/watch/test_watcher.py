@@ -424,6 +424,16 @@ def test_what_is_written_at_the_end_of_a_burst_is_told(tmp_path: Path, monkeypat
             touches.rest(0)
 
 
+def test_at_the_end_of_a_burst_a_store_is_told_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite writes to its log before that is visible to others: then no event comes, and no file changes."""
+    base = Base(tmp_path / "data" / "opencode.db")
+    store = OpencodeSqlite(base.path)
+    burst = busy_files.Burst([store])
+    assert burst.changed() == [] and not burst.over
+    monkeypatch.setattr(busy_files, "CALM_S", -1.0)
+    assert burst.changed() == [store.id] and burst.over
+
+
 def test_stopping_ends_every_thread_and_idle_threads_sleep(store: OpencodeFiles) -> None:
     before = set(threading.enumerate())
     with watching(store) as (_, touches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from recoveryd.clients.opencode.ids import id_ranges
 from recoveryd.clients.opencode.sqlite import cursor
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import StoreError
-from recoveryd.disk.sqlite import Database
+from recoveryd.disk.sqlite import Database, settled
 from tests.support.database import NEW, OLD, Base
 from tests.support.json_tree import NOW, REFUSED, SES, done
 
@@ -287,3 +288,9 @@ def test_one_row_with_an_odd_time_does_not_hide_the_others(
     clock.ms += 1000
     base.say("assistant", NOW + 500, session="ses_good")
     assert ("ses_good", "") in set(base.store.fresh({}, since))
+
+
+@pytest.mark.parametrize(("seconds", "passed_over"), [(1, False), (90, False), (200, True)])
+def test_a_database_that_nobody_wrote_to_is_passed_over_only_after_a_sweep(seconds: float, passed_over: bool) -> None:
+    """What was written to its log may become visible later, and changes no file then."""
+    assert settled(((1, 2, 3, time.time_ns() - int(seconds * 1e9)), ())) is passed_over
