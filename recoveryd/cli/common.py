@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
-from recoveryd.clients import Clients, Config, Store, Whose, find_stores, whereabouts
+from recoveryd.clients import Clients, Config, Store, Whose, find_stores, may_be_there, whereabouts
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
@@ -56,7 +56,7 @@ def known_ledger() -> Ledger:
 
 def stores_of(config: Config, only: str | None = None) -> list[Store]:
     """List for a command the stores that are there. `only`: of the client that programs know by this name."""
-    return [store for store in find_stores(config) if store.exists() and only in (None, store.client)]
+    return [store for store in may_be_there(find_stores(config)) if only in (None, store.client)]
 
 
 def none_found(config: Config, whose: Whose, only: str | None) -> str:

@@ -306,6 +306,23 @@ def is_abandoned(store: Store) -> bool:
         return False
 
 
+def may_be_there(stores: Sequence[Store]) -> list[Store]:
+    """Leave of some stores those that are there, and of those behind a folder that may not be entered one a folder: to
+    read it fails, which is to be told.
+    """
+    hidden = {store.root.parent: store for store in reversed(stores) if not store.exists() and is_hidden(store)}
+    return [store for store in stores if store.exists() or hidden.get(store.root.parent) is store]
+
+
+def is_hidden(store: Store) -> bool:
+    """Whether nobody can tell if a store is there: a folder above it may not be entered."""
+    try:
+        store.root.lstat()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
+
+
 def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
     """List those of some stores that have a session, and why others could not be asked, by their ids. A dead one only
     as the last.
@@ -314,7 +331,7 @@ def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store]
     unread: dict[str, RecoverydError] = {}
     for store in stores:
         try:
-            if store.exists() and store.has(session_id):
+            if (store.exists() or is_hidden(store)) and store.has(session_id):
                 found.append(store)
         except RecoverydError as error:
             unread[store.id] = error

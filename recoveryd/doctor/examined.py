@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Generation, Store
+from recoveryd.clients import Clients, Config, Generation, Store, may_be_there
 from recoveryd.core import RecoverydError
 from recoveryd.settings import paths
 
@@ -31,8 +31,8 @@ class Patient:
 
     @cached_property
     def stores(self) -> list[Store]:
-        """The stores that are there."""
-        return [store for store in self.all_stores if store.exists()]
+        """The stores that are there, also those that can't be reached."""
+        return may_be_there(self.all_stores)
 
     @cached_property
     def clients(self) -> Clients:

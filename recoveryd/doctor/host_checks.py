@@ -152,7 +152,7 @@ def check_pause(patient: Patient) -> Iterator[Check]:
 
 
 def _existing(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())
+    return next(place for place in (path, *path.parents) if os.path.exists(place))  # noqa: PTH110 - Path raises where it may not look
 
 
 def _newest(files: tuple[Path, ...]) -> float:

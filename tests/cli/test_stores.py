@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,42 @@ def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(t
     assert "you undid that" in run("explain", "--session", session)[1]
     tree.answered(session)
     assert as_json(run, "scan")["elsewhere"] == []
+
+
+@pytest.fixture
+def _bound_by_modes() -> Iterator[None]:
+    """Let no mode be passed over, also where the tests are root's: by the capabilities of this thread."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, sets) == 0
+    before = sets[0]
+    sets[0] &= ~0b110  # effective: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    assert libc.capset(header, sets) == 0
+    yield
+    sets[0] = before
+    assert libc.capset(header, sets) == 0
+
+
+@pytest.mark.usefixtures("_bound_by_modes")
+@pytest.mark.parametrize("kind", ["files", "database", "both"])
+def test_a_store_behind_a_folder_that_may_not_be_entered_is_told(tree: Tree, run: Run, kind: str) -> None:
+    session, folder = tree.stuck(), tree.root.parent
+    if kind != "files":
+        Base(folder / "opencode.db", OLD)
+    if kind == "database":
+        shutil.rmtree(tree.root)
+    folder.chmod(0)
+    try:
+        said, found = as_json(run, "scan"), as_json(run, "status")["stores"]
+        assert len(said["unreadable"]) == len(found) == 1
+        assert (
+            "permission is denied" in said["unreadable"][0]["problem"] and "permission is denied" in found[0]["problem"]
+        )
+        assert run("scan")[0] == 1 and run("explain", "--session", session)[0] == 3
+        failed = [one["says"] for one in as_json(run, "doctor")["checks"] if one["level"] == "fail"]
+        assert len(failed) == 1 and "can't be used" in failed[0] and "not there yet" not in failed[0]
+    finally:
+        folder.chmod(0o755)
 
 
 def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> None:

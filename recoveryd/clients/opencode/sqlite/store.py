@@ -16,7 +16,7 @@ from recoveryd.clients.opencode import generations, records, store_paths
 from recoveryd.clients.opencode.sqlite import replace_ids, rows, schema, transaction
 from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
-from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
+from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp, is_hidden
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
 from recoveryd.disk import BUSY_S, Database, distinct_places, is_folder, real_path, tree
 
@@ -80,7 +80,7 @@ class OpencodeSqlite:
 
     def live(self) -> str | None:
         """Tell why the store can't be edited, in a sentence; None when it can. BusyStoreError."""
-        if not self.exists():
+        if not self.exists() and not is_hidden(self):
             return f"{self.root} is not there yet."
         try:
             owner = self._database.check().st_uid
