@@ -42,6 +42,12 @@ ACTIONS: Mapping[str, Deed] = {
     "set_aside_reasoning": Deed(
         "take out", "took out", "1 item that the provider can't read", "{n} items that the provider can't read"
     ),
+    "set_aside_summary": Deed(
+        "take out",
+        "took out",
+        "a compaction's summary that the provider can't read (the model knows only the words that were kept beside it)",
+        "{n} summaries of compactions that the provider can't read (the model knows only the words kept beside them)",
+    ),
     "set_aside_item": Deed(
         "take out", "took out", "1 item that the provider does not know", "{n} items that the provider does not know"
     ),

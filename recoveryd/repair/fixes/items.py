@@ -13,7 +13,9 @@ def set_aside_unreadable(given: RepairInput, violation: Violation) -> Sequence[E
     assert violation.block is not None
     if violation.field:
         return _without_field(given, violation, "set_aside_reasoning")
-    return (given.editor.set_aside(_alike(given, violation), "set_aside_reasoning"),)
+    alike = _alike(given, violation)
+    reasoning = given.editor.set_aside([b for b in alike if not b.is_summary], "set_aside_reasoning")
+    return ((*reasoning, *given.editor.set_aside([b for b in alike if b.is_summary], "set_aside_summary")),)
 
 
 def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edits]:
