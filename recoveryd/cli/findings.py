@@ -24,6 +24,7 @@ from recoveryd.core import (
     Diagnosis,
     Entry,
     Failure,
+    FormError,
     Json,
     Kind,
     LeftAloneError,
@@ -277,7 +278,7 @@ def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:
     store = case.store
     try:
         _, planned = recovery.propose(case)
-    except (ActiveError, LeftAloneError) as error:
+    except (ActiveError, LeftAloneError, FormError) as error:
         return replace(found, action=f"not repaired: {uncapital(error.message)}")
     reason = store.live()
     if reason is None and not KINDS[case.kind].open_turn and store.look(case.session).running:

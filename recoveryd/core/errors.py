@@ -78,6 +78,12 @@ class BusyStoreError(StoreError):
     exit_code, code = 75, "busy"
 
 
+class FormError(StoreError):
+    """An error: a session is stored in a form that is not repaired. The message says which, and what to do instead."""
+
+    exit_code, code = 4, "refused"
+
+
 class DiskError(StoreError):
     """An error: the system did not let a store be read or written: a full or broken disk, a permission. It may pass."""
 

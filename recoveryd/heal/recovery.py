@@ -19,6 +19,7 @@ from recoveryd.core import (
     ConflictError,
     DiskError,
     Event,
+    FormError,
     LedgerError,
     LeftAloneError,
     Outcome,
@@ -142,7 +143,7 @@ class Recovery:
         except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
             return self._failed(case, f"{error.message} {error.hint}".rstrip(), close=False)
         except RecoverydError as error:
-            return self._failed(case, error.message)
+            return self._failed(case, error.message, refused=isinstance(error, FormError))
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure
             return self._failed(case, self._recorder.fault(case, error))
 
@@ -174,11 +175,11 @@ class Recovery:
             self._recorder.drop_untouched(case)
         return case.became(Outcome.PENDING, detail).updated(changes=())
 
-    def _failed(self, case: Case, detail: str, *, close: bool = True) -> Case:
+    def _failed(self, case: Case, detail: str, *, close: bool = True, refused: bool = False) -> Case:
         known = self._recorder.entry(case)
         if known is not None and known.outcome is Outcome.HEALED:
             return self._recorder.unread(case, detail)
-        case = case.became(Outcome.FAILED, detail)
+        case = case.became(Outcome.REFUSED if refused else Outcome.FAILED, detail)
         return self._recorder.close(case) if close else case
 
     def _repair(self, case: Case) -> Case:

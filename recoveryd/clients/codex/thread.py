@@ -17,7 +17,7 @@ from recoveryd.clients.codex.newest_turn import prompt_of
 from recoveryd.clients.codex.rollout_lines import first_line_fault
 from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
-from recoveryd.core import Json, Message, Part, Session, StoreError, clean
+from recoveryd.core import FormError, Json, Message, Part, Session, StoreError, clean
 
 # Types of parts that are no items: the first line, a compaction, a rollback, the last line where it is damaged.
 META, COMPACTED, ROLLED_BACK, LAST = "rollout_meta", "rollout_compacted", "rollout_rolled_back", "rollout_last"
@@ -26,6 +26,7 @@ _INPUT = frozenset({"user", "developer", "system"})
 _OUTPUTS = ("_output",)
 # What a user message begins with that nobody typed.
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill", "<user_shell_")
+_INSTEAD = "start a new session"
 MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
@@ -87,7 +88,7 @@ class _Reader:
         payload = rollout_lines.payload(data)
         match data.get("type"):
             case "session_meta":
-                raise StoreError(f"{self._path} has two session_meta lines; it is left alone.")
+                raise FormError(f"{self._path} has two session_meta lines: no such thread is repaired; {_INSTEAD}.")
             case "response_item":
                 self._keep(line)
                 self._item(line, payload)
@@ -114,8 +115,8 @@ class _Reader:
             raise StoreError(f"{self._path} does not begin with a session_meta line; it is left alone.")
         self.meta = rollout_lines.payload(data)
         if self.meta.get("history_base"):
-            why = "a fork, or turns were taken back"
-            raise StoreError(f"{self._path} goes on with what is in another file ({why}); it is left alone.")
+            why = "it is a fork, or turns were taken back"
+            raise FormError(f"{self._path} goes on from another file ({why}): no such thread is repaired; {_INSTEAD}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
         self._ordinals = "ordinal" in data
         self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
@@ -125,7 +126,8 @@ class _Reader:
         open the thread. StoreError.
         """
         if self._unsure:
-            raise StoreError(f"{self._path} has a compaction of an unknown form{self._unsure}; it is left alone.")
+            what = f"has a compaction of an unknown form{self._unsure}"
+            raise FormError(f"{self._path} {what}: no such thread is repaired; {_INSTEAD}.")
         last, before = self._last, self._before
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
         if last is None or before is None or data is None or "ordinal" in data:

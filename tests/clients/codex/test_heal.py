@@ -16,6 +16,7 @@ import pytest
 
 import recoveryd.daemon.daemon as daemon_module
 from recoveryd.api import recover
+from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
@@ -126,6 +127,32 @@ def test_the_summary_of_a_compaction_is_never_taken_out_because_its_type_is_not_
     assert (event.outcome, event.kind) == (Outcome.REFUSED, Kind.FOREIGN_ITEM)
     assert "does not take a compaction's summary" in event.detail
     assert event.detail.endswith("go on with the provider that it is from, or start a new session.")
+
+
+def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    base = {"thread_id": "01a201b9-0000-7263-872f-20dfb3075cd3", "end_ordinal_exclusive": 9, "end_byte_offset": 999}
+    place.rollout = Rollout(tmp_path / ".codex", ms=int(time.time() * 1000) - 60_000, meta={"history_base": base})
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    event = place.heal()
+    assert event is not None and place.rollout.bytes() == before
+    assert (event.outcome, event.kind) == (Outcome.REFUSED, Kind.REASONING_ITEM)
+    assert event.detail.endswith("is repaired; start a new session.") and "it is a fork, or turns were" in event.detail
+    with place.ledger() as ledger:
+        found = finding_of(place.store, THREAD, Recovery(Context(ledger, Config(), place.state, clients=place.clients)))
+    assert found is not None and found.kind is Kind.REASONING_ITEM and found.stuck
+    assert found.said == f"not repaired: {event.detail}"
+
+
+def test_a_compaction_s_summary_that_is_taken_out_is_named(place: Place) -> None:
+    place.rollout.healthy()
+    place.rollout.compacted([message("user", "do it"), {"type": "compaction", "encrypted_content": "gAAAAxxxxabcd"}])
+    place.rollout.asks()
+    place.rollout.is_refused()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert event.actions == ("set_aside_summary",) and "the model knows only the words that were kept" in event.detail
 
 
 def sent(place: Place) -> str:

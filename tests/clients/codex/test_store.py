@@ -132,7 +132,7 @@ def test_a_thread_that_goes_on_in_another_file_is_followed_there(rollout: Rollou
     assert store.look(THREAD).failure is not None
     newer = Rollout(rollout.home, name=f"2026-11-22T06-00-00-{THREAD}_{OTHER}", meta={"history_base": {"x": 1}})
     newer.healthy()
-    with pytest.raises(StoreError, match="goes on with what is in another file"):
+    with pytest.raises(StoreError, match="goes on from another file"):
         store.load(THREAD)
     again = threads(rollout.home)
     assert again.has(THREAD)
@@ -378,8 +378,8 @@ BROKEN: dict[str, tuple[Callable[[Rollout], object], str]] = {
     "empty": (lambda r: r.path.write_bytes(b""), "does not begin with a session_meta"),
     "two metas": (lambda r: r.line("session_meta", {"id": THREAD}), "two session_meta lines"),
     "a path for an id": (lambda r: Rollout(r.home, meta={"id": "../../etc/passwd"}), "'../../etc/passwd'"),
-    "a fork": (lambda r: Rollout(r.home, meta={"history_base": {"thread_id": OTHER}}), "in another file"),
-    "turns taken back": (lambda r: _segment(r), "in another file"),
+    "a fork": (lambda r: Rollout(r.home, meta={"history_base": {"thread_id": OTHER}}), "from another file"),
+    "turns taken back": (lambda r: _segment(r), "from another file"),
     "a link": (lambda r: _link(r.path), "is a symlink"),
     "a folder": (lambda r: _instead(r.path, Path.mkdir), "a folder"),
     "a pipe": (lambda r: _instead(r.path, os.mkfifo), "a named pipe"),
