@@ -214,7 +214,8 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
         loaded = store.load(session)
     except RecoverydError:
         return None
-    if not any(message.id == undone.message and message.error is not None for message in loaded.messages):
+    failed = loaded.message(undone.message)
+    if failed is None or failed.error is None:
         return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
     then = "nothing is refused now, and its next prompt may be, as it was before the repair"
     return Finding(Diagnosis(failure, None, code=UNDONE), loaded.title, then, undone=undone)

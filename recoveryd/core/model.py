@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -118,6 +118,15 @@ class Session:
     def newest(self) -> Message | None:
         """The message that was made last, whatever the client's order."""
         return max(self.messages, key=lambda message: message.by_time, default=None)
+
+    def message(self, message_id: str) -> Message | None:
+        """Return the message of this id; None where there is none."""
+        return next((message for message in self.messages if message.id == message_id), None)
+
+    def until(self, message_id: str) -> Session:
+        """Return the session as it was before this message; all of it where there is no such message."""
+        at = next((at for at, message in enumerate(self.messages) if message.id == message_id), None)
+        return replace(self, messages=self.messages[:at])
 
     def part(self, part_id: str) -> Part | None:
         """Return the part of this id; None where there is none."""

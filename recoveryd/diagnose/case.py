@@ -74,5 +74,5 @@ class Case:
 
 def case_from_ledger(store: Store, entry: Entry) -> Case:
     """Make a case anew of what the ledger has of its recovery. Errors of the store pass."""
-    failed = next((m for m in store.load(entry.session).messages if m.id == entry.message), None)
+    failed = store.load(entry.session).message(entry.message)
     return Case.of_entry(store, entry, failed.created if failed is not None else 0)

@@ -94,14 +94,14 @@ def still_refused(
     rules = rules_for(failure, wires)
     if refused is None or rules is NO_RULES:
         return None
-    at = next((at for at, message in enumerate(session.messages) if message.id == failure.message), None)
-    asked = wires[0].stored(replace(session, revert=None, messages=session.messages[:at]))
+    asked = wires[0].stored(replace(session.until(failure.message), revert=None))
     left = wires[0].build(session)
     named = asked.at(*refused.position) if refused.position is not None else None
     explains = explained_by(refused.kind)
     blamed = [v for v in rules.check(asked, rules.claims(refused, asked, named)) if v.kind in explains]
     sent = {message for turn in left.turns for message, _ in turn.origins}
-    known = at is not None or named is not None  # what was refused; else its place alone tells, where it is left
+    # What was refused; else its place alone tells, where it is left.
+    known = session.message(failure.message) is not None or named is not None
     if places and known and blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
         return recorded
     bare = Refused(refused.kind)

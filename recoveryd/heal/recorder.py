@@ -178,7 +178,8 @@ class Recorder:
             says = "and it was refused again by a client that may not have read it since: open it anew and prompt it"
             then = "; if that is refused too, leave it open and run `recoveryd scan --repair`" * client.edits_shift
             raise UnreadError(f"What is stored was repaired before ({before.id}), {says}{then}.")
-        asked = next((str(m.data.get("parentID")) for m in session.messages if m.id == failure.message), "")
+        failed = session.message(failure.message)
+        asked = str(failed.data.get("parentID")) if failed is not None else ""
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:
             send = f"please send what `recoveryd report {session.id}` makes"

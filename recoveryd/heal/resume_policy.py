@@ -77,7 +77,7 @@ def _in_the_way(situation: Situation) -> str:
     if situation.session.revert:
         return "a prompt would delete what its user has undone"
     newest = situation.session.newest
-    if newest is None or all(message.id != situation.failure.message for message in situation.session.messages):
+    if newest is None or situation.session.message(situation.failure.message) is None:
         return "the failed message is gone"
     if newest.id == situation.failure.message:
         answered = newest.role == "assistant" and newest.completed and newest.error is None
@@ -94,7 +94,8 @@ def _not_by_itself(situation: Situation) -> str:
         return KINDS[situation.kind].not_resumed
     if situation.session.parent is not None:
         return "it is the session of a subagent"
-    failed = next(message for message in situation.session.messages if message.id == situation.failure.message)
+    failed = situation.session.message(situation.failure.message)
+    assert failed is not None  # `_in_the_way` asked
     ended = max(failed.created, failed.completed, situation.failure.time) / 1000
     if ended < situation.started:
         return "it was refused before recoveryd was started"

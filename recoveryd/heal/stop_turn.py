@@ -57,7 +57,8 @@ class TurnStopper:
             return False
         keep_newest(self._stopped, key, value=True)
         self._on_abort(failure.session)
-        recorded = any(message.id == failure.message and message.error for message in session.messages)
+        failed = session.message(failure.message)
+        recorded = failed is not None and bool(failed.error)
         return recorded and server.abort(failure, session.directory, lambda: _is_newest(store, failure))
 
     def end(

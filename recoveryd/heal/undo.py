@@ -260,11 +260,11 @@ def _answered(store: Store, entry: Entry) -> bool:
 
     By the client's clock alone, which made all of them; only where that message is gone by ours.
     """
-    messages = store.load(entry.session).messages
-    ended = [m for m in messages if m.role == "assistant" and m.error is None and m.completed]
+    session = store.load(entry.session)
+    ended = [m for m in session.messages if m.role == "assistant" and m.error is None and m.completed]
     client = Clients(Config()).of(store)
     answers = [message for message in ended if not client.by_shell(message)]
-    failed = next((m for m in messages if m.id == entry.message), None)
+    failed = session.message(entry.message)
     if failed is None:
         return any(m.completed > entry.time * 1000 for m in answers)
     return any(m.by_time > failed.by_time for m in answers)

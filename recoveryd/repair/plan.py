@@ -77,7 +77,5 @@ def _named(given: PlanInput) -> Block | None:
     """Find the block that the error names in the request that failed."""
     if given.evidence.position is None:
         return None
-    messages = given.session.messages
-    at = next((i for i, m in enumerate(messages) if m.id == given.failure.message), len(messages))
-    session = replace(given.session, messages=messages[:at])
-    return given.wires[0].stored(session).at(*given.evidence.position)
+    asked = given.session.until(given.failure.message)
+    return given.wires[0].stored(asked).at(*given.evidence.position)

@@ -98,7 +98,7 @@ def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Calla
         session = store.load(what.session)
     except RecoverydError:  # it is undone all the same
         return
-    failed = next((message for message in session.messages if message.id == what.message), None)
+    failed = session.message(what.message)
     if failed is not None:
         failure = Failure(what.store, what.session, what.message, failed.created)
         says = f"The session is as it was before {what.id}, and is not repaired again by itself."

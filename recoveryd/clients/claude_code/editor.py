@@ -136,7 +136,8 @@ class ClaudeCodeEditor(LineEditor):
 
     def _plain(self, block: Block) -> bool:
         """Whether its line says a text instead of a list: then there is nothing else in it."""
-        return next(m.data.get("form") == "text" for m in self.session.messages if m.id == block.message_id)
+        message = self.session.message(block.message_id)
+        return message is not None and message.data.get("form") == "text"
 
     def _with(self, part: Part, fields: Json, action: str, *, companion: bool = False) -> Edit:
         return self._replaced(part, {**(part.data or {}), **fields}, action, companion=companion)

@@ -103,7 +103,7 @@ class Codex(WithoutServer):
         opened = store.opened(session.id)
         if opened is not None:
             return opened > since
-        turn = next((message for message in session.messages if message.id == failure.message), None)
+        turn = session.message(failure.message)
         return turn is not None and bool(turn.data.get("exec")) and turn.created > (since + _LOADING_S) * 1000
 
     def unread(self, store: Store, session: str, since: float) -> str:

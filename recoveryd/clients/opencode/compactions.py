@@ -58,4 +58,5 @@ def hidden_messages(session: Session) -> tuple[str, list[str]]:
 
 def is_summary(session: Session, message_id: str) -> bool:
     """Whether what failed was the summary of a compaction: it is asked for without system and tools."""
-    return any(m.id == message_id and truthy(m.data.get("summary")) for m in session.messages)
+    message = session.message(message_id)
+    return message is not None and truthy(message.data.get("summary"))
