@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
-from recoveryd.clients.claude_code.transcript import Line
+from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure
 
@@ -37,7 +37,7 @@ class TranscriptStatus:
     inode: int
     end: int = 0
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
-    since: frozenset[str] = frozenset()  # the lines from the newest failure on, by their ids
+    since: set[str] = field(default_factory=set)  # the lines from the newest failure on, by their ids; it only grows
     taken_back: bool = False  # its user went back to before the failures
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
@@ -101,11 +101,11 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
         leaf = data.get("leafUuid")
         return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
     uuid = data.get("uuid")
-    if data.get("type") not in transcript.CHAINED or not isinstance(uuid, str):
+    if data.get("type") not in CHAINED or not isinstance(uuid, str):
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
-    told = data["type"] in transcript.SENT or data.get("subtype") == transcript.COMPACTED
+    told = data["type"] in SENT or data.get("subtype") == COMPACTED
     return Line(uuid, data if told else {"type": data["type"]}, b"", place.offset)  # of the others there may be many
 
 
@@ -127,19 +127,19 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
     if isinstance(event, _Leaf):
         return replace(status, taken_back=bool(status.failures) and event.uuid not in status.since)
     if isinstance(event, Line) and status.failures:
-        status = replace(status, since=status.since | {event.uuid})
+        status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long
     found = _told(status, event, store, session)
-    return found if found.failures else replace(found, since=frozenset(), taken_back=False)
+    return found if found.failures else replace(found, since=set(), taken_back=False)
 
 
 def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line of the conversation, or the model of a request."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
         return status if status.served else replace(status, model=event)
-    if event.data.get("subtype") == transcript.COMPACTED:
+    if event.data.get("subtype") == COMPACTED:
         # A model took the history, and what is sent from now on is another one.
         return replace(status, failures=(), prompt="")
-    if event.type not in transcript.SENT:
+    if event.type not in SENT:
         return status
     if event.type == "user":
         if event.answers:
@@ -153,8 +153,7 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
         error = error_record.read(event.data)
         failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)
         before = () if status.taken_back else status.failures
-        since = frozenset({event.uuid})
-        return replace(status, failures=(failure, *before), since=since, taken_back=False, prompt="", working=0)
+        return replace(status, failures=(failure, *before), since={event.uuid}, taken_back=False, prompt="", working=0)
     if event.refused:
         return status
     if event.model:

@@ -10,84 +10,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recoveryd.clients import javascript, json_lines
+from recoveryd.clients import javascript
+from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, text_of
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
-CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
-SENT = frozenset({"user", "assistant"})
-_BY_CLIENT = "<synthetic>"  # the model of what the client says itself
-# The client's own commands begin with their name, those that are a prompt with `<command-message>`.
-_TOLD = ("[Request interrupted by user", "<local-command-", "<bash-", "<command-name>/")
-_COMMAND = "<command-"  # begins what stands for a command that the user gave
-COMPACTED = "compact_boundary"  # a system line: what stands before it is not sent any more
-COMMAND = "local_command"  # a system line that is sent as the user's
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _TITLE = 60  # characters
 _LARGE = 1 << 20
+_NEAR_MS = 5_000  # a line whose parent is not there belongs to the one before it, if that is no older
 _REQUEST = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
 _MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A whole line of a transcript that is part of a conversation. `raw` is without its newline."""
-
-    uuid: str
-    data: Json
-    raw: bytes
-    number: int  # its place in the file
-    parent: str = ""  # the line before it; "" where none is
-
-    @property
-    def type(self) -> str:
-        return str(self.data.get("type"))
-
-    @property
-    def message(self) -> Json:
-        found = self.data.get("message")
-        return found if isinstance(found, Mapping) else {}
-
-    @property
-    def model(self) -> str:
-        """The model that gave this answer; "" where none did."""
-        found = self.message.get("model")
-        return found if isinstance(found, str) and found != _BY_CLIENT else ""
-
-    @property
-    def refused(self) -> bool:
-        """Whether it is the client's own word about an error."""
-        return self.data.get("isApiErrorMessage") is True
-
-    @property
-    def answers(self) -> bool:
-        """Whether it holds what tools gave back: nobody asked anything."""
-        return self.type == "user" and any(_type(block) == "tool_result" for block in self._blocks)
-
-    @property
-    def _blocks(self) -> list[Any]:
-        content = self.message.get("content")
-        return content if isinstance(content, list) else []
-
-    def ids(self, kind: str, name: str) -> set[str]:
-        """List what blocks of this kind have for an id under this name."""
-        return {_text(block, name) for block in self._blocks if _type(block) == kind} - {""}
-
-    @property
-    def said(self) -> str:
-        """The text, or the first block's; "" where that is none."""
-        content = self.message.get("content")
-        first = content[0] if isinstance(content, list) and content else None
-        said = content if isinstance(content, str) else first.get("text") if isinstance(first, Mapping) else None
-        return said if isinstance(said, str) else ""
-
-    @property
-    def by_client(self) -> bool:
-        """Whether a line of the user's only tells what the client did: nobody is asked."""
-        return self.said.startswith(_TOLD)
-
-    @property
-    def ms(self) -> int:
-        return json_lines.line_time(self.data.get("timestamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +37,7 @@ class Transcript:
     @property
     def sidechain(self) -> bool:
         """Whether it is a subagent's own."""
-        return bool(self.lines) and all(line.data.get("isSidechain") is True for line in self.lines.values())
+        return bool(self.lines) and all(line.side for line in self.lines.values())
 
 
 def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Transcript:
@@ -124,18 +56,18 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
         data = _object(text, number, path)
         if data is None:
             continue
-        kind, uuid = _text(data, "type"), data.get("uuid")
+        kind, uuid = text_of(data, "type"), data.get("uuid")
         if kind in CHAINED and isinstance(uuid, str) and uuid:
             weight += javascript.weight_in_memory(text) if len(text) > _LARGE else len(text)
             if weight > most:
                 raise StoreError(f"{path} is too large: its conversation may take {most:,} bytes of memory.")
             place = lines[uuid].number if uuid in lines else number
-            lines[uuid] = Line(uuid, data, text, place, _text(data, "parentUuid"))
-            directory = directory or _text(data, "cwd")
+            lines[uuid] = Line(uuid, data, text, place, text_of(data, "parentUuid"))
+            directory = directory or text_of(data, "cwd")
             ends_there = ends_there and data.get("isSidechain") is True
         elif kind == "last-prompt":
             chosen, before = data.get("explicit") is True, leaf
-            leaf = _text(data, "leafUuid") or (None if chosen else leaf)
+            leaf = text_of(data, "leafUuid") or (None if chosen else leaf)
             ends_there = chosen or (ends_there and leaf == before)
         else:
             titles.update(_title(data))
@@ -145,8 +77,8 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
 
 def _asked(lines: Iterable[Line]) -> str:
     """Return what the user asked first: most sessions have no title."""
-    asked = (line.said for line in lines if line.type == "user" and line.data.get("isMeta") is not True)
-    return next((clean(said, _TITLE) for said in asked if said.strip() and not said.startswith((*_TOLD, _COMMAND))), "")
+    asked = (line.said for line in lines if line.type == "user" and line.own_words)
+    return next((clean(said, _TITLE) for said in asked if said.strip()), "")
 
 
 def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
@@ -176,11 +108,12 @@ def parse(raw: bytes) -> dict[str, Any] | None:
 def chain(found: Transcript) -> list[Line]:
     """List the lines of the conversation that Claude Code goes on with, the first one first.
 
-    From the newest leaf back. A parent that is not there, or was passed already, is the line before in the file. Beside
-    the chain belong the other lines of an answer that is in it, and what came back from their calls.
+    From the newest leaf back. A parent that is not there, or was passed already, is the nearest line before in the file
+    that is at most five seconds older. Beside the chain belong the other lines of an answer that is in it, and what
+    came back from their calls.
     """
     found = replace(found, lines=_as_compacted(found.lines))
-    order = [line for line in found.lines.values() if found.sidechain or line.data.get("isSidechain") is not True]
+    order = [line for line in found.lines.values() if found.sidechain or not line.side]
     place = {line.uuid: index for index, line in enumerate(order)}
     way: list[Line] = []
     seen: set[str] = set()
@@ -222,16 +155,16 @@ def _kept(end: Line, lines: Mapping[str, Line]) -> tuple[str, list[str] | None]:
     told = end.data.get("compactMetadata")
     listed = told.get("preservedMessages") if isinstance(told, Mapping) else None
     if isinstance(listed, Mapping) and isinstance(listed.get("uuids"), list):
-        return _text(listed, "anchorUuid"), [uuid for uuid in listed["uuids"] if isinstance(uuid, str)]
+        return text_of(listed, "anchorUuid"), [uuid for uuid in listed["uuids"] if isinstance(uuid, str)]
     piece = told.get("preservedSegment") if isinstance(told, Mapping) else None
     if not isinstance(piece, Mapping):
         return "", []
     found: list[str] = []
-    at = lines.get(_text(piece, "tailUuid"))
+    at = lines.get(text_of(piece, "tailUuid"))
     while at is not None and at.uuid not in found:
         found.append(at.uuid)
         if at.uuid == piece.get("headUuid"):
-            return _text(piece, "anchorUuid"), found[::-1]
+            return text_of(piece, "anchorUuid"), found[::-1]
         at = lines.get(at.parent)
     return "", None
 
@@ -246,10 +179,10 @@ def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
         return last
     newest = noted
     behind = {noted.uuid}
-    for line in order:
+    for line in found.lines.values():
         if line.parent in behind:
             behind.add(line.uuid)
-            newest = line
+            newest = line if found.sidechain or not line.side else newest
     return newest
 
 
@@ -262,7 +195,8 @@ def _parent(
     if known is not None and line.parent not in seen:
         return known
     at = place.get(line.uuid, 0)
-    return order[at - 1] if at else None
+    before = (order[index] for index in range(at - 1, -1, -1))
+    return next((one for one in before if 0 <= line.ms - one.ms <= _NEAR_MS), None)
 
 
 def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
@@ -270,12 +204,12 @@ def _with_siblings(way: Sequence[Line], order: Sequence[Line]) -> list[Line]:
     calls.
     """
     chosen = {line.uuid for line in way}
-    answers = {_text(line.message, "id") for line in way if line.type == "assistant"} - {""}
+    answers = {text_of(line.message, "id") for line in way if line.type == "assistant"} - {""}
     first = min((line.number for line in way), default=0)
     beside = [
         line
         for line in order
-        if line.uuid not in chosen and line.number > first and _text(line.message, "id") in answers
+        if line.uuid not in chosen and line.number > first and text_of(line.message, "id") in answers
     ]
     called = {line.uuid for line in (*way, *beside) if line.type == "assistant"}
     calls = {name for line in (*way, *beside) for name in line.ids("tool_use", "id")}
@@ -296,8 +230,7 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
     messages: list[Message] = []
     at, prompt = 0, ""
     for line in chain(found):
-        command = line.type == "system" and line.data.get("subtype") == COMMAND
-        if line.type not in SENT and not command:
+        if line.type not in SENT and not line.command:
             continue
         at = max(line.ms, at + 1)
         if line.type != "assistant" and not line.answers:
@@ -313,11 +246,12 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     mine = line.type == "assistant"
     said: dict[str, Any] = {"role": "assistant" if mine else "user", "time": {"created": at}}
     if mine:
-        said |= {"parentID": prompt, "api_id": _text(line.message, "id"), "time": {"created": at, "completed": at}}
+        said |= {"parentID": prompt, "api_id": text_of(line.message, "id"), "time": {"created": at, "completed": at}}
         said |= {"modelID": line.model} if line.model else {}
         if line.refused:
             said["error"] = dict(line.data)
     content = line.data.get("content") if line.type == "system" else line.message.get("content")
+    said |= {"command": True} if line.command else {}
     said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     parts = tuple(
@@ -335,14 +269,5 @@ def part_id(uuid: str, index: int) -> str:
 def _title(data: Json) -> Iterable[tuple[str, str]]:
     kind = data.get("type")
     for name, key in (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")):
-        if kind == name and _text(data, key):
-            yield name, _text(data, key)
-
-
-def _type(block: object) -> object:
-    return block.get("type") if isinstance(block, Mapping) else None
-
-
-def _text(data: Json, key: str) -> str:
-    value = data.get(key)
-    return value if isinstance(value, str) else ""
+        if kind == name and text_of(data, key):
+            yield name, text_of(data, key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from recoveryd.clients.claude_code.edited_lines import MARK
@@ -18,6 +19,9 @@ from recoveryd.core import HALF, Block, Json, Kind, Message, Part, Request, Sess
 PROMPT = "continue"  # stands for what the user will type next
 _NO_CONTENT = "(no content)"
 _SILENT = "No response requested."
+_ORPHANED = "[Orphaned tool result removed due to conversation resume]"  # where nothing is sent before it
+_CALL_ENDED = "[Tool use interrupted]"  # of an answer that has nothing left to send
+_MISSING = "[Tool result missing due to internal error]"
 _THINKING = ("thinking", "redacted_thinking")
 _LONGEST_NAME = 200
 _FALLBACK = "fallback"  # tells that another model answered; it is not sent
@@ -39,12 +43,15 @@ _REMOTE = frozenset({"url", "file"})
 
 @dataclass(slots=True)
 class _Draft:
-    """One message of the request in the making. `answer`: the id of the answer whose lines are one message."""
+    """One message of the request in the making. `answer`: the id of the answer whose lines are one message. `command`:
+    it only tells what a command of the user's gave.
+    """
 
     role: str
     blocks: list[Block] = field(default_factory=list)
     origins: list[tuple[str, str]] = field(default_factory=list)
     answer: str = ""
+    command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +70,19 @@ class ClaudeCodeWire:
 
     def _built(self, session: Session, prompt: _Draft | None) -> Request:
         drafts = [draft for message in session.messages if (draft := _drafted(message)) is not None]
-        drafts = _paired(_grouped(drafts), ended=prompt is not None)
-        if prompt is not None:
-            silent = bool(drafts) and drafts[-1].role == "user" and session.messages[-1].error is None
-            drafts += [_Draft("assistant", [_made(_SILENT, "")], [("", "")])] if silent else []
-            drafts.append(prompt)
+        last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
+        goes_on = prompt is not None and last is not None and last.error is None
+        newest = _cut_off(session, drafts) if goes_on else []
+        lost = _unresolved(drafts)
+        drafts = list(_without_lost(drafts, lost - _unresolved(newest)))
+        answer = next((draft.answer for draft in newest if draft.role == "assistant"), "")
+        cut_off = lost & _unresolved(draft for draft in newest if draft.answer == answer)
+        if goes_on:
+            drafts = _with_silence(drafts, cut_off)
+        asked = [prompt] if prompt is not None else []
+        if drafts and drafts[-1].command:  # it becomes one message with the prompt
+            drafts, asked = [*drafts, *asked], []
+        drafts = [*_paired(_grouped(drafts), cut_off), *asked]
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts))
 
 
@@ -91,12 +106,11 @@ def _drafted(message: Message) -> _Draft | None:
         return None
     mine = message.role == "assistant"
     last = message.parts[-1].id if message.parts else ""
-    draft = _Draft(
-        message.role, [], [(message.id, last)], str(message.data.get("api_id") or message.id) if mine else ""
-    )
+    answer = str(message.data.get("api_id") or message.id) if mine else ""
+    draft = _Draft(message.role, [], [(message.id, last)], answer, bool(message.data.get("command")))
     if not message.parts:
         if mine:
-            draft.blocks = [Block({"type": "text", "text": _NO_CONTENT, "citations": []}, message.id, "")]
+            draft.blocks = [_answered(_NO_CONTENT, message.id)]
             return draft
         return None
     parts = [part for part in message.parts if _readable(part.data)]
@@ -114,6 +128,11 @@ def _drafted(message: Message) -> _Draft | None:
 def _made(words: str, message: str) -> Block:
     """Make a text that the client makes up."""
     return Block({"type": "text", "text": words}, message, "")
+
+
+def _answered(words: str, message: str) -> Block:
+    """Make a text that the client puts in the place of the model's."""
+    return Block({"type": "text", "text": words, "citations": []}, message, "")
 
 
 def _readable(data: Json | None) -> bool:
@@ -192,42 +211,77 @@ def _thought_only(draft: _Draft) -> bool:
     return draft.role == "assistant" and all(block.type in _THINKING for block in draft.blocks)
 
 
-def _paired(drafts: Sequence[_Draft], *, ended: bool) -> list[_Draft]:
-    """Calls with their results, as the client sorts them out: what has no other side is not sent.
+def _unresolved(drafts: Iterable[_Draft]) -> set[str]:
+    """List the calls that nothing came back from, by their ids."""
+    drafts = list(drafts)
+    given = {_key(block.body.get("tool_use_id")) for draft in drafts for block in _of("tool_result", draft)}
+    return {_key(block.body.get("id")) for draft in drafts for block in _of("tool_use", draft)} - given
 
-    `ended`: a prompt comes behind all of it, so calls at the end were cut off, and the client says so.
+
+def _cut_off(session: Session, drafts: Sequence[_Draft]) -> list[_Draft]:
+    """List the lines that a session ends with, the newest first, as far as they are answers with calls, and results."""
+    behind = {message.id for message in takewhile(lambda one: one.error is None, reversed(session.messages))}
+    calling = {draft.answer for draft in drafts if _of("tool_use", draft)}
+    lines = (draft for draft in reversed(drafts) if not draft.command)
+    return [
+        draft
+        for draft in takewhile(lambda one: one.answer in calling or bool(_of("tool_result", one)), lines)
+        if draft.origins[0][0] in behind
+    ]
+
+
+def _with_silence(drafts: list[_Draft], cut_off: set[str]) -> list[_Draft]:
+    """Put what the client says in the place of an answer behind a prompt, or calls, that nothing came of."""
+    commands = list(takewhile(lambda draft: draft.command, reversed(drafts)))[::-1]
+    before = drafts[: len(drafts) - len(commands)]
+    silence = _Draft("assistant", [_made(_SILENT, "")], [("", "")], _SILENT)
+    if cut_off:
+        return [*drafts, silence]
+    return [*before, silence, *commands] if before and before[-1].role == "user" else drafts
+
+
+def _without_lost(drafts: Iterable[_Draft], lost: set[str]) -> Iterator[_Draft]:
+    """Leave out each line that called tools, and got nothing back from any of them."""
+    for draft in drafts:
+        calls = [_key(block.body.get("id")) for block in _of("tool_use", draft)]
+        if not calls or not lost.issuperset(calls):
+            yield draft
+
+
+def _paired(drafts: Iterable[_Draft], cut_off: set[str]) -> list[_Draft]:
+    """Sort out calls and results as the client does: a result without a call is not sent, and of a call that has no
+    result behind it the client says so. `cut_off`: the calls that the session ended with.
     """
-    merged = _merged_users(drafts)
-    answered = {_key(b.body.get("tool_use_id")) for d in merged for b in d.blocks if b.type == "tool_result"}
-    cut_off = [b for b in merged[-1].blocks if b.type == "tool_use"] if ended and merged else []
-    if cut_off and merged[-1].role == "assistant":
-        merged.append(_Draft("user", [_interrupted(block) for block in cut_off], [(cut_off[-1].message_id, "")]))
-        answered |= {_key(block.body.get("id")) for block in cut_off}
     seen: set[str] = set()
-    open_calls: set[str] = set()
-    for draft in merged:
+    calls: list[Block] = []
+    found: list[_Draft] = []
+    for draft in [*_merged_users(drafts), _Draft("", [])]:
+        if calls and draft.role != "user":
+            found.append(_Draft("user", _results((), calls, cut_off), [(calls[-1].message_id, "")]))
+            calls = []
         if draft.role == "assistant":
-            draft.blocks = list(_calls(draft.blocks, answered, seen))
-            open_calls = {_key(b.body.get("id")) for b in draft.blocks if b.type == "tool_use"}
-            continue
-        draft.blocks = list(_results(draft.blocks, open_calls)) or [_made(_NO_CONTENT, draft.origins[0][0])]
-    return [draft for draft in merged if draft.blocks]
+            draft.blocks = list(_calls(draft.blocks, seen)) or [_answered(_CALL_ENDED, draft.origins[0][0])]
+            calls = _of("tool_use", draft)
+        elif draft.role == "user":
+            draft.blocks = _results(draft.blocks, calls, cut_off)
+            draft.blocks = draft.blocks or [_made(_NO_CONTENT if found else _ORPHANED, draft.origins[0][0])]
+            calls = []
+        found.append(draft)
+    return found[:-1]
 
 
-def _interrupted(call: Block) -> Block:
-    """Return what the client says of a call that was cut off."""
-    said = {"type": "tool_result", "content": _CUT_OFF, "is_error": True, "tool_use_id": call.body.get("id")}
-    return Block(said, call.message_id, "", unfinished=True)
+def _of(kind: str, draft: _Draft) -> list[Block]:
+    return [block for block in draft.blocks if block.type == kind]
 
 
-def _calls(blocks: Sequence[Block], answered: set[str], seen: set[str]) -> Iterator[Block]:
-    """Put words first, then calls: each id once, and only those that something came back from."""
+def _calls(blocks: Sequence[Block], seen: set[str]) -> Iterator[Block]:
+    """Put words first, then calls, each id once. The provider's own tools are called only where their result stands."""
     ended = {_key(b.body.get("tool_use_id")) for b in blocks if b.type.endswith("_tool_result")}
     calls: list[Block] = []
     for block in blocks:
         name = _key(block.body.get("id"))
         if block.type == "tool_use":
-            if name in answered and name not in seen:
+            if name not in seen:
                 seen.add(name)
                 calls.append(block)
         elif not (block.type in ("server_tool_use", "mcp_tool_use") and name not in ended):
@@ -235,15 +289,24 @@ def _calls(blocks: Sequence[Block], answered: set[str], seen: set[str]) -> Itera
     yield from calls
 
 
-def _results(blocks: Sequence[Block], calls: set[str]) -> Iterator[Block]:
-    """Put results first, each once, then all else."""
-    given: set[str] = set()
+def _results(blocks: Sequence[Block], calls: Sequence[Block], cut_off: set[str]) -> list[Block]:
+    """Put the results of `calls` first, each once, then all else; what has none gets one that says so."""
+    given: dict[str, Block] = {}
     for block in blocks:
-        name = _key(block.body.get("tool_use_id"))
-        if block.type == "tool_result" and name in calls and name not in given:
-            given.add(name)
-            yield block
-    yield from (block for block in blocks if block.type != "tool_result")
+        if block.type == "tool_result":
+            given.setdefault(_key(block.body.get("tool_use_id")), block)
+    names = {_key(call.body.get("id")): call for call in calls}
+    none = [call for name, call in names.items() if name not in given]
+    missing = [_made_up(call, _MISSING) for call in none if _key(call.body.get("id")) not in cut_off]
+    ended = [_made_up(call, _CUT_OFF) for call in none if _key(call.body.get("id")) in cut_off]
+    own = [block for name, block in given.items() if name in names]
+    return [*missing, *own, *ended, *(block for block in blocks if block.type != "tool_result")]
+
+
+def _made_up(call: Block, words: str) -> Block:
+    """Return what the client says of a call that nothing came back from."""
+    said = {"type": "tool_result", "content": words, "is_error": True, "tool_use_id": call.body.get("id")}
+    return Block(said, call.message_id, "", unfinished=True)
 
 
 def _key(value: object) -> str:
@@ -251,7 +314,7 @@ def _key(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _merged_users(drafts: Sequence[_Draft]) -> list[_Draft]:
+def _merged_users(drafts: Iterable[_Draft]) -> list[_Draft]:
     found: list[_Draft] = []
     for draft in drafts:
         if found and found[-1].role == draft.role == "user":

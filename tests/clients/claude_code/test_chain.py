@@ -11,8 +11,9 @@ import pytest
 
 from recoveryd.clients import javascript
 from recoveryd.clients.claude_code import transcript
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.core import StoreError
-from tests.support.transcript import Transcript, call, dump, text
+from tests.support.transcript import Line, Transcript, call, dump, stamp, text
 
 MARK = b"\xef\xbb\xbf"
 Break = Callable[[Transcript], object]
@@ -36,11 +37,26 @@ def _again(made: Transcript, **fields: object) -> None:
     made.lines.append({**made.line(2), **fields})
 
 
+def _later(made: Transcript) -> None:
+    """More than five seconds lie between a line and the one before it."""
+    made.line(2).update(parentUuid="gone", timestamp=stamp(made.ms + 4_000))
+
+
+def _leaf_before_sidechain(made: Transcript) -> None:
+    """The way on from the leaf that was noted leads over a line of a subagent's."""
+    made.lines.insert(2, {"type": "last-prompt", "leafUuid": made.line(1)["uuid"], "sessionId": made.session})
+    side = {**made.line(0), "uuid": "side", "parentUuid": made.line(1)["uuid"], "isSidechain": True}
+    made.lines.insert(3, side)
+    made.line(4)["parentUuid"] = "side"
+
+
 BREAKS: dict[str, tuple[Break, list[object]]] = {
     "a line names a later one": (lambda t: t.line(2).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
     "a line names itself": (lambda t: t.line(3).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
     "the first names the last": (lambda t: t.line(0).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
     "a line names one that is not there": (lambda t: t.line(2).update(parentUuid="gone"), ["a", "b", "c", "d"]),
+    "a line far behind names one that is not there": (_later, ["c", "d"]),
+    "a subagent's line behind the leaf": (_leaf_before_sidechain, ["a", "b", "a", "c", "d"]),
     "an id twice": (lambda t: _again(t, message={"role": "user", "content": "other"}), ["a", "b", "other", "d"]),
     "an id twice, elsewhere": (lambda t: _again(t, parentUuid=t.line(0)["uuid"]), ["a", "c", "d"]),
     "broken UTF-8": (
@@ -59,6 +75,74 @@ def test_the_conversation_is_the_one_that_the_client_goes_on_with(name: str) -> 
     break_it, expected = BREAKS[name]
     break_it(made)
     assert said(made.raw()) == expected
+
+
+def sent(made: Transcript) -> list[tuple[str, str]]:
+    """Whose call, result or word each block is that the next prompt is sent behind."""
+    read = transcript.session("s", "x", transcript.read(made.raw().split(b"\n")), None)
+    bodies = [block.body for turn in ClaudeCodeWire().build(read).turns for block in turn.blocks]
+    names = (body.get("id") or body.get("tool_use_id") or body.get("text") for body in bodies)
+    return [
+        (str(name), str(body["content"])[:18] if body["type"] == "tool_result" else body["type"])
+        for name, body in zip(names, bodies, strict=True)
+    ]
+
+
+ENDED, LOST = "[Tool call interru", "[Tool result missi"
+CALLS = [("x", "text"), ("t1", "tool_use"), ("t2", "tool_use")]
+SILENT = ("No response requested.", "text")
+
+
+def called(*results: str, one_line: bool = False) -> Transcript:
+    made = Transcript()
+    made.user("q")
+    made.assistant(text("x"), call(call_id="t1"), call(call_id="t2"), one_line=one_line)
+    for name in results:
+        made.result(name, "out")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("written", "results"),
+    [
+        ((), [("t1", ENDED), ("t2", ENDED)]),
+        (("t1",), [("t1", "out"), ("t2", ENDED)]),
+        (("t2",), [("t2", "out"), ("t1", ENDED)]),
+    ],
+)
+def test_calls_of_a_client_that_was_killed_before_their_results_are_sent_all_the_same(
+    written: tuple[str, ...], results: list[tuple[str, str]]
+) -> None:
+    """An id that no provider takes stands in the way there, too."""
+    assert sent(called(*written)) == [("q", "text"), *CALLS, *results, SILENT, ("continue", "text")]
+
+
+@pytest.mark.parametrize("one_line", [True, False])
+def test_where_the_turn_went_on_a_line_whose_calls_all_lack_their_results_is_not_sent(one_line: bool) -> None:
+    made = called("t1", one_line=one_line)
+    made.assistant(text("done"))
+    lost = [*CALLS, ("t2", LOST)] if one_line else CALLS[:2]
+    assert sent(made)[1:] == [*lost, ("t1", "out"), ("done", "text"), ("continue", "text")]
+    made = called(one_line=one_line)
+    made.user("more")
+    made.assistant(text("done"))
+    kept: list[tuple[str, str]] = [] if one_line else CALLS[:1]
+    assert [one for one in sent(made) if one[0] not in ("q\n", "q")] == [
+        *kept,
+        ("more", "text"),
+        ("done", "text"),
+        ("continue", "text"),
+    ]
+
+
+def test_what_a_command_shows_to_the_user_alone_is_not_sent() -> None:
+    made = two_turns()
+    shown: Line = {"type": "system", "subtype": "local_command", "content": "<local-command-stdout>x"}
+    made.add({**shown, "isDisplayOnly": True})
+    assert said(made.raw()) == ["a", "b", "c", "d"]
+    made.add(shown)
+    assert said(made.raw())[4:] == ["<local-command-stdout>x"]
+    assert [name for name, _ in sent(made)][4:] == ["<local-command-stdout>x\n", "continue"]
 
 
 def test_a_last_line_counts_without_its_newline_and_not_if_it_is_cut_off() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tests.e2e import replies
@@ -483,7 +483,135 @@ def _marks(t: Transcript) -> None:
     t.lines[0] = b"\xef\xbb\xbf" + dump(t.line(0))
 
 
+def _killed(t: Transcript, written: Sequence[str] = (), *, one_line: bool = False) -> None:
+    """The client was killed in the middle of parallel tools: some results were written."""
+    t.user("q")
+    t.assistant(text("x"), call(call_id="t1"), call(call_id="t2"), call(call_id="t3"), one_line=one_line)
+    for name in written:
+        t.user([_gave(name, "out")])
+
+
+def _lost(t: Transcript, written: Sequence[str] = (), *, one_line: bool) -> None:
+    """It went on without some results."""
+    _killed(t, written, one_line=one_line)
+    t.assistant(text("done"))
+    t.user("next")
+    t.assistant(text("a"))
+
+
+def _lost_thinking(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(replies.thinking("hm"), call(call_id="t1"))
+    t.user("next")
+    t.assistant(text("a"))
+
+
+def _result_late(t: Transcript) -> None:
+    """A result stands behind the next turn."""
+    _killed(t, ("t1", "t3"))
+    t.user("next")
+    t.assistant(text("a"))
+    t.user([_gave("t2", "late")])
+    t.assistant(text("b"))
+
+
+def _called_again(t: Transcript) -> None:
+    """One id in two turns: nothing is left of the second answer."""
+    for _ in range(2):
+        t.user("q")
+        t.assistant(call(call_id="t1"))
+        t.user([_gave("t1", "1")])
+        t.assistant(text("done"))
+
+
+def _orphan_first(t: Transcript) -> None:
+    t.lines.clear()
+    t.last = None
+    t.user([_gave("t9", "1")])
+    t.assistant(text("a"))
+
+
+def _command(t: Transcript, **fields: object) -> None:
+    said = {"content": "<local-command-stdout>hello</local-command-stdout>", "level": "info", "isMeta": False}
+    t.add({"type": "system", "subtype": "local_command", **said, **fields})
+
+
+def _command_last(t: Transcript, *, unanswered: bool) -> None:
+    _two_turns(t)
+    if unanswered:
+        t.user("waits")
+    _command(t)
+
+
+def _command_after_result(t: Transcript) -> None:
+    t.user("q")
+    t.assistant(call(call_id="t1"))
+    t.user([_gave("t1", "1")])
+    _command(t)
+
+
+def _command_shown_only(t: Transcript) -> None:
+    """`/context` is drawn for the user alone."""
+    _two_turns(t)
+    _command(t, isDisplayOnly=True)
+    t.user("next")
+    t.assistant(text("a"))
+
+
+def _far_parent(t: Transcript) -> None:
+    """A line whose parent is not there belongs to the one before it only if that came within five seconds."""
+    _two_turns(t)
+    t.ms += 4_001
+    t.user("far away")
+    t.line(-1)["parentUuid"] = str(uuid.uuid4())
+    t.assistant(text("a"))
+
+
+def _near_parent(t: Transcript) -> None:
+    _two_turns(t)
+    t.ms += 4_000
+    t.user("near")
+    t.line(-1)["parentUuid"] = str(uuid.uuid4())
+    t.assistant(text("a"))
+
+
+def _parent_of_the_time(t: Transcript) -> None:
+    """Times run back: the nearest line that is older is the parent."""
+    _two_turns(t)
+    t.user("earlier")
+    t.line(-1).update(parentUuid=str(uuid.uuid4()), timestamp=t.line(0)["timestamp"])
+    t.assistant(text("a"))
+
+
+def _leaf_before_sidechain(t: Transcript) -> None:
+    """The way on from the noted leaf leads over a line of a subagent's."""
+    _two_turns(t)
+    _leaf(t, t.last)
+    t.user("side", isSidechain=True)
+    t.user("next")
+    t.assistant(text("a"))
+
+
 CHAINS: Mapping[str, Shape] = {
+    "killed-none-written": _killed,
+    "killed-one-written": partial(_killed, written=("t1", "t2")),
+    "killed-last-written": partial(_killed, written=("t3",)),
+    "killed-in-one-line": partial(_killed, written=("t2",), one_line=True),
+    "lost-results": partial(_lost, written=("t1",), one_line=False),
+    "lost-results-in-one-line": partial(_lost, written=("t2",), one_line=True),
+    "lost-all-in-one-line": partial(_lost, one_line=True),
+    "lost-thinking": _lost_thinking,
+    "result-late": _result_late,
+    "called-again": _called_again,
+    "orphan-first": _orphan_first,
+    "command-last": partial(_command_last, unanswered=False),
+    "command-last-unanswered": partial(_command_last, unanswered=True),
+    "command-after-result": _command_after_result,
+    "command-shown-only": _command_shown_only,
+    "far-parent": _far_parent,
+    "near-parent": _near_parent,
+    "parent-of-the-time": _parent_of_the_time,
+    "leaf-before-sidechain": _leaf_before_sidechain,
     "par-each-result": _par_each_result,
     "par-interleaved": _par_interleaved,
     "par-mixed": _par_mixed,

@@ -1,0 +1,105 @@
+"""One line of a transcript: what it says, and whose it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recoveryd.clients import json_lines
+from recoveryd.core import Json
+
+CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
+SENT = frozenset({"user", "assistant"})
+_BY_CLIENT = "<synthetic>"  # the model of what the client says itself
+# The client's own commands begin with their name, those that are a prompt with `<command-message>`.
+_TOLD = ("[Request interrupted by user", "<local-command-", "<bash-", "<command-name>/")
+_COMMAND = "<command-"  # begins what stands for a command that the user gave
+COMPACTED = "compact_boundary"  # a system line: what stands before it is not sent any more
+_GIVEN = "local_command"  # a system line that is sent as the user's
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A whole line of a transcript that is part of a conversation. `raw` is without its newline."""
+
+    uuid: str
+    data: Json
+    raw: bytes
+    number: int  # its place in the file
+    parent: str = ""  # the line before it; "" where none is
+
+    @property
+    def type(self) -> str:
+        return str(self.data.get("type"))
+
+    @property
+    def message(self) -> Json:
+        found = self.data.get("message")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def model(self) -> str:
+        """The model that gave this answer; "" where none did."""
+        found = self.message.get("model")
+        return found if isinstance(found, str) and found != _BY_CLIENT else ""
+
+    @property
+    def side(self) -> bool:
+        """Whether it is of a subagent's conversation."""
+        return self.data.get("isSidechain") is True
+
+    @property
+    def command(self) -> bool:
+        """Whether it tells what a command of the user's gave, and is sent as the user's."""
+        return self.data.get("subtype") == _GIVEN and self.data.get("isDisplayOnly") is not True
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is the client's own word about an error."""
+        return self.data.get("isApiErrorMessage") is True
+
+    @property
+    def answers(self) -> bool:
+        """Whether it holds what tools gave back: nobody asked anything."""
+        return self.type == "user" and any(_type(block) == "tool_result" for block in self._blocks)
+
+    @property
+    def _blocks(self) -> list[Any]:
+        content = self.message.get("content")
+        return content if isinstance(content, list) else []
+
+    def ids(self, kind: str, name: str) -> set[str]:
+        """List what blocks of this kind have for an id under this name."""
+        return {text_of(block, name) for block in self._blocks if _type(block) == kind} - {""}
+
+    @property
+    def said(self) -> str:
+        """The text, or the first block's; "" where that is none."""
+        content = self.message.get("content")
+        first = content[0] if isinstance(content, list) and content else None
+        said = content if isinstance(content, str) else first.get("text") if isinstance(first, Mapping) else None
+        return said if isinstance(said, str) else ""
+
+    @property
+    def by_client(self) -> bool:
+        """Whether a line of the user's only tells what the client did: nobody is asked."""
+        return self.said.startswith(_TOLD)
+
+    @property
+    def own_words(self) -> bool:
+        """Whether a line of the user's has their own words: it is no command, and the client did not add it."""
+        return self.data.get("isMeta") is not True and not self.said.startswith((*_TOLD, _COMMAND))
+
+    @property
+    def ms(self) -> int:
+        return json_lines.line_time(self.data.get("timestamp"))
+
+
+def _type(block: object) -> object:
+    return block.get("type") if isinstance(block, Mapping) else None
+
+
+def text_of(data: Json, key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
