@@ -98,13 +98,22 @@ class ClaudeCode(WithoutServer):
         assert isinstance(store, ClaudeCodeTranscripts)
         return "a Claude Code has the session open" if store.opened(session) is not None else None
 
+    def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
+        """Go by when the client was started that has the session open; of one that ended nothing tells."""
+        assert isinstance(store, ClaudeCodeTranscripts)
+        opened = store.opened(session.id)
+        return opened is not None and since < opened <= failure.time / 1000
+
     def unread(self, store: Store, session: str, since: float) -> str:
-        """Tell to start the client anew: a process has the history in memory from when it was started (measured)."""
+        """Tell to start the client anew: a process keeps the history in memory. That it loaded it again (`/clear`, then
+        `/resume`), nothing tells.
+        """
         assert isinstance(store, ClaudeCodeTranscripts)
         opened = store.opened(session)
         if opened is None or opened > since:
             return ""
-        return f"Claude Code has this session open as it was before: quit it, then `{self._resume(store, session)}`"
+        then = f"quit it, then `{self._resume(store, session)}`"
+        return f"Claude Code may have this session open as it was before: {then}"
 
     def go_on(self, store: Store, session: str) -> str:
         return f"To go on: {self._resume(store, session)}"

@@ -12,10 +12,12 @@ from loguru import logger
 
 from recoveryd.api import recover
 from recoveryd.clients import Config
+from recoveryd.clients.claude_code.client import ClaudeCode
+from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
-from recoveryd.core import Outcome, StoreError
+from recoveryd.core import Failure, Outcome, StoreError
 from recoveryd.settings import Notify
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
@@ -201,6 +203,57 @@ def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run)
     for argv in (["scan", "--repair"], ["scan"]):
         out = " ".join(run(*argv)[1].split())
         assert out.count(f"To go on: claude --resume {made.session}") == 2 and "resume agent" not in out, argv
+
+
+@pytest.mark.parametrize(
+    ("words", "went_on", "stuck"),
+    [
+        ("The frobnicator is not well", False, ["refused_unknown"]),
+        ("The frobnicator is not well", True, []),
+        (ILLEGAL, True, ["tool_call_invalid"]),
+    ],
+)
+def test_a_subagent_whose_parent_went_on_is_stuck_only_on_what_is_stored(
+    run: Run, words: str, went_on: bool, stuck: list[str]
+) -> None:
+    """Claude Code gives its refusal to the parent as what the tool said; asked again, it would be refused again."""
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects"
+    side = planted(projects, "call-id", words)
+    [path] = projects.rglob("*.jsonl")
+    parent = built(Transcript(start=side.ms + (5_000 if went_on else -90_000)), SOUND["healthy"])
+    file = parent.write(projects)
+    own = file.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    own.parent.mkdir(parents=True)
+    path.rename(own)
+    code, out, _ = run("scan", "--json")
+    assert ([one["reason"] for one in json.loads(out)["stuck"]], code) == (stuck, int(bool(stuck)))
+    told = " ".join(run("explain", "--session", "agent-a1")[1].split())
+    assert ("the session that asked it went on" in told) is not bool(stuck)
+    assert run("scan", "--repair", "--yes")[0] == (1 if stuck == ["refused_unknown"] else 0)
+    assert (b'"recoveryd"' in own.read_bytes()) is (stuck == ["tool_call_invalid"])
+
+
+def test_a_repair_is_read_by_a_client_that_was_started_after_it(tmp_path: Path) -> None:
+    made = Transcript()
+    made.user("q")
+    made.write(tmp_path / ".claude" / "projects")
+    store, client = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    session = store.load(made.session)
+
+    def read(since: float, failed: int) -> tuple[bool, str]:
+        failure = Failure(store.id, made.session, "m", failed)
+        return client.has_read(store, session, failure, since), client.unread(store, made.session, since)
+
+    assert read(4.0, 6000) == (False, ""), "it may have been any client"
+    notes = tmp_path / ".claude" / "sessions"
+    notes.mkdir()
+    (notes / f"{os.getpid()}.json").write_text(json.dumps({"sessionId": made.session, "startedAt": 5000}))
+    assert read(4.0, 6000) == (True, "")
+    assert read(4.0, 4500) == (False, ""), "another one, that has ended since"
+    assert read(5.5, 6000) == (
+        False,
+        f"Claude Code may have this session open as it was before: quit it, then `claude --resume {made.session}`",
+    )
 
 
 def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
