@@ -45,7 +45,9 @@ def config(arguments: argparse.Namespace) -> int:
 
 def _set(arguments: argparse.Namespace, path: Path) -> int:
     if arguments.value is None:
-        raise UsageError("A key or its value is missing.", command_line("config", "set", "notify.desktop", "false"))
+        raise UsageError(
+            "A key or its value is missing.", f"Such as: {command_line('config', 'set', 'notify.desktop', 'false')}"
+        )
     value = change(Config, path, arguments.key, arguments.value)
 
     def say(out: Console) -> None:

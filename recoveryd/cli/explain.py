@@ -35,6 +35,8 @@ from recoveryd.tell import cause, remedy
 
 def explain(arguments: argparse.Namespace) -> int:
     """Run `recoveryd explain`: tell what an error or a session is about, and what would be done."""
+    if sum(map(bool, (arguments.jsonl, arguments.session, arguments.text))) > 1:
+        raise UsageError("A text, --session or --jsonl: it explains one of these.")
     if arguments.jsonl:
         return _lines()
     if arguments.session:
@@ -46,6 +48,8 @@ def explain(arguments: argparse.Namespace) -> int:
             f"{arguments.text} is the id of a session, and no error.", command_line("explain", session=arguments.text)
         )
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
+    if not text.strip():
+        raise UsageError("There is no text to explain.", "Give the error as your client shows it.")
     error = read_error(text)
     kind = _kind(error)
 

@@ -297,7 +297,8 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
         print_wrapped(out, f"{more} stuck and ignored (`{command_line('ignore')}`).")
-    _advise(out, [] if not advise else [f for f in found if f.changes and not f.healed and not f.undone], seen.asked)
+    healable = [f for f in found if f.changes and not f.healed and not f.undone]
+    _advise(out, healable if advise else [], seen.asked, stuck)
 
 
 def _row(out: Console, seen: _Seen, finding: Finding, state: str, outlook: str) -> None:
@@ -334,11 +335,13 @@ def _others(seen: _Seen) -> str:
     return f" on that kind, {seen.others} on another (`{lists}` lists {'it' if seen.others == 1 else 'them'})"
 
 
-def _advise(out: Console, left: Sequence[Finding], asked: Mapping[str, str | None]) -> None:
-    """Name the command that heals what was listed, and nothing else (`asked`)."""
+def _advise(out: Console, left: Sequence[Finding], asked: Mapping[str, str | None], stuck: int) -> None:
+    """Name the command that heals what is `left` to heal of what is `stuck`, and nothing else (`asked`)."""
     waiting = Counter(finding.kind for finding in left if finding.waits)
-    if waiting.total() < len(left):
-        out.print(f"\nTo heal {'it' if len(left) == 1 else 'them'}: {command_line('scan', '--repair', **asked)}")
+    now = len(left) - waiting.total()
+    if now:
+        what = f"{now} of these" if now < stuck else "it" if now == 1 else "them"
+        out.print(f"\nTo heal {what}: {command_line('scan', '--repair', **asked)}")
     for kind, n in waiting.items():
         each = "1 is" if n == 1 else f"{n} are"
         heals = command_line("scan", "--repair", **{**asked, "kind": kind})

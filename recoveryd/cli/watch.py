@@ -23,7 +23,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from recoveryd.cli.common import client_meant, config_of, open_ledger, stores_of, tell_client_undone
+from recoveryd.cli.common import client_meant, config_of, in_brackets, open_ledger, stores_of, tell_client_undone
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Whose
@@ -34,7 +34,7 @@ from recoveryd.settings import paths
 
 _REFRESH_S = 1.0
 _ESCAPE_S = 0.05  # the rest of an arrow's code comes at once
-_KEYS = "up, down: select; space: next page; u: undo; c: continue; q: quit"
+_KEYS = "q quit; up, down select; space next page; u undo; c continue"
 _ARROWS = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down"}
 _NAMES = {b"k": "up", b"j": "down", b" ": "page", b"\x03": "q", b"\x04": "q"}
 _STYLES = {State.STUCK: "bold red", State.HEALED: "green", State.RUNNING: "cyan", State.ERROR: "yellow"}
@@ -259,7 +259,8 @@ def _details(view: WatchScreen, row: LiveSession | None, room: int, width: int) 
     if row is None:
         return [_line("No session changed lately.", "dim")][:room]
     done = f", repaired by {row.recovery}" if row.recovery else ""
-    head = [_line(f"{row.session}{done}", "bold"), *Text(plain(row.says)).wrap(console(), width)[: room // 3]]
+    named = row.session + in_brackets(view.whose, row.store.id)
+    head = [_line(f"{named}{done}", "bold"), *Text(plain(row.says)).wrap(console(), width)[: room // 3]]
     lines, page = view.lines.get(row.recovery, []), max(1, room - len(head))
     start = view.page % max(1, -(-len(lines) // page)) * page
     styles = {"+": "green", "-": "red", "@": "cyan"}

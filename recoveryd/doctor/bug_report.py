@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, Whose, read_error
+from recoveryd.clients import Clients, Config, Content, Store, Whose, read_error, stores_having
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -86,7 +86,9 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
     if not newest and is_session_id(name):
         history, scan = command_line("history"), command_line("scan")
         which = f"`{history}` lists the recoveries, `{scan}` the sessions that are stuck; either id will do."
-        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.", which)
+        _, unread = stores_having(sources.stores, name)
+        why = "".join(f" (Not looked into: {error.message})" for error in unread.values())
+        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.{why}", which)
     entry = newest[0] if newest else sources.ledger.get(name)
     found = find_store(sources.stores, sources.ledger, entry.store)
     if found is not None:

@@ -143,7 +143,7 @@ class Upkeep:
         """
         entries = self._file.entries("WHERE session = ? ORDER BY seq DESC", session)
         if not entries and not self._file.entries("WHERE root = ? LIMIT 1", session):
-            hint = "`recoveryd history` lists them."
+            hint = "`recoveryd history` lists what it has."
             if (meant := self._ledger.find(session)) is not None:
                 hint = f"That is the id of a recovery; its session is {meant.session}."
             raise NotFoundError(f"The ledger has nothing of a session {session}.", hint)

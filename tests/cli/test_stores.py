@@ -124,10 +124,25 @@ def test_a_store_behind_a_folder_that_may_not_be_entered_is_told(tree: Tree, run
             "permission is denied" in said["unreadable"][0]["problem"] and "permission is denied" in found[0]["problem"]
         )
         assert run("scan")[0] == 1 and run("explain", "--session", session)[0] == 3
+        assert "permission is denied" in run("report", session)[2]
         failed = [one["says"] for one in as_json(run, "doctor")["checks"] if one["level"] == "fail"]
         assert len(failed) == 1 and "can't be used" in failed[0] and "not there yet" not in failed[0]
     finally:
         folder.chmod(0o755)
+
+
+def test_what_can_not_be_healed_is_not_said_to_be(tree: Tree, run: Run) -> None:
+    tree.stuck()
+    tree.stuck(words="nobody knows these words")
+    assert run("scan")[1].splitlines()[-1] == "To heal 1 of these: recoveryd scan --repair"
+    tree.stuck()
+    assert run("scan")[1].splitlines()[-1] == "To heal 2 of these: recoveryd scan --repair"
+
+
+def test_one_thing_is_explained_and_it_is_something(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    for argv in (("",), (" ",), ("prompt is too long", "--session", session), ("--jsonl", "--session", session)):
+        assert run("explain", *argv)[0] == 2, argv
 
 
 def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> None:
