@@ -40,42 +40,71 @@ from recoveryd.diagnose import Assessment, Case, assess, left_alone, undone_repa
 from recoveryd.heal import Recovery, ahead
 from recoveryd.tell import cause, evidence_line, still_to_tell
 
-_UNEXPLAINED = {
-    UNANSWERED: "a prompt without an answer, or a text that was put there without asking for one",
-    UNREADABLE: "a session that can't be looked into",
-    REFUSED: "refused for a reason that recoveryd does not know",
-    ELSEWHERE: "an error that is not about the history",
-    TAKEN_BACK: "refused in a turn that was taken back since",
-    COPIED: "refused before the session was copied (a fork, an import)",
-    OF_SUBAGENT: "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
-    UNDONE: "answered, and the repair that it was answered on was undone",
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """What commands say of a session that no kind of failure explains: what it is stuck on, what is to be done about
+    it, and how it ended, for a sum of those that are not stuck.
+    """
+
+    cause: str
+    remedy: str = ""
+    ended: str = ""
+
+
+_REASONS = {
+    UNANSWERED: _Reason(
+        "a prompt without an answer, or a text that was put there without asking for one",
+        "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. If that one was to "
+        "be answered, prompt it again",
+        "ended with a prompt that has no answer, or was to have none",
+    ),
+    UNREADABLE: _Reason("a session that can't be looked into"),
+    REFUSED: _Reason(
+        "refused for a reason that recoveryd does not know",
+        "not understood: prompt it again. If it is refused each time, {way_back}, and please send what `{report}` "
+        "makes",
+    ),
+    ELSEWHERE: _Reason(
+        "an error that is not about the history",
+        "nothing is to be repaired. {about}",
+        "ended in an error that is not about the history",
+    ),
+    TAKEN_BACK: _Reason(
+        "refused in a turn that was taken back since",
+        "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
+        "ended in a refusal, in a turn that was taken back since",
+    ),
+    COPIED: _Reason(
+        "refused before the session was copied (a fork, an import)",
+        "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
+        "ended in a refusal before the session was copied (a fork, an import)",
+    ),
+    OF_SUBAGENT: _Reason(
+        "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
+        "nothing is to be repaired: go on in the session that asked the subagent",
+        "ended in a refusal of a subagent, and the session that asked it went on since",
+    ),
+    UNDONE: _Reason(
+        "answered, and the repair that it was answered on was undone",
+        ended="went on, until its repair was undone: its next prompt may be refused again",
+    ),
 }
-ENDED: dict[str, str] = {  # how those ended that are not stuck
-    UNANSWERED: "ended with a prompt that has no answer, or was to have none",
-    ELSEWHERE: "ended in an error that is not about the history",
-    TAKEN_BACK: "ended in a refusal, in a turn that was taken back since",
-    COPIED: "ended in a refusal before the session was copied (a fork, an import)",
-    OF_SUBAGENT: "ended in a refusal of a subagent, and the session that asked it went on since",
-    UNDONE: "went on, until its repair was undone: its next prompt may be refused again",
-    **{kind: "ended in a refusal that its next prompt clears" for kind in KINDS if KINDS[kind].cleared_by_prompt},
-}
-_NOT_UNDERSTOOD = {
-    UNANSWERED: "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. "
-    "If that one was to be answered, prompt it again",
-    REFUSED: "not understood: prompt it again. If it is refused each time, {way_back}, "
-    "and please send what `{report}` makes",
-    ELSEWHERE: "nothing is to be repaired. {about}",
-    COPIED: "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
-    OF_SUBAGENT: "nothing is to be repaired: go on in the session that asked the subagent",
-    TAKEN_BACK: "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
-}
+
+
+def ended_words(reason: str) -> str:
+    """Tell how sessions ended that are not stuck, for a finding's reason: one of no kind, or a kind that the next
+    prompt clears.
+    """
+    known = _REASONS.get(reason)
+    return known.ended if known is not None else "ended in a refusal that its next prompt clears"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A stuck session as a command shows it: what it is stuck on, and what would be (or was) done about it.
 
-    `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `_UNEXPLAINED`.
+    `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `_REASONS`.
     """
 
     diagnosis: Diagnosis
@@ -133,7 +162,7 @@ class Finding:
     def cause(self) -> str:
         """What it is stuck on, in words, and as the stable code."""
         reason = self.diagnosis.reason
-        about = _UNEXPLAINED.get(reason) if self.kind is None else None
+        about = _REASONS[reason].cause if self.kind is None and reason in _REASONS else None
         return f"{about or cause(self.kind)} ({reason})"
 
     @property
@@ -257,7 +286,7 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         about = str(found.evidence.get("about", ""))
         report = command_line("report", failure.session)
         way_back = recovery.context.clients.of(store).way_back
-        says = _NOT_UNDERSTOOD[found.diagnosis.reason].format(report=report, about=about, way_back=way_back)
+        says = _REASONS[found.diagnosis.reason].remedy.format(report=report, about=about, way_back=way_back)
         return replace(found, action=says)
     found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)

@@ -24,7 +24,7 @@ from recoveryd.cli.common import (
     stores_of,
     with_clients,
 )
-from recoveryd.cli.findings import ENDED, Finding, finding_ahead, finding_of, show_finding
+from recoveryd.cli.findings import Finding, ended_words, finding_ahead, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
@@ -292,7 +292,9 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     if seen.elsewhere and not diff:
         out.print()
         for reason, many in Counter(finding.diagnosis.reason for finding in seen.elsewhere).items():
-            print_wrapped(out, f"{many} more {ENDED[reason]}: `{command_line('explain', session='ID')}` says more.")
+            print_wrapped(
+                out, f"{many} more {ended_words(reason)}: `{command_line('explain', session='ID')}` says more."
+            )
     if seen.ignored and not seen.named:
         out.print()
         more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"

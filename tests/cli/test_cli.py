@@ -16,9 +16,11 @@ import pytest
 from rich.cells import cell_len
 
 from recoveryd.cli.declare import subparsers
+from recoveryd.cli.findings import _REASONS, Finding, ended_words
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.core.model import Change, Kind, Outcome
+from recoveryd.core import Diagnosis, diagnosis
+from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.core.version import __version__
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock, recovery_lock
@@ -111,6 +113,15 @@ def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run
     tree.answered(session)
     assert "is not stuck" in run("explain", "--session", session)[1]
     assert run("scan")[0] == 0
+
+
+@pytest.mark.parametrize("code", sorted(diagnosis._NOT_STUCK))
+def test_each_reason_that_is_not_stuck_is_told_in_words_of_its_own(code: str) -> None:
+    """Also in the sum of `scan`, and never as a kind that its next prompt clears."""
+    found = Finding(Diagnosis(Failure("st", "ses_1", "msg_1", 1), None, code=code), "A title")
+    assert not found.stuck and found.elsewhere
+    assert found.cause == f"{_REASONS[code].cause} ({code})"
+    assert ended_words(code) not in ("", ended_words(Kind.ASSISTANT_PREFILL))
 
 
 def test_without_a_store_it_says_where_to_look(run: Run, tree: Tree) -> None:
