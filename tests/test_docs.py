@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.declare import Parser, subparsers
+from recoveryd.cli.findings import _REASONS
 from recoveryd.cli.manual import manual
 from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
@@ -112,6 +113,12 @@ def test_every_command_that_the_documents_show_is_one() -> None:
             assert command in (*TOP, "help") or command.startswith("-"), f"{name}: recoveryd {line}"
             known = set().union(*(options(p) for n, p in COMMANDS.items() if n.split()[0] == command), ("--version",))
             assert set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(rest))) <= known, f"{name}: recoveryd {line}"
+
+
+@pytest.mark.parametrize("code", sorted(_REASONS))
+def test_every_reason_without_a_kind_is_in_the_documents(code: str) -> None:
+    assert f"`{code}`" in PAGES["docs/json.md"]
+    assert f"- `{code}`: " in PAGES["docs/guide.md"]
 
 
 def test_every_link_of_the_documents_leads_somewhere() -> None:
