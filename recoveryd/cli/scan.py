@@ -96,7 +96,7 @@ def scan(arguments: argparse.Namespace) -> int:
         ignored(paths.state_dir())  # raises where it can't be read: what is to be left alone is not known then
     with open_ledger() if repairs else known_ledger() as ledger:
         recovery = Recovery(Context(ledger, config, paths.state_dir()))
-        for store in _stores(arguments, config, whose) if repairs else ():
+        for store in stores_of(config, client_meant(arguments, whose)) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow_moved(store, ledger)
         seen = _look(arguments, config, recovery, whose)
@@ -121,10 +121,6 @@ def scan(arguments: argparse.Namespace) -> int:
     return render(Result(with_clients(seen.data(), whose), show, seen.code), as_json=arguments.json)
 
 
-def _stores(arguments: argparse.Namespace, config: Config, whose: Whose) -> list[Store]:
-    return stores_of(config, client_meant(arguments, whose))
-
-
 def _not_here(arguments: argparse.Namespace, config: Config, whose: Whose, seen: _Seen) -> NotFoundError:
     """Make the error for a session that is in none of the stores that were asked for."""
     if (only := client_meant(arguments, whose)) is None:
@@ -146,7 +142,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
-    for store, sessions in _listed(_stores(arguments, config, whose), arguments, seen):
+    for store, sessions in _listed(stores_of(config, client_meant(arguments, whose)), arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = finding_of(store, session, recovery)
