@@ -14,7 +14,7 @@ from pathlib import Path
 from recoveryd.core import RecoverydError
 from recoveryd.disk.flush import fsync, write_all
 
-_ASIDE = ".recoveryd-"
+_ASIDE, _RANDOM = ".recoveryd-", 5  # how a file that is being written is called, and the bytes of chance behind that
 _LOCK = ".recoveryd-lock"
 _LONG_S = 3600.0  # nothing takes so long to be written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -94,7 +94,7 @@ def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = 
     It is made for this in the same folder, private until it is complete, and gets `mode` then. `new`: nothing is
     replaced, but FileExistsError raised. `lasting` and errors as `write`.
     """
-    aside = path.with_name(f"{_ASIDE}{os.urandom(5).hex()}")
+    aside = path.with_name(f"{_ASIDE}{os.urandom(_RANDOM).hex()}")
     fd = os.open(aside, _NEW, 0o600)
     try:
         try:
@@ -118,10 +118,14 @@ def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = 
 
 
 def remove_left_over(folder: Path) -> None:
-    """Remove what `beside` had begun in a folder of ours when its process was killed. Raises OSError."""
-    for left in folder.glob(f"{_ASIDE}*"):
+    """Remove what `beside` had begun in a folder of ours when its process was killed: a file of this user, under such a
+    name. Raises OSError.
+    """
+    for left in folder.glob(f"{_ASIDE}{'[0-9a-f]' * 2 * _RANDOM}"):
         with suppress(FileNotFoundError):
-            if left.lstat().st_mtime < time.time() - _LONG_S:
+            found = left.lstat()
+            ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+            if ours and found.st_mtime < time.time() - _LONG_S:
                 left.unlink()
 
 

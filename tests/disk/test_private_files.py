@@ -190,3 +190,16 @@ def test_what_a_killed_process_had_begun_is_removed_once_nobody_writes_it_any_mo
         os.utime(left, (0, 0))
         private_files.remove_left_over(home)
         assert begun.exists() and not left.exists()
+
+
+def test_nothing_but_such_a_file_goes(home: Path) -> None:
+    """A folder of such a name kept the ledger from being opened."""
+    folder, named, link = (home / f".recoveryd-{name}" for name in ("0123456789", "notes", "9876543210"))
+    folder.mkdir()
+    (folder / "mine").write_bytes(b"mine")
+    named.write_bytes(b"mine")
+    link.symlink_to(named)
+    for path in (folder, named, link):
+        os.utime(path, (0, 0), follow_symlinks=False)
+    private_files.remove_left_over(home)
+    assert (folder / "mine").read_bytes() == named.read_bytes() == link.read_bytes() == b"mine"
