@@ -130,8 +130,10 @@ class Server(Protocol):
         before.
         """
 
-    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
-        """Show a notice in the client; `variant`: info, success, warning or error. True if one took it."""
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool | None:
+        """Show a notice in the client; `variant`: info, success, warning or error. True if one took it, None if one
+        that may show it was too slow: it is worth another try.
+        """
 
 
 class Client(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from contextlib import suppress
 
 from recoveryd.clients import Server
@@ -12,12 +13,15 @@ from recoveryd.tell.callbacks import safely
 
 _WAITING = 16  # a TUI shows one at a time: of more, nobody would see the first
 _CLOSING_S = 2.0
+_AGAIN_S = (6.0, 12.0, 24.0)  # when a client that was too slow is tried again
 
 _Toast = tuple[Server, Failure, str, str, str, str]
 
 
 class TuiToasts:
-    """Sends toasts; never waits for one. What can't be shown is dropped: it is in the log, and on the desktop."""
+    """Sends toasts; never waits for one. What can't be shown in a while is dropped: it is in the log, and on the
+    desktop.
+    """
 
     def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled
@@ -44,6 +48,23 @@ class TuiToasts:
             self._thread.join(_CLOSING_S)
 
     def _work(self) -> None:
-        while (toast := self._waiting.get()) is not None:
-            server, *said = toast
-            safely("a notice in the client", server.toast, *said)
+        slow: list[tuple[float, int, _Toast]] = []  # when it is due, how often it was tried; by that time
+        while True:
+            toast: _Toast | None
+            try:
+                wait = max(0.0, slow[0][0] - time.monotonic()) if slow else None
+                toast, tried = self._waiting.get(timeout=wait), 0
+            except queue.Empty:
+                _, tried, toast = slow.pop(0)
+            if toast is None:
+                return
+            shown: list[bool | None] = []
+            safely("a notice in the client", _show, toast, shown)
+            if shown == [None] and tried < len(_AGAIN_S) and len(slow) < _WAITING:
+                slow.append((time.monotonic() + _AGAIN_S[tried], tried + 1, toast))
+                slow.sort(key=lambda one: one[0])
+
+
+def _show(toast: _Toast, shown: list[bool | None]) -> None:
+    server, failure, directory, title, text, variant = toast
+    shown.append(server.toast(failure, directory, title, text, variant))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+
+import pytest
 
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Failure
+from recoveryd.tell import tui
 from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import DIRECTORY, FAILURE, Fake, listening
 
@@ -20,7 +24,7 @@ class Slow(OpencodeServer):
         self.go = threading.Event()
         self.shown: list[str] = []
 
-    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool | None:
         self.go.wait(10)
         self.shown.append(title)
         return True
@@ -61,3 +65,39 @@ def test_nothing_is_sent_and_no_thread_begun_where_nobody_wants_it() -> None:
     send(toasts, Slow(), "title")
     toasts.close()
     assert threading.active_count() == before
+
+
+class Busy(Slow):
+    """A client that does not answer in time, so often."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+        self.asked = 0
+
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool | None:
+        self.asked += 1
+        return None if self.asked <= self.times else super().toast(failure, directory, title, text, variant)
+
+
+def _wait(done: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_client_that_was_too_slow_is_tried_again_and_others_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A toast was lost for good where a TUI had no answer for six seconds."""
+    monkeypatch.setattr(tui, "_AGAIN_S", (0.05, 0.05, 0.05))
+    busy, never, other, toasts = Busy(3), Busy(99), Slow(), TuiToasts()
+    busy.go.set()
+    send(toasts, busy, "late")
+    send(toasts, never, "never")
+    send(toasts, other, "another")
+    _wait(lambda: busy.asked and never.asked)
+    other.go.set()
+    _wait(lambda: busy.shown and other.shown and never.asked == 4)
+    toasts.close()
+    assert (busy.shown, other.shown, never.shown) == (["late"], ["another"], [])
+    assert (busy.asked, never.asked) == (4, 4)

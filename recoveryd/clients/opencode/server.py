@@ -141,16 +141,18 @@ class OpencodeServer:
             return Asked.REFUSED, f"the client refused the prompt (HTTP {answer.status})"
         return Asked.SENT, ""
 
-    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
+    def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool | None:
         """Show a toast in the TUI of each client that has the session; `variant`: info, success, warning or error.
 
-        True if one took it. Whether anybody has a TUI open can't be told: the answer is the same without one.
-        May take seconds, as a prompt may.
+        True if one took it, None if none was asked and one that may have the session is too slow to say so. Whether
+        anybody has a TUI open can't be told: the answer is the same without one. May take seconds, as a prompt may.
         """
         talk = self._patiently(failure, directory)
         # 1.18 keeps a title for the next toast that has none: the client's own errors would stand under ours (seen).
         body = {"title": "", "message": f"{title}\n\n{text}", "variant": variant, "duration": _TOAST_MS}
         answers = [talk.ask(url, "POST", "/tui/show-toast", body) for url in talk.having()]
+        if not answers and self._slow(failure.store):
+            return None
         return any(answer is not None and answer.status == 200 for answer in answers)
 
     def settings(self, store: str, failure: Failure, directory: str, path: str) -> Mapping[str, Any] | None:
@@ -161,8 +163,11 @@ class OpencodeServer:
         asked, deadline = (store, failure.session, directory, None), time.monotonic() + PROMPT_LIMIT_S
         talk = _Talk(self._servers, *asked, deadline, PROMPT_CALL_S, patient=True)
         found = next((found for url in talk.having() if (found := talk.object_at(url, path))), {})
-        slow = any(self._servers.hung(known.url) for known in self._servers.reached() if known.may_have(store))
-        return found or (None if slow else {})
+        return found or (None if self._slow(store) else {})
+
+    def _slow(self, store: str) -> bool:
+        """Whether a client that may have the store did not answer in time of late."""
+        return any(self._servers.hung(known.url) for known in self._servers.reached() if known.may_have(store))
 
     def _patiently(self, failure: Failure, directory: str) -> _Talk:
         asked, deadline = (failure.store, failure.session, directory, failure), time.monotonic() + PROMPT_LIMIT_S

@@ -220,6 +220,15 @@ def test_whoever_else_listens_there_is_no_client_and_holds_nothing_up(
         assert time.monotonic() - begun < ENOUGH
 
 
+def test_whether_a_toast_is_worth_another_try_is_told(monkeypatch: pytest.MonkeyPatch, fake: Fake) -> None:
+    monkeypatch.setattr(module, "PROMPT_CALL_S", 0.3)
+    with saying(HOSTILE["hangs"]) as url:
+        slow = OpencodeServer(OpencodeSettings(server_url=url))
+        assert slow.toast(FAILURE, DIRECTORY, "title", "text", "info") is None
+    fake.session = "ses_2"
+    assert client_of(fake).toast(FAILURE, DIRECTORY, "title", "text", "info") is False
+
+
 @pytest.mark.parametrize("name", ["hangs", "drips headers", "drips a body", "drips chunks"])
 def test_a_call_is_over_when_its_time_is(name: str) -> None:
     with saying(HOSTILE[name]) as url:
