@@ -110,7 +110,7 @@ class Daemon:
         """Watch and heal until `stop`, or until there is another configuration."""
         self._whose = Whose(self.config, self.stores.values(), KnownStores(ledger.file).clients())
         self._begin_anew()
-        context = Context(ledger, self.config, self.state_dir, lock_dir=self._lock_dir)
+        context = self._context(ledger)
         callbacks = self._callbacks.then(self._figures.callbacks)
         self._healer = Healer(context, self._locks, self._schedule, self._log_once, callbacks)
         self._sweeper = Sweeper(context, self.stores, self._locks, self._healer, self._log_once)
@@ -120,10 +120,13 @@ class Daemon:
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
                 self._loop(context)
-            self._healer.finish()
+            self._healer.finish(None if self._stopping else self._context(ledger, context.started))
         finally:
             self._figures.close()
             self._healer.close()
+
+    def _context(self, ledger: Ledger, started: float | None = None) -> Context:
+        return Context(ledger, self.config, self.state_dir, lock_dir=self._lock_dir, started=started)
 
     def _begin_anew(self) -> None:
         """Forget what was due, asked for or told by the configuration before."""

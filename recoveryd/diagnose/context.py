@@ -15,7 +15,7 @@ class Context:
     """The ledger, the configuration, the folders, the clients and the clock of one run of the program.
 
     `state_dir`: where recoveryd keeps its own files. `lock_dir`: where stores are locked, if not as usual. `clock`:
-    seconds since the epoch.
+    seconds since the epoch. `started`: when the daemon began to go by its configuration, by that clock; None: now.
     """
 
     def __init__(
@@ -27,12 +27,14 @@ class Context:
         clients: Clients | None = None,
         clock: Callable[[], float] = time.time,
         lock_dir: Path | None = None,
+        started: float | None = None,
     ) -> None:
         self.ledger = ledger
         self.config = config
         self.state_dir = state_dir
         self.clients = clients or Clients(config, clock)
         self.clock = clock
+        self.started = clock() if started is None else started
         self.lock_dir = lock_dir or paths.lock_dir(state_dir)
 
     @property

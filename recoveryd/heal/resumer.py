@@ -26,7 +26,6 @@ class Resumer:
         self._config = context.config
         self._clients = context.clients
         self._resumes = Resumes(context.ledger.file, context.clock)
-        self._started = context.clock()
 
     def go_on(self, case: Case, *, asked: bool = False) -> Case:
         """Prompt the session to go on, if that is to be done; the event says what came of it. Raises no store's error.
@@ -55,7 +54,7 @@ class Resumer:
             resumes=self._resumes.of(store.id, case.session),
             last_answer=look.last_answer,
             now=now,
-            started=self._started,
+            started=self._context.started,
             max_retries=self._config.max_retries,
             prompt=client.last_prompt(session),
             stopped=newest is not None and client.stopped(newest),

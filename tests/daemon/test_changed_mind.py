@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 import recoveryd.heal.lifecycle
+import recoveryd.heal.resumer
 from recoveryd.clients import Config
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.store import Store
 from recoveryd.core.model import Kind, Outcome
 from recoveryd.diagnose.triage import Triage, Verdict
 from recoveryd.settings import Notify
 from tests.support.build import SessionBuilder, api_error
+from tests.support.fake_client import Fake, listening
 from tests.support.plant import write_tree
 from tests.support.running import Running, is_healed, running, until
 from tests.support.trees import MISSING, Tree, behind_a_call
@@ -76,3 +79,32 @@ def test_what_was_too_old_by_another_measure_is_looked_at_again(
             until(lambda: too_old(daemon, tree))
     with running(tmp_path, tree.store, lookback_hours=72.0):
         until(lambda: is_healed(tree, made.session["id"]))
+
+
+@pytest.mark.parametrize("then", [True, False, None])
+def test_a_repair_that_is_read_back_behind_a_reload_goes_on_as_the_new_configuration_says(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bool | None
+) -> None:
+    """It was never told to go on. None: the daemon is stopped."""
+    monkeypatch.setattr(recoveryd.heal.lifecycle, "CONFIRM_S", 1.0)
+    monkeypatch.setattr(recoveryd.heal.resumer, "ARRIVES_S", 0.0)
+    with listening(Fake(directory="/planted")) as fake:
+        known = OpencodeSettings(server_url=fake.url)
+        with running(tmp_path, tree.store, auto_resume=True, opencode=known) as daemon:
+            daemon.daemon._load = lambda: Config(
+                notify=Notify(desktop=False), auto_resume=bool(then), max_retries=2, opencode=known
+            )
+            daemon.idle()
+            daemon.daemon._healer._context.started = 0.0  # what is planted failed some seconds ago
+            fake.session = session = tree.stuck()
+            failure = tree.failure(session)
+            fake.message, fake.made = failure.message, failure.time
+            until(lambda: is_healed(tree, session))
+            if then is None:
+                daemon.daemon.stop()
+            else:
+                daemon.daemon.reload()
+            until(lambda: daemon.events)
+    prompted = [path for path in fake.paths() if path.endswith("/prompt_async")]
+    assert len(prompted) == (1 if then else 0)
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
