@@ -1,4 +1,4 @@
-"""Rollouts of Codex that a test writes line by line, as the real 0.169.0 writes them."""
+"""Rollouts of Codex that a test writes line by line, as 0.169.0 does: tests/e2e/codex/test_recorded.py compares."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ NOT_VERIFIED = json.dumps(
 )
 
 
+_CONTEXT: Json = {
+    "disabled_plugin_ids": [],
+    "cwd": "/p",
+    "approval_policy": "never",
+    "approvals_reviewer": "user",
+    "permission_profile": {"type": "disabled"},
+    "model": "gpt-5.2",
+    "collaboration_mode": {"mode": "default", "settings": {"model": "gpt-5.2"}},
+    "multi_agent_version": "v1",
+    "realtime_active": False,
+    "summary": "none",
+    "sandbox_policy": {"type": "danger-full-access"},
+}
+
+
 class Rollout:
     """The file of one thread. Each method appends lines to it; times are milliseconds since the epoch."""
 
@@ -43,17 +58,23 @@ class Rollout:
         self.path.write_bytes(b"")
         self._ordinals = itertools.count()
         self._turns = itertools.count(1)
+        self._sequence = itertools.count(1)
         self.turn = ""
-        about = {"id": thread, "cwd": "/p", "cli_version": "0.169.0", "model_provider": "openai"}
-        self.line("session_meta", {**about, "base_instructions": {"text": "You are a coding agent."}, **(meta or {})})
+        about = {"account_scoped": True, "session_id": thread, "id": thread, "timestamp": self._stamp(), "cwd": "/p"}
+        about |= {"runtime_workspace_roots": ["/p"], "originator": "codex_exec", "cli_version": "0.169.0"}
+        about |= {"source": "exec", "thread_source": "user", "model_provider": "openai"}
+        about |= {"base_instructions": {"text": "You are a coding agent."}, "history_mode": "paginated"}
+        self.line("session_meta", {**about, "context_window": {"window_id": thread}, **(meta or {})})
 
     def line(self, kind: str, payload: Json, **more: Any) -> None:
         """Any line, half a second after the one before."""
         self.ms += 500
-        at = datetime.fromtimestamp(self.ms / 1000, UTC)
-        stamp = f"{at:%Y-%m-%dT%H:%M:%S}.{self.ms % 1000:03d}Z"
-        line = {"timestamp": stamp, "ordinal": next(self._ordinals), "type": kind, "payload": payload, **more}
+        line = {"timestamp": self._stamp(), "ordinal": next(self._ordinals), "type": kind, "payload": payload, **more}
         self.raw(json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+
+    def _stamp(self) -> str:
+        at = datetime.fromtimestamp(self.ms / 1000, UTC)
+        return f"{at:%Y-%m-%dT%H:%M:%S}.{self.ms % 1000:03d}Z"
 
     def raw(self, line: bytes) -> None:
         """These bytes, as they are."""
@@ -62,8 +83,12 @@ class Rollout:
 
     def item(self, payload: Json) -> Json:
         """Something that is sent again."""
-        sealed = {"turn_id": self.turn}
-        self.line("response_item", {**payload, "internal_chat_message_metadata_passthrough": sealed})
+        number = next(self._sequence)
+        note = {"history_sequence": number, "sampled_through_sequence": number - 1, "client_authored": False}
+        about: Json = {"turn_id": self.turn}
+        if payload.get("type") == "message":  # a word for each part of its content
+            about["content_item_kinds"] = ["unknown" for _ in payload.get("content") or ()]
+        self.line("response_item", {**payload, "internal_chat_message_metadata_passthrough": about}, metadata=note)
         return payload
 
     def event(self, kind: str, **fields: Any) -> None:
@@ -72,11 +97,15 @@ class Rollout:
     def asks(self, text: str = "do it", *content: Json, trigger: str | None = None) -> str:
         """A turn begins with what its user wrote; the turn's id."""
         self.turn = f"01a201b9-0000-7000-8000-{next(self._turns):012d}"
-        self.event("task_started", turn_attribution={"turn_trigger": trigger}, turn_id=self.turn)
-        self.line("turn_context", {"turn_id": self.turn, "cwd": "/p", "model": "gpt-5.2"})
-        self.item(message("user", text, *content))
-        item = {"type": "UserMessage", "id": "x", "content": [{"type": "text", "text": text}]}
-        self.event("item_completed", turn_id=self.turn, item=item)
+        root = {"turn_id": self.turn, "root_turn_id": self.turn}
+        asked = {**root, "turn_trigger": trigger, "parent_turn_id": None, "initiating_agent_path": None}
+        begun = {"started_at": self.ms // 1000, "model_context_window": 258400, "collaboration_mode_kind": "default"}
+        self.event("task_started", turn_attribution=asked, **root, **begun)
+        self.line("turn_context", {**root, **_CONTEXT})
+        self.item({**message("user", text, *content), "id": f"msg_{self.turn}"})
+        item = {"type": "UserMessage", "id": "x", "content": [{"type": "text", "text": text, "text_elements": []}]}
+        times = {"started_at_ms": self.ms, "completed_at_ms": self.ms}
+        self.event("item_completed", thread_id=self.thread, turn_id=self.turn, item=item, **times)
         return self.turn
 
     def thinks(self, sealed: str = "gAAAA", **fields: Any) -> None:
@@ -88,23 +117,32 @@ class Rollout:
         """A call and, unless that is None, its output."""
         self.item({"type": "function_call", "id": "fc_1", "name": name, "arguments": "{}", "call_id": call_id})
         if output is not None:
-            self.item({"type": "function_call_output", "call_id": call_id, "output": output})
+            self.item({"type": "function_call_output", "id": f"fco_{self.turn}", "call_id": call_id, "output": output})
 
     def answers(self, text: str = "done") -> None:
         """The turn ends with words of the model."""
-        self.item({**message("assistant", text), "id": "msg_1"})
-        self.event("task_complete", turn_id=self.turn, last_agent_message=text, duration_ms=172)
+        self.item({**message("assistant", text), "status": "completed", "id": "msg_1"})
+        self._ended(last_agent_message=text, time_to_first_token_ms=94)
 
     def is_refused(self, body: str = NOT_VERIFIED, info: Any = "other") -> str:
         """The turn ends with a refusal; the turn's id."""
         error = {"message": body, "codex_error_info": info}
-        self.event("task_complete", turn_id=self.turn, last_agent_message=None, error=error, duration_ms=88)
+        self._ended(last_agent_message=None, error=error)
         return self.turn
+
+    def _ended(self, **fields: Any) -> None:
+        times = {"started_at": self.ms // 1000, "completed_at": self.ms // 1000, "duration_ms": 172}
+        self.event("task_complete", root_turn_id=self.turn, turn_id=self.turn, **fields, **times)
 
     def compacted(self, history: list[Json]) -> None:
         """All before is replaced by `history`, with a note on each of its items."""
-        notes = [{"history_sequence": number, "client_authored": False} for number in range(len(history))]
-        self.line("compacted", {"message": "", "replacement_history": history, "replacement_history_metadata": notes})
+        note = {"sampled_through_sequence": 0, "client_authored": False}
+        notes = [{"history_sequence": number, **note} for number in range(len(history))]
+        windows = {"window_number": 1, "first_window_id": "a", "previous_window_id": "a", "window_id": "b"}
+        beside = {"retained_context": {}, "compaction_response_id": "resp_1", "resume_metadata": {}}
+        replaced = {"replacement_history": history, "replacement_history_metadata": notes}
+        used = {"latest_token_usage_record": {}}
+        self.line("compacted", {"message": "", **replaced, **windows, **beside, **used})
 
     def healthy(self) -> None:
         """A turn with all that there is."""

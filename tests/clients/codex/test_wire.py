@@ -193,8 +193,8 @@ def test_what_the_model_is_told_first_is_the_first_item_and_a_prompt_the_last(ro
 def test_a_compaction_replaces_all_before_it(rollout: Rollout) -> None:
     rollout.healthy()
     rollout.line("compacted", {"message": "", "replacement_history": [message("user", "kept"), SEARCH]})
-    rollout.asks("next")
-    assert bodies(rollout) == [SEARCH, message("user", "next")]
+    turn = rollout.asks("next")
+    assert bodies(rollout) == [SEARCH, {**message("user", "next"), "id": f"msg_{turn}"}]
 
 
 KEPT = [message("user", "kept"), {"type": "compaction", "encrypted_content": "g"}]
@@ -245,12 +245,12 @@ def test_an_item_of_a_compaction_is_sent_whatever_its_type_and_role(rollout: Rol
 
 
 def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
-    rollout.asks("look", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="})
+    turn = rollout.asks("look", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="})
     rollout.calls()
     rollout.item(message("user", "<environment_context>"))
     rollout.answers()
     rollout.line("compacted", {"message": "in short"})
-    asked = {**message("user", "look"), "type": "message"}
+    asked = {**message("user", "look"), "id": f"msg_{turn}"}
     assert bodies(rollout) == [message("user", "in short")]
     request = CodexWire().stored(threads(rollout.home).load(THREAD))
     assert [block.body for block in request.blocks()][1] == asked

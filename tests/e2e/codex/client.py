@@ -166,6 +166,11 @@ class Server:
                     return dict(notice["params"]["turn"])
             self._next()
 
+    def wait(self, method: str) -> None:
+        """Go on once such a notice has come."""
+        while not any(notice["method"] == method for notice in self.notices):
+            self._next()
+
     def read(self, thread: str) -> list[dict[str, Any]]:
         """The turns of a stored thread."""
         return list(self.call("thread/read", threadId=thread, includeTurns=True)["thread"]["turns"])
