@@ -141,7 +141,7 @@ class Rollout:
         windows = {"window_number": 1, "first_window_id": "a", "previous_window_id": "a", "window_id": "b"}
         beside = {"retained_context": {}, "compaction_response_id": "resp_1", "resume_metadata": {}}
         replaced = {"replacement_history": history, "replacement_history_metadata": notes}
-        used = {"latest_token_usage_record": {}}
+        used: Json = {"latest_token_usage_record": {}}
         self.line("compacted", {"message": "", **replaced, **windows, **beside, **used})
 
     def healthy(self) -> None:

@@ -42,7 +42,7 @@ def test_lines_that_tests_write_have_the_fields_of_real_ones(tmp_path: Path) -> 
     for kind, lines in real.items():
         unknown = set[str]().union(*built.get(kind, ()), *by_hand.get(kind, ())) - set[str]().union(*lines)
         assert not unknown, (kind, "a real line has no such field")
-        missing = set.intersection(*lines) - set.intersection(*built[kind]) if kind in built else set()
+        missing = _in_all(lines) - _in_all(built.get(kind, lines))
         assert not missing, (kind, "each real line has these fields")
 
 
@@ -65,6 +65,10 @@ def forms(raw: bytes) -> Forms:
         kind = line["type"], payload.get("type", ""), payload.get("role", item.get("type", ""))
         found.setdefault(kind, []).append(set(fields(line)))
     return found
+
+
+def _in_all(lines: list[set[str]]) -> set[str]:
+    return lines[0].intersection(*lines[1:])
 
 
 def fields(value: dict[str, Any], below: str = "", deep: int = 3) -> list[str]:
