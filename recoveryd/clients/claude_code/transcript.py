@@ -170,20 +170,22 @@ def _kept(end: Line, lines: Mapping[str, Line]) -> tuple[str, list[str] | None]:
 
 
 def _leaf(found: Transcript, order: Sequence[Line]) -> Line | None:
-    """Find the leaf that its user chose, else the newest line behind the one that was noted, or behind none."""
+    """Find the leaf that its user chose, or that was noted since the last compaction; the newest line where that comes
+    behind it, or none was.
+    """
     last = order[-1] if order else None
     noted = found.lines.get(found.leaf or "")
     if found.ends_there and (noted is not None or found.leaf is None):
         return noted
-    if noted is None or last is None or noted is last:
-        return last
-    newest = noted
-    behind = {noted.uuid}
-    for line in found.lines.values():
-        if line.parent in behind:
-            behind.add(line.uuid)
-            newest = line if found.sidechain or not line.side else newest
-    return newest
+    compacted = max((line.number for line in order if line.data.get("subtype") == COMPACTED), default=-1)
+    noted = noted if noted is not None and noted.number > compacted else None
+    at, seen = last, set[str]()
+    while noted is not None and at is not None and at.uuid not in seen:
+        if at is noted:
+            return last
+        seen.add(at.uuid)
+        at = found.lines.get(at.parent)
+    return noted or last
 
 
 def _parent(

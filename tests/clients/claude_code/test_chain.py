@@ -50,6 +50,19 @@ def _leaf_before_sidechain(made: Transcript) -> None:
     made.line(4)["parentUuid"] = "side"
 
 
+def _other_branch(made: Transcript) -> None:
+    """The newest line is of another branch than the leaf that was noted."""
+    made.event({"type": "last-prompt", "leafUuid": made.line(1)["uuid"], "sessionId": made.session})
+    made.last = made.line(0)["uuid"]
+    made.user("e")
+
+
+def _leaf_before_compaction(made: Transcript) -> None:
+    made.event({"type": "last-prompt", "leafUuid": made.line(3)["uuid"], "sessionId": made.session})
+    made.add({"type": "system", "subtype": "compact_boundary", "parentUuid": None})
+    made.user("S", isCompactSummary=True)
+
+
 BREAKS: dict[str, tuple[Break, list[object]]] = {
     "a line names a later one": (lambda t: t.line(2).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
     "a line names itself": (lambda t: t.line(3).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
@@ -57,6 +70,8 @@ BREAKS: dict[str, tuple[Break, list[object]]] = {
     "a line names one that is not there": (lambda t: t.line(2).update(parentUuid="gone"), ["a", "b", "c", "d"]),
     "a line far behind names one that is not there": (_later, ["c", "d"]),
     "a subagent's line behind the leaf": (_leaf_before_sidechain, ["a", "b", "a", "c", "d"]),
+    "another branch behind the leaf": (_other_branch, ["a", "b"]),
+    "a compaction behind the leaf": (_leaf_before_compaction, ["S"]),
     "an id twice": (lambda t: _again(t, message={"role": "user", "content": "other"}), ["a", "b", "other", "d"]),
     "an id twice, elsewhere": (lambda t: _again(t, parentUuid=t.line(0)["uuid"]), ["a", "c", "d"]),
     "broken UTF-8": (

@@ -583,6 +583,27 @@ def _parent_of_the_time(t: Transcript) -> None:
     t.assistant(text("a"))
 
 
+def _leaf_left(t: Transcript) -> None:
+    """What was said behind the noted leaf is left where the newest line is of another branch."""
+    first = t.user("q")
+    t.assistant(text("one"))
+    _leaf(t, t.last)
+    t.user("two")
+    t.assistant(text("three"))
+    t.last = first
+    t.user("two b")
+
+
+def _leaf_before_compaction(t: Transcript) -> None:
+    _two_turns(t)
+    _leaf(t, t.last)
+    t.last = None
+    t.add({"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False})
+    t.user("This session is being continued. Summary: S", isCompactSummary=True)
+    t.user("next")
+    t.assistant(text("two"))
+
+
 def _leaf_before_sidechain(t: Transcript) -> None:
     """The way on from the noted leaf leads over a line of a subagent's."""
     _two_turns(t)
@@ -611,6 +632,8 @@ CHAINS: Mapping[str, Shape] = {
     "far-parent": _far_parent,
     "near-parent": _near_parent,
     "parent-of-the-time": _parent_of_the_time,
+    "leaf-left": _leaf_left,
+    "leaf-before-compaction": _leaf_before_compaction,
     "leaf-before-sidechain": _leaf_before_sidechain,
     "par-each-result": _par_each_result,
     "par-interleaved": _par_interleaved,
