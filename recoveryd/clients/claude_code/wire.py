@@ -73,16 +73,16 @@ class ClaudeCodeWire:
         last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
         goes_on = prompt is not None and last is not None and last.error is None
         newest = _cut_off(session, drafts) if goes_on else []
-        lost = _unresolved(drafts)
-        drafts = list(_without_lost(drafts, lost - _unresolved(newest)))
+        pending = _unresolved(newest)
         answer = next((draft.answer for draft in newest if draft.role == "assistant"), "")
-        cut_off = lost & _unresolved(draft for draft in newest if draft.answer == answer)
+        cut_off = pending & _unresolved(draft for draft in newest if draft.answer == answer)
+        drafts = _grouped(_without_lost(drafts, _unresolved(drafts) - pending))
         if goes_on:
             drafts = _with_silence(drafts, cut_off)
         asked = [prompt] if prompt is not None else []
         if drafts and drafts[-1].command:  # it becomes one message with the prompt
             drafts, asked = [*drafts, *asked], []
-        drafts = [*_paired(_grouped(drafts), cut_off), *asked]
+        drafts = [*_paired(drafts, cut_off), *asked]
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts))
 
 
@@ -234,7 +234,7 @@ def _with_silence(drafts: list[_Draft], cut_off: set[str]) -> list[_Draft]:
     """Put what the client says in the place of an answer behind a prompt, or calls, that nothing came of."""
     commands = list(takewhile(lambda draft: draft.command, reversed(drafts)))[::-1]
     before = drafts[: len(drafts) - len(commands)]
-    silence = _Draft("assistant", [_made(_SILENT, "")], [("", "")], _SILENT)
+    silence = _Draft("assistant", [_made(_SILENT, "")], [("", "")])
     if cut_off:
         return [*drafts, silence]
     return [*before, silence, *commands] if before and before[-1].role == "user" else drafts

@@ -150,6 +150,13 @@ def test_where_the_turn_went_on_a_line_whose_calls_all_lack_their_results_is_not
     ]
 
 
+def test_behind_an_answer_that_got_no_further_than_its_thinking_one_is_made_up() -> None:
+    made = two_turns()
+    made.user("e")
+    made.assistant({"type": "thinking", "thinking": "hm", "signature": "s"})
+    assert sent(made)[4:] == [("e", "text"), SILENT, ("continue", "text")]
+
+
 def test_what_a_command_shows_to_the_user_alone_is_not_sent() -> None:
     made = two_turns()
     shown: Line = {"type": "system", "subtype": "local_command", "content": "<local-command-stdout>x"}

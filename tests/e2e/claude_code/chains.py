@@ -506,6 +506,13 @@ def _lost_thinking(t: Transcript) -> None:
     t.assistant(text("a"))
 
 
+def _thought_last(t: Transcript) -> None:
+    """Its user stopped it before it said a word."""
+    _two_turns(t)
+    t.user("next")
+    t.assistant(replies.thinking("hm"))
+
+
 def _result_late(t: Transcript) -> None:
     """A result stands behind the next turn."""
     _killed(t, ("t1", "t3"))
@@ -622,6 +629,7 @@ CHAINS: Mapping[str, Shape] = {
     "lost-results-in-one-line": partial(_lost, written=("t2",), one_line=True),
     "lost-all-in-one-line": partial(_lost, one_line=True),
     "lost-thinking": _lost_thinking,
+    "thought-last": _thought_last,
     "result-late": _result_late,
     "called-again": _called_again,
     "orphan-first": _orphan_first,
