@@ -53,14 +53,21 @@ class There:
         """What a person sees: the refusal (no daemon runs yet), the notice, and how the session goes on."""
         yield "before", self.tui.enter("scene: start.", "tool_use")
         with self.daemon:
-            yield "toast", self.tui.wait_for("session healed")
+            yield "toast", self.healed()
             yield "after", self.tui.enter("continue", "finished")
+
+    def healed(self) -> str:
+        """Wait for the notice of a heal; where it does not come, say what the daemon did."""
+        try:
+            return self.tui.wait_for("session healed")
+        except AssertionError as never:
+            raise AssertionError(f"{never}\n{self.outcomes()}\n{self.daemon.log[-3000:]}") from never
 
     def by_command(self) -> Iterator[tuple[str, str]]:
         """What a person sees who types `/recoveryd`: what was done, that it was taken back, and how it goes on."""
         yield "before", self.tui.enter("scene: newer.", "tool_use")
         with self.daemon:
-            self.tui.wait_for("session healed")
+            self.healed()
             yield "command", self.tui.enter("/recoveryd", "To take the newest back")
             yield "undone", self.tui.enter("/recoveryd undo", "is not repaired again")
             [undone, *_] = self.daemon.history()
