@@ -9,7 +9,7 @@ from collections.abc import Callable
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render
 from recoveryd.cli.steps import Steps
-from recoveryd.core import BusyError, RefusedError, command_line
+from recoveryd.core import BusyError, RefusedError, command_line, going_by
 from recoveryd.disk import LockOwner, watchers
 from recoveryd.doctor import HOW
 from recoveryd.service import Background, Manager, base, of_this_system
@@ -18,7 +18,7 @@ from recoveryd.settings import paths
 
 def start(arguments: argparse.Namespace) -> int:
     """Run `recoveryd start`: the service, or else a process in the background."""
-    return _switched(arguments, lambda manager, say: manager.switch("start", say), _begin)
+    return _switched(arguments, _by_manager(arguments, "start"), _begin)
 
 
 def stop(arguments: argparse.Namespace) -> int:
@@ -34,9 +34,24 @@ def restart(arguments: argparse.Namespace) -> int:
             arguments.config = background.config()  # another one may write what this one is not to write
         config_of(arguments)  # one that is not sound leaves the process that runs as it is
         background.stop(say)
-        _begin(arguments, background, say)
+        with going_by(str(arguments.config.absolute()) if arguments.config else ""):
+            _begin(arguments, background, say)
 
-    return _switched(arguments, lambda manager, say: manager.switch("restart", say), again)
+    return _switched(arguments, _by_manager(arguments, "restart"), again)
+
+
+def _by_manager(arguments: argparse.Namespace, verb: base.Verb) -> Callable[[Manager, base.Say], None]:
+    """Make what starts the service, which goes by its own configuration: one that is named here is not heeded, so that
+    is said.
+    """
+
+    def switch(manager: Manager, say: base.Say) -> None:
+        its = manager.named_config() or paths.config_file()
+        if arguments.config is not None and arguments.config.absolute() != its:
+            say(f"note: the service goes by {its}. For it to go by the one that you name: {command_line('install')}")
+        manager.switch(verb, say)
+
+    return switch
 
 
 def _switched(

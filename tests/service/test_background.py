@@ -140,7 +140,8 @@ def test_a_restart_goes_by_the_configuration_of_the_start(run: Run, tmp_path: Pa
     named = tmp_path / "a name\n.toml"
     named.write_text("dry_run = true\n")
     for command in (("start", "--config", str(named)), ("restart",)):
-        assert run(*command)[0] == 0
+        code, out, _ = run(*command)
+        assert code == 0 and "recoveryd install --config '" in out
         assert "dry run" in json.loads(run("status", "--json")[1])["unrepaired"]
     pid = Background(paths.state_dir()).pid()
     named.write_text("dry_rum = true\n")
@@ -176,6 +177,13 @@ def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None
         document = json.loads(out)
         assert (code, document["service"], faults(command, document)) == (0, True, [])
         assert f"--user {command} recoveryd.service" in fakes.calls()
+    named = Path.home() / "other.toml"
+    named.write_text("")
+    for command in ("start", "restart"):
+        assert "the service goes by" not in run(command)[1]
+        code, out, _ = run(command, "--config", str(named))
+        assert code == 0 and f"the service goes by {paths.config_file()}." in out
+        assert f"recoveryd install --config {named}" in out
     assert Background(paths.state_dir()).pid() is None
     (fakes.folder / "failing").write_text("1")
     assert run("start")[0] == 1
