@@ -44,8 +44,9 @@ def read(error: object) -> RecordedError:
     status = int(found[1]) if found else _status_in(info)
     url = _URL.search(text[-2100:]) if found else None
     blameless = name in _BLAMELESS if status is None else status not in _OF_THE_HISTORY
+    said = info.replace("_", " ") if blameless and isinstance(info, str) else ""  # its own sentence may not say it
     return RecordedError(
-        texts=texts_of({"message": message}),
+        texts=texts_of({"message": message, "said": said}),
         name=str(name),
         kind=Kind.CONTEXT_OVERFLOW if name == _OVERFLOW else _by_body(parsed(text)),
         blameless=blameless,

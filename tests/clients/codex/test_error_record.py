@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recoveryd.clients import read_error
-from recoveryd.core import Kind
-from recoveryd.providers import classify
+from recoveryd.core import Kind, excerpt
+from recoveryd.providers import classify, other_cause
 from tests.support.rollouts import NOT_VERIFIED
 
 
@@ -45,6 +45,24 @@ def test_what_is_not_about_the_history_is_told(info: object) -> None:
     error = read_error({"message": "tool_use ids were found without tool_result", "codex_error_info": info})
     assert error.blameless
     assert classify(error) is None
+
+
+@pytest.mark.parametrize(
+    ("info", "about"),
+    [
+        ("internal_server_error", "the provider's server"),
+        ("server_overloaded", "the provider's server"),
+        ("unauthorized", "the key or the rights"),
+        ("usage_limit_exceeded", "the account with the provider"),
+        ("response_stream_disconnected", "the network"),
+    ],
+)
+def test_its_own_name_tells_what_its_sentence_does_not(info: str, about: str) -> None:
+    """So 0.169.0 says of a status 500, and nothing else."""
+    words = "We’re currently experiencing high demand, which may cause temporary errors."
+    error = read_error({"message": words, "codex_error_info": info})
+    assert about in (other_cause(error) or "") and excerpt(error).startswith(words[:30])
+    assert other_cause(read_error({"message": words, "codex_error_info": "other"})) is None
 
 
 @pytest.mark.parametrize("info", [7, {}, None, [], "x" * 10_000])
