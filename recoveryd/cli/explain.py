@@ -41,15 +41,13 @@ def explain(arguments: argparse.Namespace) -> int:
         return _lines()
     if arguments.session:
         return _session(arguments)
-    if arguments.text is None:
+    if arguments.text is None or not arguments.text.strip():
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     if is_session_id(arguments.text):
         raise UsageError(
             f"{arguments.text} is the id of a session, and no error.", command_line("explain", session=arguments.text)
         )
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
-    if not text.strip():
-        raise UsageError("There is no text to explain.", "Give the error as your client shows it.")
     error = read_error(text)
     kind = _kind(error)
 
