@@ -193,18 +193,13 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise RefusedError(f"{entry.id} was undone before.")
     if entry.outcome not in _UNDOABLE:
         raise RefusedError(f"{entry.id} changed nothing ({entry.outcome}), so there is nothing to undo.")
-    newer = ledger.later(entry)
-    if newer:
-        raise RefusedError(
-            f"{entry.id} lies below a newer recovery of its session.",
-            f"First: {command_line('undo', newer[0].id)}",
-            recoveries=[newer[0].id],
-        )
     changes = ledger.changes(entry.id)
     if not changes:
         raise NotFoundError(
             f"The originals of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
+    if newer := ledger.later(entry):
+        raise _below(ledger, entry, newer)
     if not dry_run:
         store.clean(changes)
     impossible = store.undo_obstacle(entry, changes)
@@ -218,6 +213,17 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         _write(store, ledger, entry, todo, forced=obstacle is not None)
         remove_cut_texts(store, changes)
     return todo
+
+
+def _below(ledger: Ledger, entry: Entry, newer: Sequence[Entry]) -> RefusedError:
+    """Say that newer recoveries stand on one, and what to do: of one that lost its originals there is no way back."""
+    says = f"{entry.id} lies below a newer recovery of its session."
+    gone = next((one.id for one in newer if not ledger.changes(one.id)), None)
+    if gone is None:
+        return RefusedError(says, f"First: {command_line('undo', newer[0].id)}", recoveries=[newer[0].id])
+    says += f" The originals of {gone} are no longer in the ledger, so neither can be undone."
+    export = command_line("ledger", "export", entry.id)
+    return RefusedError(says, f"What {entry.id} changed, as it was before: {export}", recoveries=[gone])
 
 
 def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> list[Change]:

@@ -183,6 +183,24 @@ def test_without_images_there_is_no_way_back(tree: Tree, bench: Bench) -> None:
         undo(tree.store, bench.ledger, entry(bench, event))
 
 
+def test_below_one_without_images_the_way_to_the_originals_is_told(tree: Tree, bench: Bench) -> None:
+    """What exists nowhere else stays in the ledger, also where a newer recovery lost its images."""
+    session = tree.stuck()
+    first = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="\n")
+    tree.refused(session, EMPTY)
+    second = healed(tree, bench, session)
+    bench.ledger.file.read("UPDATE recovery SET sole = 1 WHERE id = ?", (first.id,))
+    assert Upkeep(bench.ledger).prune(0, 0, entry(bench, second).time + 1) == 1
+    with pytest.raises(RefusedError, match=f"originals of {second.id} are no longer in the ledger") as refused:
+        undo(tree.store, bench.ledger, entry(bench, first), force=True)
+    assert refused.value.hint.endswith(f"recoveryd ledger export {first.id}")
+    assert Upkeep(bench.ledger).beyond(0, 0, entry(bench, second).time + 1, all_content=True)
+    Upkeep(bench.ledger).clear([first.id])
+    with pytest.raises(NotFoundError, match=first.id):
+        undo(tree.store, bench.ledger, entry(bench, first), force=True)
+
+
 def test_an_undo_that_cannot_write_leaves_all_as_it_is(
     tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
