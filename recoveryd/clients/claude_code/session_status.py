@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
-from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line
+from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, text_of
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure
 
@@ -100,13 +100,13 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
     if data.get("type") == "last-prompt":
         leaf = data.get("leafUuid")
         return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
-    uuid = data.get("uuid")
-    if data.get("type") not in CHAINED or not isinstance(uuid, str):
+    kind, uuid = text_of(data, "type"), data.get("uuid")
+    if kind not in CHAINED or not isinstance(uuid, str):
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
-    told = data["type"] in SENT or data.get("subtype") == COMPACTED
-    return Line(uuid, data if told else {"type": data["type"]}, b"", place.offset)  # of the others there may be many
+    told = kind in SENT or data.get("subtype") == COMPACTED
+    return Line(uuid, data if told else {"type": kind}, b"", place.offset)  # of the others there may be many
 
 
 def _settles(told: list[_Event]) -> bool:

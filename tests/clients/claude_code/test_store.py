@@ -493,6 +493,17 @@ def test_a_note_may_tell_any_time(store: ClaudeCodeTranscripts) -> None:
     assert running.open_since(store.home, "s1") == 0.0
 
 
+@pytest.mark.parametrize("odd", [{}, [], ["user"], None, 1])
+def test_a_line_whose_type_is_no_text_is_passed_over(store: ClaudeCodeTranscripts, odd: object) -> None:
+    made, path = session(store)
+    made.user("odd")
+    made.line(-1)["type"] = odd
+    path.write_bytes(made.raw())
+    look = store.look(made.session)
+    assert look.failure is not None and not look.newer
+    assert store.load(made.session).messages[-1].error is not None
+
+
 def test_a_prompt_is_under_way_while_a_client_has_the_session_and_until_it_is_interrupted(
     store: ClaudeCodeTranscripts, tmp_path: Path
 ) -> None:
