@@ -11,7 +11,8 @@ from typing import Any
 
 from recoveryd.core import Json, from_base64, media_type
 
-_OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})  # never sent
+# Never sent, but the first of them to a provider that is named "OpenAI" (0.169.0): it says nothing of the conversation.
+_OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})
 _OMITTED = "image content omitted because it could not be processed"
 _HEADER = 64  # characters of base64 by which an image is told
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
