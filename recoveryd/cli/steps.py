@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from recoveryd.cli.output import console, print_wrapped
@@ -21,5 +22,5 @@ class Steps:
 
 
 def short_paths(text: str) -> str:
-    """Write the paths in the text of a step as people do, below `~`."""
-    return text.replace(f"{Path.home()}/", "~/")
+    """Write the paths in the text of a step as people do, below `~`; in quotes no shell would understand that."""
+    return re.sub(f"(?<!['\"]){re.escape(str(Path.home()))}/", "~/", text)

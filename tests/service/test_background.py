@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.cli.steps import short_paths
 from recoveryd.core.errors import RecoverydError
 from recoveryd.disk.locks import StoreLock
 from recoveryd.service import background, base
@@ -177,13 +178,13 @@ def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None
         document = json.loads(out)
         assert (code, document["service"], faults(command, document)) == (0, True, [])
         assert f"--user {command} recoveryd.service" in fakes.calls()
-    named = Path.home() / "other.toml"
+    named = Path.home() / "another one.toml"
     named.write_text("")
     for command in ("start", "restart"):
         assert "the service goes by" not in run(command)[1]
         code, out, _ = run(command, "--config", str(named))
-        assert code == 0 and f"the service goes by {paths.config_file()}." in out
-        assert f"recoveryd install --config {named}" in out
+        assert code == 0 and f"the service goes by {short_paths(str(paths.config_file()))}." in out
+        assert f"recoveryd install --config '{named}'" in out
     assert Background(paths.state_dir()).pid() is None
     (fakes.folder / "failing").write_text("1")
     assert run("start")[0] == 1
