@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients import SessionStatus
-from recoveryd.core import Diagnosis, Failure, error_evidence, excerpt
+from recoveryd.core import Diagnosis, Failure, FormError, error_evidence, excerpt
 from recoveryd.providers import classify, provider_of, turned_away
 
 
 class Finder(Protocol):
     """Answers the questions of the tree, one a method; None: that is not the cause. What a method raises ends the
-    search.
+    search; FormError leaves it to the recorded failure.
     """
 
     def cut_off(self) -> Diagnosis | None:
@@ -83,6 +83,15 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
     """
     if look.endless is not None:
         return look.endless
+    try:
+        return _by_what_is_stored(look, recorded, find)
+    except FormError:  # that can't be judged: the recorded failure alone tells, where nothing came of a prompt since
+        gone = look.kept is not None or (look.running and not look.silent)
+        return None if gone else recorded
+
+
+def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
+    """Go on with the tree where the client's own doing is not the cause."""
     if look.kept is not None:
         refused = find.still_refused(recorded, places=not look.copied) if recorded is not None else None
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)

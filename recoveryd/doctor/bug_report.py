@@ -86,7 +86,9 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
     if not newest and is_session_id(name):
         history, scan = command_line("history"), command_line("scan")
         which = f"`{history}` lists the recoveries, `{scan}` the sessions that are stuck; either id will do."
-        _, unread = stores_having(sources.stores, name)
+        having, unread = stores_having(sources.stores, name)
+        for store in having:
+            store.load(name)  # it is there: what keeps it from being read is told
         why = "".join(f" (Not looked into: {error.message})" for error in unread.values())
         raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.{why}", which)
     entry = newest[0] if newest else sources.ledger.get(name)

@@ -22,9 +22,10 @@ from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.core import Event, Kind, Outcome, failpoint
+from recoveryd.core import Event, FormError, Kind, Outcome, failpoint
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
+from recoveryd.doctor import Sources, bundle
 from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
@@ -129,10 +130,15 @@ def test_the_summary_of_a_compaction_is_never_taken_out_because_its_type_is_not_
     assert event.detail.endswith("go on with the provider that it is from, or start a new session.")
 
 
-def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def forked(folder: Path) -> Place:
+    place = Place(folder)
     base = {"thread_id": "01a201b9-0000-7263-872f-20dfb3075cd3", "end_ordinal_exclusive": 9, "end_byte_offset": 999}
-    place.rollout = Rollout(tmp_path / ".codex", ms=int(time.time() * 1000) - 60_000, meta={"history_base": base})
+    place.rollout = Rollout(folder / ".codex", ms=int(time.time() * 1000) - 60_000, meta={"history_base": base})
+    return place
+
+
+def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_path: Path) -> None:
+    place = forked(tmp_path)
     place.rollout.stuck()
     before = place.rollout.bytes()
     event = place.heal()
@@ -143,6 +149,29 @@ def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_pat
         found = finding_of(place.store, THREAD, Recovery(Context(ledger, Config(), place.state, clients=place.clients)))
     assert found is not None and found.kind is Kind.REASONING_ITEM and found.stuck
     assert found.said == f"not repaired: {event.detail}"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("calls", [False, True])
+def test_a_fork_counts_as_stuck_only_where_it_was_refused(tmp_path: Path, calls: bool, refused: bool) -> None:
+    """Its newest turn was cut off, which is no fault, and nothing else of it is looked into."""
+    place = forked(tmp_path)
+    begin = place.rollout.stuck if refused else place.rollout.healthy
+    begin()
+    place.rollout.asks()
+    if calls:
+        place.rollout.calls(output=None)
+    stuck = refused and not calls  # what came of the answer proves that nothing older is refused
+    found = place.diagnosis()
+    assert (found.kind if found else None) is (Kind.REASONING_ITEM if stuck else None)
+    assert place.verdict() is (Next.RECOVER if stuck else Next.NOTHING)
+
+
+def test_the_report_of_a_fork_says_why_there_is_none(tmp_path: Path) -> None:
+    place = forked(tmp_path)
+    place.rollout.healthy()
+    with place.ledger() as ledger, pytest.raises(FormError, match="it is a fork, or turns were taken back"):
+        bundle(Sources(Config(), [place.store], ledger, place.state), THREAD)
 
 
 def test_a_compaction_s_summary_that_is_taken_out_is_named(place: Place) -> None:
