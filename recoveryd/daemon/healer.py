@@ -106,10 +106,9 @@ class Healer:
 
     def _soon(self, store: Store, session: str) -> None:
         """Look again soon at what was in the way and may pass without a write: another program's lock, say."""
-        key = store.id, session
-        wait = 2 * self._waited[key] if key in self._waited else _SOON_S
+        wait = 2 * self._waited.get((store.id, session), _SOON_S / 2)
         if wait < _LATEST_S:
-            keep_newest(self._waited, key, wait)
+            self._waited[store.id, session] = wait
             self.later(store, session, wait)
 
     def take_up(self, store: Store) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import recoveryd.heal.lifecycle as module
 from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Config, SessionStatus
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.core import bounded_dict
 from recoveryd.core.errors import BusyError, DiskError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.daemon.sd_notify import SdNotify
@@ -760,6 +762,27 @@ def test_a_session_that_could_not_be_read_is_looked_at_again_soon(
         session = tree.stuck()
         until(lambda: daemon.events)
     assert is_healed(tree, session)
+
+
+def test_sessions_that_stay_unreadable_are_left_to_the_sweeps_however_many_there_are(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more than a thousand each was forgotten before its turn, and looked at again every two seconds for ever."""
+    monkeypatch.setattr(bounded_dict, "MOST", 2)
+    monkeypatch.setattr(healer_module, "_SOON_S", 0.01)
+    monkeypatch.setattr(healer_module, "_LATEST_S", 0.05)
+    looks: Counter[str] = Counter()
+
+    def fails(session: str) -> SessionStatus:
+        looks[session] += 1
+        raise DiskError("Can't read it: the disk reports an error.")
+
+    sessions = [tree.stuck() for _ in range(4)]
+    monkeypatch.setattr(tree.store, "look", fails)
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: len(looks) == len(sessions) and min(looks.values()) >= 4)
+        daemon.idle()
+    assert not daemon.events
 
 
 def _goes_round(tree: Tree) -> str:
