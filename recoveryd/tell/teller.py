@@ -10,12 +10,14 @@ from loguru import logger
 from recoveryd.clients import Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
+from recoveryd.ledger import Ledger, peek
 from recoveryd.tell.event_words import headline, log_prefix, notice, notice_buttons, show_notice
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 
 Press = Callable[[str, Case], object]
+_UNDONE = (Outcome.UNDONE, Outcome.UNDOING)
 
 
 class Teller:
@@ -60,7 +62,7 @@ class Teller:
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if well else "warning"
-        self._tui.send(server, failure, directory, title, text, variant)
+        self._tui.send(server, failure, directory, title, text, variant, partial(self._holds, event))
 
     def answer(self, event: Event, title: str, says: str) -> None:
         """Show in a notice what came of a button."""
@@ -80,6 +82,17 @@ class Teller:
             self._notifier.send(show_notice(event))
         else:
             self._press(title, case)
+
+    def _holds(self, event: Event) -> bool:
+        """Whether what was told of a recovery still is so: it was not undone, and its session not repaired again. Asked
+        in another thread, so the ledger is opened for it.
+        """
+
+        def work(ledger: Ledger) -> bool:
+            known = ledger.find(event.id)
+            return known is None or (known.outcome not in _UNDONE and not ledger.later(known))
+
+        return peek(self._ledger.file.path, work) is not False
 
     def _told_before(self, event: Event) -> bool:
         """Whether the user knows: what is not repaired (a conversation that is too long, say) is told once a

@@ -5,7 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from recoveryd.clients import Server
 from recoveryd.core import Failure
@@ -15,7 +17,7 @@ _WAITING = 16  # a TUI shows one at a time: of more, nobody would see the first
 _CLOSING_S = 2.0
 _AGAIN_S = (6.0, 12.0, 24.0)  # when a client that was too slow is tried again
 
-_Toast = tuple[Server, Failure, str, str, str, str]
+_Toast = tuple[Callable[[], bool | None], Callable[[], bool]]  # shows it; whether it still holds
 
 
 class TuiToasts:
@@ -28,12 +30,23 @@ class TuiToasts:
         self._waiting: queue.Queue[_Toast | None] = queue.Queue(_WAITING)
         self._thread: threading.Thread | None = None
 
-    def send(self, server: Server, failure: Failure, directory: str, title: str, text: str, variant: str) -> None:
-        """Hand over a toast for `Server.toast`. Returns at once."""
+    def send(
+        self,
+        server: Server,
+        failure: Failure,
+        directory: str,
+        title: str,
+        text: str,
+        variant: str,
+        still: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Hand over a toast for `Server.toast`. Returns at once. `still` is asked before it is tried again, in the
+        thread of the toasts: whether it still holds.
+        """
         if not self._enabled:
             return
         with suppress(queue.Full):
-            self._waiting.put_nowait((server, failure, directory, title, text, variant))
+            self._waiting.put_nowait((partial(server.toast, failure, directory, title, text, variant), still))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="tui toasts", daemon=True)
             self._thread.start()
@@ -59,12 +72,13 @@ class TuiToasts:
             if toast is None:
                 return
             shown: list[bool | None] = []
-            safely("a notice in the client", _show, toast, shown)
+            safely("a notice in the client", partial(_show, again=tried > 0), toast, shown)
             if shown == [None] and tried < len(_AGAIN_S) and len(slow) < _WAITING:
                 slow.append((time.monotonic() + _AGAIN_S[tried], tried + 1, toast))
                 slow.sort(key=lambda one: one[0])
 
 
-def _show(toast: _Toast, shown: list[bool | None]) -> None:
-    server, failure, directory, title, text, variant = toast
-    shown.append(server.toast(failure, directory, title, text, variant))
+def _show(toast: _Toast, shown: list[bool | None], *, again: bool) -> None:
+    show, still = toast
+    if not again or still():
+        shown.append(show())

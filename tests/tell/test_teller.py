@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from recoveryd.clients import Clients, Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.model import Failure, Outcome
-from recoveryd.settings import Notify
+from recoveryd.heal import take_back
+from recoveryd.ledger import Ledger
+from recoveryd.settings import Notify, paths
 from recoveryd.tell import show_undone
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
+from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import client_with
 from tests.support.running import is_healed, running, until
 from tests.support.trees import Tree
@@ -77,6 +81,23 @@ def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_pat
     )
     assert (directory, variant) == (tree.store.about(session).directory, "info")
     assert "Undone: My session" in str(title) and healed.id in str(text)
+
+
+@pytest.mark.live
+def test_a_notice_holds_until_what_it_tells_of_is_undone(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a command, say, in another process: a client that was too slow for it is not told any more."""
+    sent: list[Callable[[], bool]] = []
+    monkeypatch.setattr(TuiToasts, "send", lambda _, *said: sent.append(said[-1]))
+    session = tree.stuck()
+    with running(tmp_path, tree.store) as daemon:
+        until(lambda: sent)
+        assert is_healed(tree, session) and sent[0]()
+        [healed] = daemon.history()
+        with Ledger(daemon.state / "ledger.db") as ledger:
+            take_back(tree.store, ledger, paths.lock_dir(daemon.state), healed.id)
+        assert not sent[0]()
 
 
 @pytest.mark.live

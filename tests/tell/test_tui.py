@@ -101,3 +101,16 @@ def test_a_client_that_was_too_slow_is_tried_again_and_others_do_not_wait(monkey
     toasts.close()
     assert (busy.shown, other.shown, never.shown) == (["late"], ["another"], [])
     assert (busy.asked, never.asked) == (4, 4)
+
+
+def test_what_holds_no_more_is_not_shown_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that a session was healed, behind the notice that this was undone."""
+    monkeypatch.setattr(tui, "_AGAIN_S", (0.05, 0.05, 0.05))
+    undone, other, toasts = Busy(1), Busy(1), TuiToasts()
+    undone.go.set()
+    other.go.set()
+    toasts.send(undone, FAILURE, DIRECTORY, "healed", "text", "success", lambda: False)
+    toasts.send(other, FAILURE, DIRECTORY, "other", "text", "success", lambda: True)
+    _wait(lambda: other.shown)
+    toasts.close()
+    assert (undone.shown, undone.asked, other.shown) == ([], 1, ["other"])
