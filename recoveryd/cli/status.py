@@ -120,7 +120,7 @@ def _show_summary(out: Console, summary: LedgerSummary, whose: Whose) -> None:
     print_field(out, "need you", _need_you(summary.need_user, whose))
     print_field(out, "under way", _ids(summary.pending), "or cut off by a crash; the next start brings that to an end")
     print_field(
-        out, "conflict", _ids(summary.conflicts), f"it does not stand as it was written; `{command_line('show')} ID`"
+        out, "conflict", _ids(summary.conflicts), f"it does not stand as it was written; `{command_line('show', 'ID')}`"
     )
     for _, session, title in summary.capped:
         print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")

@@ -32,7 +32,7 @@ def create(model: type[BaseConfig], path: Path) -> None:
     """Write a configuration in which every key stands as a comment. RefusedError: there is one."""
     if path.exists():
         raise RefusedError(
-            f"{path} is there already.", f"`{command_line('config', 'set')} KEY VALUE` changes a key of it."
+            f"{path} is there already.", f"`{command_line('config', 'set', 'KEY', 'VALUE')}` changes a key of it."
         )
     lines = [line if line.startswith("[") and line.endswith("]") else f"# {line}" for line in _shown(model)]
     _write(model, path, _HEAD + "".join(f"{line}\n" if line != "# " else "\n" for line in lines))

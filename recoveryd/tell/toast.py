@@ -67,15 +67,19 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
     several, *others = [(news, counts[news]) for news in sorted(counts, key=_rank, reverse=True)]
     title = f"{several[1]} session{'s' if several[1] > 1 else ''} {several[0]}"
     title = ", ".join([title, *(f"{n} {news}" for news, n in others)])
-    left = [f"and {len(told) - _NAMES} more"] if len(told) > _NAMES else []
+    then = f"All of them: {command_line('history')}. How to go on: {command_line('scan')}"
 
-    def body(names: Sequence[str]) -> str:
-        lines = [f"• {f'{t.news}: ' if others else ''}{name}" for t, name in zip(told, names, strict=False)]
-        then = f"All of them: {command_line('history')}. How to go on: {command_line('scan')}"
-        return "\n".join([*lines, *left, then])
+    def body(name: Callable[[Toast], str]) -> str:
+        for most in range(_NAMES, 0, -1):  # fewer where the commands are long: these are of no use cut short
+            lines = [f"• {f'{t.news}: ' if others else ''}{_named(t, name(t))}" for t in told[:most]]
+            left = [f"and {len(told) - most} more"] if len(told) > most else []
+            text = "\n".join([*lines, *left, then])
+            if len(text) <= BODY_LENGTH:
+                break
+        return text
 
-    named, ids = [_named(t, t.name) for t in told[:_NAMES]], [_named(t, t.session) for t in told[:_NAMES]]
-    return Toast(title, body(named), news=told[0].news, logged=f"{title}: {body(ids)}")
+    logged = f"{title}: {body(lambda t: t.session)}"
+    return Toast(title, body(lambda t: t.name), news=told[0].news, logged=logged)
 
 
 def _named(toast: Toast, name: str) -> str:

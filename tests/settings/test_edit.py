@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,17 @@ from tests.support.trees import Tree
 @pytest.fixture(autouse=True)
 def _home(tree: Tree) -> None:
     """One of the test's own."""
+
+
+def test_the_command_that_changes_a_key_is_named_as_it_has_to_be_typed(run: Run, tmp_path: Path) -> None:
+    """What stands behind `--config FILE` is no key: argparse refuses it."""
+    named = ("--config", str(tmp_path / "my own.toml"))
+    assert run("config", "init", *named)[0] == 0
+    _, _, err = run("config", "init", *named)
+    _, *words = shlex.split(err[err.index("`recoveryd") + 1 : err.rindex("`")])
+    typed = [{"KEY": "max_retries", "VALUE": "2"}.get(word, word) for word in words]
+    assert run(*typed)[0] == 0
+    assert run("config", "show", *named)[1].count("max_retries = 2") == 1
 
 
 def test_init_has_every_key_and_changes_nothing(run: Run) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.core import command_line, going_by
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast, merged_toast, safe_title
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
@@ -59,6 +60,13 @@ class TestMerged:
             "• given up: name 3 (Kilo)",
             "• healed: name 1 (Kilo)",
         ]
+
+    def test_a_command_is_whole_however_long_it_is(self) -> None:
+        with going_by("/home/somebody/.config/recoveryd/my own.toml"):
+            one = merged_toast([toast(n, name="y" * 44, who="OpenCode") for n in range(6)])
+            assert one.body.endswith(command_line("scan"))
+        assert len(one.body) <= BODY_LENGTH
+        assert one.body.splitlines()[-2] == "and 3 more"
 
     def test_of_one_session_the_last_word_counts(self) -> None:
         one = merged_toast([toast(1), toast(2), toast(1, "given up")])
