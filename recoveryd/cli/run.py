@@ -12,7 +12,7 @@ from loguru import logger
 
 from recoveryd.cli.common import config_of
 from recoveryd.clients import Config
-from recoveryd.core import ConfigError, RecoverydError, __version__
+from recoveryd.core import ConfigError, RecoverydError, ReplacedError, __version__
 from recoveryd.daemon import Daemon
 from recoveryd.disk import private_files
 from recoveryd.settings import paths, setup
@@ -51,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     logger.info("recoveryd {} starts (pid {}){}", __version__, os.getpid(), _idle(config))
     try:
         Daemon(config, state_dir=state, load=load).run(signals=True)
+    except ReplacedError:
+        return _anew()
     except RecoverydError as error:
         logger.error("recoveryd ends: {}", error)
         return error.exit_code
@@ -59,6 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     logger.info("recoveryd ends")
     return 0
+
+
+def _anew() -> int:
+    """Start the program that is installed now in this process; return only where that fails."""
+    try:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
+    except OSError as error:
+        logger.error("recoveryd ends: it was upgraded, and can't be started anew: {}", error.strerror or error)
+    return ReplacedError.exit_code
 
 
 def _idle(config: Config) -> str:

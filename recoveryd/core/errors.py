@@ -48,6 +48,12 @@ class BusyError(RecoverydError):
     exit_code, code = 75, "busy"
 
 
+class ReplacedError(RecoverydError):
+    """An error: the code of recoveryd was upgraded while it ran. The process is to be started anew."""
+
+    exit_code, code = 75, "busy"
+
+
 class LeftAloneError(RefusedError):
     """An error: the user said to leave this session alone, and may take that back at any moment."""
 

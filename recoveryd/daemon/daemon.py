@@ -12,11 +12,11 @@ from pathlib import Path
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Config, Store, Whose, find_stores
-from recoveryd.core import RecoverydError
+from recoveryd.core import RecoverydError, ReplacedError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
-from recoveryd.daemon.own_process import handle_signals
+from recoveryd.daemon.own_process import SETTLED_S, OwnCode, handle_signals
 from recoveryd.daemon.schedule import Schedule
 from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.store_locks import StoreLocks
@@ -37,7 +37,8 @@ class Daemon:
     """Heals the sessions of all stores until `stop`. `callbacks` are a parent system's; the rest is for tests.
 
     `load` reads the configuration again for `reload` (SIGHUP); what it raises is logged, and the old one stays.
-    Raises `BusyError` from `run` when another daemon watches the stores.
+    `run` raises `BusyError` when another daemon watches the stores, and `ReplacedError` when recoveryd was upgraded,
+    once the new code is whole.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class Daemon:
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
         self._tell(SdNotify({}))
-        self._stopping = self._renewing = False
+        self._code = OwnCode()
+        self._stopping = self._renewing = self._replaced = False
 
     def _find(self) -> dict[str, Store]:
         found = find_stores(self.config, self._env) if self._given is None else self._given
@@ -99,12 +101,14 @@ class Daemon:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
                 ledger.file.replaced = partial(_tell_replaced, ledger.file.path)
                 self._work(ledger)
-                while not self._stopping:  # a new configuration
+                while not (self._stopping or self._replaced):  # a new configuration
                     self.stores = self._find()
                     self._work(ledger)
         finally:
             self._note.release()
             self._locks.release()
+        if self._replaced and not self._stopping:
+            raise ReplacedError("It was upgraded while it ran.", "Start it again.")
 
     def _work(self, ledger: Ledger) -> None:
         """Watch and heal until `stop`, or until there is another configuration."""
@@ -120,7 +124,8 @@ class Daemon:
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger)
                 self._loop(context)
-            self._healer.finish(None if self._stopping else self._context(ledger, context.started))
+            renewed = None if self._stopping else self._context(ledger, context.started)
+            self._healer.finish(renewed, leave=self._replaced)
         finally:
             self._figures.close()
             self._healer.close()
@@ -141,15 +146,28 @@ class Daemon:
         self._tick_later()
         for store_id in self.stores:  # the watcher speaks only of those that have messages yet
             self._touched(store_id, None)
-        while not self._stopping and not self._renewed():
+        while not (self._stopping or self._replaced or self._renewed()):
             self._receive()
-            while not self._stopping and (job := self._schedule.pop()) is not None:
+            while not (self._stopping or self._upgraded()) and (job := self._schedule.pop()) is not None:
                 self._log_once.safely("work", job)
                 self._log_once.safely("status", partial(self._speak, context))
                 if not self._inbox.empty():
                     break
         if self._stopping:
             self._manager.stopping()
+
+    def _upgraded(self) -> bool:
+        """Whether recoveryd was upgraded. Then nothing is done any more; waits until the new code is whole."""
+        if self._code.replaced() and not self._replaced:
+            self._replaced = True
+            says = "recoveryd was upgraded, or removed: nothing is repaired until it has started anew"
+            logger.warning("{}", says)
+            self._manager.status(says)
+            while not (self._stopping or self._code.settled()):
+                with suppress(queue.Empty):
+                    self._inbox.get(timeout=SETTLED_S)
+                self._alive()
+        return self._replaced
 
     def _renewed(self) -> bool:
         """Whether a new configuration was asked for, and it is sound and differs."""

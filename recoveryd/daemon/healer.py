@@ -115,14 +115,15 @@ class Healer:
         """Read back the repairs of a process that ended before it could do so."""
         self._lifecycle.take_up(store)
 
-    def finish(self, renewed: Context | None = None) -> None:
+    def finish(self, renewed: Context | None = None, *, leave: bool = False) -> None:
         """Read back and tell the repairs of the last moment, and end the hooks, before the daemon ends.
 
-        `renewed`: it goes on by another configuration, which says whether these sessions are told to go on.
+        `renewed`: it goes on by another configuration, which says whether these sessions are told to go on. `leave`:
+        they are left to the process that comes next.
         """
         self._ending = renewed is None
         self._resumer = Resumer(renewed or self._context)
-        for recovery in self._lifecycle.waiting():
+        for recovery in () if leave else self._lifecycle.waiting():
             self._log_once.safely("confirm", partial(self._lifecycle.end, recovery))
         self._hooks.close()
         self._teller.close()

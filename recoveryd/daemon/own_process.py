@@ -1,4 +1,4 @@
-"""Manage the daemon's own process: give memory back to the system, and handle signals."""
+"""Manage the daemon's own process: its memory, its signals, and the code that it was started from."""
 
 from __future__ import annotations
 
@@ -9,8 +9,46 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+
+SETTLED_S = 5.0  # an installer writes for a second or two
+
+
+class OwnCode:
+    """The installed code that this process was started from. Much of it is imported only when a session is stuck: from
+    one that was upgraded meanwhile that would be another version's, beside what is loaded.
+
+    Told by `file`, one of its modules: each installer writes all of them anew.
+    """
+
+    def __init__(self, file: Path = Path(__file__), clock: Callable[[], float] = time.monotonic) -> None:
+        self._file, self._clock = file, clock
+        self._first = self._last = self._found()
+        self._since = clock()
+
+    def replaced(self) -> bool:
+        """Whether it was upgraded or removed since."""
+        return self._found() != self._first
+
+    def settled(self) -> bool:
+        """Whether there is code, and nobody has written to it for `SETTLED_S`, by the calls of this."""
+        found = self._found()
+        if found != self._last:
+            self._last, self._since = found, self._clock()
+        return found is not None and self._clock() - self._since >= SETTLED_S
+
+    def _found(self) -> tuple[int, int] | None:
+        """Return size and time of the module, not its number: some file systems give another one each time."""
+        try:
+            found = self._file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:  # nobody knows
+            return self._first
+        return found.st_size, found.st_mtime_ns
 
 
 def release_memory() -> None:

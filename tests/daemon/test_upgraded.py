@@ -1,0 +1,105 @@
+"""A daemon whose program is upgraded or removed while it runs: what it had not loaded yet is another version's."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from recoveryd.cli.run import run
+from recoveryd.core.errors import ReplacedError
+from recoveryd.core.model import Outcome
+from recoveryd.daemon import own_process
+from recoveryd.daemon.daemon import Daemon
+from recoveryd.daemon.own_process import OwnCode
+from tests.support.running import WAIT, Running, is_healed, running, until
+from tests.support.trees import Tree
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    made = tmp_path / "own_process.py"
+    made.write_text("the first version")
+    return made
+
+
+def test_it_is_whole_once_nobody_writes_to_it_any_more(module: Path) -> None:
+    now = 0.0
+    code = OwnCode(module, lambda: now)
+    assert not code.replaced()
+    module.unlink()
+    assert code.replaced()
+    now = 60.0
+    assert not code.settled(), "it was removed"
+    module.write_text("the second version, half")
+    now = 70.0
+    assert not code.settled(), "just written"
+    module.write_text("the second version, all of it")
+    now = 76.0
+    assert not code.settled(), "and written to since"
+    now = 82.0
+    assert code.settled()
+    assert code.replaced()
+
+
+def test_a_module_that_can_not_be_asked_for_is_not_replaced(module: Path) -> None:
+    code = OwnCode(module)
+    module.unlink()
+    module.symlink_to(module.name)  # ELOOP
+    assert not code.replaced()
+
+
+def test_nothing_is_repaired_by_code_of_two_versions(
+    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends once the new code is whole, without a look at the session that was refused meanwhile."""
+    monkeypatch.setattr("recoveryd.daemon.daemon.SETTLED_S", 0.02)
+    monkeypatch.setattr(own_process, "SETTLED_S", 0.1)
+    tree = Tree(tmp_path)
+    upgraded = Running(tmp_path, tree.store)
+    upgraded.daemon._code = OwnCode(module)
+    upgraded.thread.start()
+    upgraded.idle()
+    module.unlink()
+    session = tree.stuck()
+    before = tree.files()
+    until(lambda: upgraded.daemon._replaced)
+    assert upgraded.thread.is_alive(), "the new code is not there yet"
+    module.write_text("the second version")
+    upgraded.thread.join(WAIT)
+    assert isinstance(upgraded.error, ReplacedError)
+    assert (tree.files(), upgraded.events, upgraded.history()) == (before, [], [])
+    with running(tmp_path, tree.store) as new:
+        until(lambda: new.events)
+    assert is_healed(tree, session)
+    assert [event.outcome for event in new.events] == [Outcome.HEALED]
+
+
+def test_one_that_was_removed_for_good_still_ends_when_it_is_told_to(module: Path, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    with running(tmp_path, tree.store) as removed:
+        removed.idle()
+        removed.daemon._code = OwnCode(module)
+        module.unlink()
+        tree.stuck()
+        until(lambda: removed.daemon._replaced)
+
+
+def test_the_process_goes_on_as_the_program_that_is_installed_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def upgraded(self: Daemon, *, signals: bool = False) -> None:
+        raise ReplacedError("It was upgraded while it ran.")
+
+    called: list[list[str]] = []
+    monkeypatch.setattr(Daemon, "run", upgraded)
+    monkeypatch.setattr(os, "execv", lambda program, words: called.append([program, *words]))
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "recoveryd", "run"])
+    asked = argparse.Namespace(launchd=False, dry_run=False, quiet=False, verbose=False, log_level=None, config=None)
+    for name in ("STATE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    assert run(asked) == 75, "tried again by the service manager, if even that fails"
+    assert called == [[sys.executable, sys.executable, "-m", "recoveryd", "run"]]
